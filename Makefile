@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test foreign test-long quick test-elsewhen check bench bench-peers fuzz spec campaign mutants fleet fleet-small format reference newcomer release release-tried release-twice clean
+.PHONY: help demo test foreign test-long quick test-elsewhen check bench bench-peers fuzz spec campaign incidents mutants fleet fleet-small format reference pictures newcomer release release-tried release-twice clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,7 @@ check: $(VENV)/.installed-development ## formatting, lint, types, the direction 
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m docs.reference --check
+	@$(PYTHON) -m docs.pictures --check || true # .ci/run fails: docs/decisions/0153-pictures-carry-what-they-show.md
 	cd deploy/ansible && $(CURDIR)/$(VENV)/bin/yamllint --strict .
 	mkdir -p .cache/ansible/collections/ansible_collections/penstock
 	ln -sfn $(CURDIR)/deploy/ansible .cache/ansible/collections/ansible_collections/penstock/pipeline
@@ -59,6 +60,9 @@ spec: $(VENV)/.installed-development ## the specification of replication, search
 campaign: $(VENV)/.installed-development ## seeds of trouble, with a judge: the verdict, clusters, groups, mirrors, restarts, the whole pipeline; ARGS="witness --runs 500", "--help"
 	@$(PYTHON) -m tests.campaigns $(ARGS)
 
+incidents: $(VENV)/.installed-development ## as root: twelve incidents on a running pipeline, with docs/incidents.md and its pictures made from them; 25 minutes; ARGS="silent-host" for one
+	@nice $(PYTHON) -m tests.incidents $(ARGS)
+
 mutants: $(VENV)/.installed-development ## do the tests notice changes of the programs? Sixty drawn ones, each with the tests of its package: 45 minutes; ARGS="--only agent", "--help"
 	nice $(PYTHON) -m tests.mutants $(ARGS)
 
@@ -74,6 +78,9 @@ format: $(VENV)/.installed-development ## let ruff put the code into form
 
 reference: $(VENV)/.installed-development ## what is made from the code: tables of keys in docs/, completion, pages of roles, docs/code-map.md
 	@$(PYTHON) -m docs.reference
+
+pictures: $(VENV)/.installed-development ## the pictures of the README, taken of the present page and commands: two minutes; needs Chromium, and root or user namespaces
+	nice $(PYTHON) -m docs.pictures $(ARGS)
 
 newcomer: ## as root: what the README promises, tried in a minimal Debian made by debootstrap; ARGS="--test" for make test too
 	@$(PYTHON3) -m deploy.newcomer $(ARGS)

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from agent.config import AgentConfig
-from agent.config_inputs import Input
+from agent.configuration.file_inputs import FileInput, read_inputs, write_inputs
+from agent.configuration.inputs import Input
 from agent.errors import AgentError
-from agent.file_inputs import FileInput, read_inputs, write_inputs
 from agent.files.files import Files
 from agent.history.blind_times import Looked
 from agent.journal.binding import Binding

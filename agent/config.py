@@ -10,14 +10,13 @@ from enum import StrEnum
 
 import msgspec
 
-from agent.config_inputs import Input, check_distinct
+from agent.configuration.inputs import Input, check_distinct
 from agent.recognition.opening import FollowLinks, SecretFiles, files_named
-from client.addresses import check_brokers
-from client.bootstrap import Bootstrap
-from client.security import Security
-from ground.certificate_expiry import CertificateFiles
-from ground.http_security import HttpSecurity
-from ground.page_locks import PageLocks, check_pages
+from client.connection.addresses import check_brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.security import Security
+from ground.http.page_locks import PageLocks, check_pages
+from ground.http.security import HttpSecurity
 from ground.settings import (
     Bytes,
     FolderPath,
@@ -29,6 +28,7 @@ from ground.settings import (
     check_not_negative,
     check_positive,
 )
+from ground.tls.certificate_expiry import CertificateFiles
 from schemas.remote.address import RegistryAddress, check_registry
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from agent.config import AgentConfig
-from agent.config_inputs import Format, Input
+from agent.configuration.inputs import Format, Input
 from agent.errors import InputError, NoSchema
 from agent.events.reader import EventReader
 from agent.files.listing import Survey
@@ -28,9 +28,9 @@ from agent.topic_schemas.values import (
     dead_letters_of,
     wanted_for,
 )
-from client.admin import topic_configs
-from client.brokers import Brokers
-from client.new_topics import NewTopics, new_topics
+from client.admin.new_topics import NewTopics, new_topics
+from client.admin.topics import topic_configs
+from client.connection.brokers import Brokers
 from ground.printable import one_line
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 from schemas.registry_client import RegistryClient

@@ -20,11 +20,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from agent.destinations import Destination, Destinations
+from agent.accounting.runs import SourceId
 from agent.files.files import Files
-from agent.intake import Intake
+from agent.reading.destinations import Destination, Destinations
+from agent.reading.intake import Intake
 from agent.recognition.followed import Followed
-from agent.runs import SourceId
 from agent.shipping.shipper import Shipper
 from ledger.names import DEAD_SUFFIX
 

@@ -22,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-from agent.config_inputs import Input, check_distinct
+from agent.configuration.inputs import Input, check_distinct
 from agent.errors import AgentError
 from agent.status import Refusal
 from ground.printable import one_line

@@ -16,17 +16,17 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from agent.config import AgentConfig, AgentLimits
-from agent.config_inputs import Input
-from agent.departures import Departures
-from agent.destinations import Destination, Destinations
+from agent.configuration.file_inputs import FileInput
+from agent.configuration.inputs import Input
 from agent.errors import JournalFull
-from agent.feeds import Feed
-from agent.file_inputs import FileInput
 from agent.files.files import Files
-from agent.happening_recorder import HappeningRecorder
 from agent.heartbeats import TopicHeartbeats
-from agent.intake import Intake
 from agent.journal.journal import Journal
+from agent.reading.departures import Departures
+from agent.reading.destinations import Destination, Destinations
+from agent.reading.feeds import Feed
+from agent.reading.happening_recorder import HappeningRecorder
+from agent.reading.intake import Intake
 from agent.resource_limits import (
     CpuAllowance,
     cpu_seconds,

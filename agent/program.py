@@ -34,10 +34,10 @@ from agent.inputs_directory import InputsDirectory, ReadFile
 from agent.kept.store import take_over
 from agent.status import Status
 from ground import supervisor as supervising
-from ground.certificate_expiry import CertificateWatch
 from ground.exposition import certificate_family, door_families
-from ground.refusals import Refusals
+from ground.network.refusals import Refusals
 from ground.supervisor import Supervisor
+from ground.tls.certificate_expiry import CertificateWatch
 
 CANNOT_START: Final = 1
 STOPPED_BY_ITSELF: Final = 1

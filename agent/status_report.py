@@ -11,16 +11,16 @@ from typing import Final
 
 import msgspec
 
+from agent.accounting.parcels import BatchKind
+from agent.accounting.runs import SourceId
 from agent.config import AgentConfig
-from agent.config_inputs import Input
-from agent.feeds import Feed
+from agent.configuration.inputs import Input
 from agent.files.files import Files
-from agent.intake import Intake
 from agent.journal.journal import Journal
-from agent.parcels import BatchKind
 from agent.pipeline import Pipeline
+from agent.reading.feeds import Feed
+from agent.reading.intake import Intake
 from agent.resource_limits import cpu_seconds, resident_bytes
-from agent.runs import SourceId
 from agent.shipping.shipper import Shipper
 from agent.status import (
     AgentPhase,
@@ -34,7 +34,7 @@ from agent.status import (
 )
 from agent.topic_schemas.current_schemas import TopicSchemas
 from agent.topic_schemas.values import TopicSchema
-from client.connection import SOFTWARE_VERSION
+from client.connection.connection import SOFTWARE_VERSION
 from ground.printable import one_line
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 

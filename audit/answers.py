@@ -18,6 +18,15 @@ class ListPage(msgspec.Struct, frozen=True, kw_only=True):
     total: int
 
 
+class Rate(msgspec.Struct, frozen=True):
+    """How fast logs grow: the messages that were appended between two looks at their ends, for each
+    second. `events` is -1 while it is not known."""
+
+    events: float = -1.0
+    measured: int = 0  # when the second look was; 0: there was none
+    over: int = 0  # milliseconds between the two
+
+
 class FailingLoad(msgspec.Struct, frozen=True):
     """A table that no load commits anything of, and what can be done."""
 
@@ -50,13 +59,14 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     counts: list[int]
     states: list[State]
     waits: str  # for what, in words; empty if for nothing
-    deleted: bool = False  # the cluster does not have it any more: it waits for nobody
+    deleted: bool = False  # the cluster lacks it, or it was retired: it waits for nobody
     load_fails: bool = False  # at some destination: then it is pending at least
     groups: int = 0  # consumer groups that read it
     group_behind: int = -1  # milliseconds: of the one that is furthest behind; -1: not known
     partly_unseen: bool = False  # nobody watched for a time, and that is accepted
     having: list[State] = []  # all that its hours have anything of, the worst first
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself
+    rate: Rate = Rate()
 
 
 class TopicFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +113,7 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     altered: list[AlteredTotal] = []  # of all topics of these hours
     having: dict[str, int] = {}  # how many topics have any of each: one may be counted in several
     headline: Headline | None = None  # on all topics of these hours, whatever is searched for
+    rate: Rate = Rate()  # of all topics of the clusters, whatever is searched for
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,12 +205,13 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     findings_total: int
     waits: list[Wait]  # the first hundred
     waits_total: int
-    deleted: bool = False  # the cluster does not have it any more: it waits for nobody
+    deleted: bool = False  # the cluster lacks it, or it was retired: it waits for nobody
     failing_loads: list[FailingLoad] = []
     altered: list[AlteredTotal] = []
     remarks: list[Remark] = []  # the first hundred
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself
     checks: LogChecks = LogChecks()
+    rate: Rate = Rate()
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -377,6 +389,40 @@ class BrokersAnswer(msgspec.Struct, frozen=True, kw_only=True):
     unreachable: dict[str, str]
 
 
+class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How a program is, or all agents together. `kind` is that of the alert about it, by which the
+    runbook knows it; empty if nothing is wrong."""
+
+    program: str  # agents, agent, broker, zookeeper, registry, mirror, loader, audit
+    cluster: str
+    name: str
+    host: str
+    state: str  # ok, warning, away, unknown
+    words: str
+    started: int = -1
+    heard: int = -1
+    version: str = ""
+    disk: str = ""  # the directory on the disk that has the smallest part left
+    disk_free: int = -1
+    disk_total: int = -1
+    certificate: str = ""  # the file that expires first
+    certificate_ends: int = -1
+    kind: str = ""
+    command: str = ""
+
+
+class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/health?cluster&state&page&size`: what is wrong comes first."""
+
+    now: int
+    as_of: int
+    state: str  # the worst of all
+    summary: str  # in one sentence, whatever is asked for
+    by_state: dict[str, int]
+    page: ListPage
+    items: list[HealthRow]
+
+
 class GroupPartition(msgspec.Struct, frozen=True):
     """How far a group is in one partition. What is not known is -1, and `unknown` says why."""
 
@@ -469,7 +515,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     pending: int = 0  # events that a later tier may still speak of: in no sum of what is missing
     elsewhere: int = 0  # more in this time at a later tier, as they are fewer in another; or fewer
     unclaimed_yet: int = 0  # of `unclaimed`, events of which an earlier tier may still speak
-    deleted: bool = False  # the cluster does not have it any more: it waits for nobody
+    deleted: bool = False  # the cluster lacks it, or it was retired: it waits for nobody
     failing_loads: list[FailingLoad] = []  # then it is pending at least
     altered: list[AlteredTotal] = []
     remarks: list[Remark] = []  # the first hundred
@@ -489,6 +535,74 @@ class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
     topics: list[TopicReport]
 
 
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A change on the time axis. Several of a kind within a minute are one: then `host` and `topic`
+    are empty where they differ."""
+
+    time: int
+    kind: str  # start, release, leader, broker, group, load, accepted, retired
+    cluster: str
+    topic: str = ""
+    host: str = ""
+    group: str = ""  # a consumer group
+    words: str
+
+
+class Marks(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/marks?cluster&topic&host&from&to`: the newest 500."""
+
+    from_time: int
+    to_time: int
+    marks: list[Mark]
+    total: int
+
+
+class DelayPoint(msgspec.Struct, frozen=True):
+    """Of the events of an hour: half of them, and 99 %, were there after so many milliseconds."""
+
+    hour: int
+    events: int
+    p50: int
+    p99: int
+
+
+class TierDelays(msgspec.Struct, frozen=True, kw_only=True):
+    """One tier by the hour of its events; hours without any are left out."""
+
+    tier: str
+    destination: str
+    points: list[DelayPoint]
+
+
+class LagPoint(msgspec.Struct, frozen=True):
+    """The greatest within a step."""
+
+    time: int  # when the step begins
+    amount: int  # bytes of an agent, messages otherwise
+    behind: int  # milliseconds; -1: not known
+
+
+class LagSeries(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps without a point had no lag, if the kind was measured then."""
+
+    kind: str  # agent, group, files
+    topic: str
+    name: str  # of the host, the group, the destination
+    points: list[LagPoint]
+
+
+class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/history?cluster&topic&host&from&to`: delays and lags of a topic, or the lag of a
+    host, over time. The twelve series with most lag."""
+
+    from_time: int
+    to_time: int
+    step: int  # of lags
+    measured: dict[str, list[int]]  # when steps begin in which lags were, by kind
+    lags: list[LagSeries]
+    delays: list[TierDelays] = []
+
+
 class HourGate(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/hour?cluster&topic&hour`: whether agents and brokers are done with an hour and
     nothing of it is missing there. Whoever asks knows himself what he has read."""
@@ -499,7 +613,8 @@ class HourGate(msgspec.Struct, frozen=True, kw_only=True):
     names: list[str]  # of hosts
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Any answer with another status than 200."""
 
     error: str
+    command: str = ""  # that helps, if there is one

@@ -6,19 +6,19 @@ docs/audit-configuration.md have it from there.
 
 import platform
 import re
+from enum import StrEnum
+from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import Final
 
 import msgspec
 
 from audit.receiver_config import Receiver, ReceiverKind
-from client.addresses import check_brokers
-from client.bootstrap import Bootstrap
-from client.security import Security
-from ground.certificate_expiry import CertificateFiles
-from ground.http_security import HttpSecurity
-from ground.listening import is_loopback
-from ground.server_tls import ListenerTls
+from client.connection.addresses import check_brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.security import Security
+from ground.http.security import HttpSecurity
+from ground.network.listening import is_loopback
 from ground.settings import (
     Bytes,
     FilePath,
@@ -31,6 +31,8 @@ from ground.settings import (
     check_not_negative,
     check_positive,
 )
+from ground.tls.certificate_expiry import CertificateFiles
+from ground.tls.server import ListenerTls
 from schemas.remote.address import RegistryAddress, check_registry
 
 _PORTS: Final = 65536
@@ -100,9 +102,11 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A topic with a larger share of altered lines among the last hour's has an alert; 0: all that
     have any."""
     certificates: Seconds = 1_209_600.0
-    """A certificate of the audit's configuration that ends within this time has an alert."""
+    """A certificate that the audit or any program uses, and that expires within this time, has an
+    alert."""
     disk: Bytes = 1_073_741_824
-    """Less free space in `data_dir` has an alert."""
+    """A disk that the audit or any program writes to, with less free space, has an alert; of a disk
+    smaller than ten times that, less than a tenth."""
 
     def __post_init__(self) -> None:
         check_positive(self, "silent", "late")
@@ -181,6 +185,31 @@ class ProxyLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 raise ValueError(f"`addresses`: {each} is no address such as 10.0.0.5") from None
 
 
+class MessageReaders(StrEnum):
+    """Who is shown messages."""
+
+    OPERATORS = "operators"
+    READERS = "readers"  # everybody who may read the page
+
+
+class MessagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which [messages of topics the page shows](#messages-on-the-page)."""
+
+    topics: tuple[str, ...] = ()
+    """Patterns of the topics, such as `clicks*`, which has the dead letters of `clicks` as well.
+    Without any, no messages are shown. Topics that begin with `_` never are."""
+    shown_to: MessageReaders = MessageReaders.OPERATORS
+    """`operators` of `operators_file`, or all `readers` of the page."""
+    within: Seconds = 3.0
+    """A reading takes at most so long; what was read by then is shown."""
+
+    def __post_init__(self) -> None:
+        check_positive(self, "within")
+
+    def shows(self, topic: str) -> bool:
+        return not topic.startswith("_") and any(fnmatchcase(topic, each) for each in self.topics)
+
+
 class CommandsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The files that are named in the commands that the audit shows beside faults."""
 
@@ -249,6 +278,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     alerts: AlertsConfig = AlertsConfig()
     groups: GroupsConfig = GroupsConfig()
     count: CountingConfig = CountingConfig()
+    messages: MessagesConfig = MessagesConfig()
     commands: CommandsConfig = CommandsConfig()
 
     def __post_init__(self) -> None:
@@ -267,6 +297,12 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if self.operators_file and not self.has_logins:
             raise ValueError(
                 "`operators_file` needs logins: `users_file`, `tokens_file` or `proxy`"
+            )
+        by_operators = self.messages.shown_to is MessageReaders.OPERATORS
+        if self.messages.topics and by_operators and not self.operators_file:
+            raise ValueError(
+                "`messages` are shown to operators: give `operators_file`, or say "
+                "`messages.shown_to: readers`"
             )
         if self.alerts.silent < 2 * self.window:
             raise ValueError(

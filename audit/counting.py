@@ -34,15 +34,15 @@ from urllib.parse import quote
 from audit.config import AuditConfig, Cluster, CountingConfig
 from audit.data_directory import held
 from audit.errors import AuditFailure
-from client.admin import all_topics
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.admin.topics import all_topics
+from client.connection.brokers import Brokers
+from client.connection.metadata import NO_LEADER, TopicMetadata
 from client.errors import ClientError, Corrupt, ErrorCode, NotAllowed, OffsetsMissing
-from client.fetcher import FetchedBatch
-from client.metadata import NO_LEADER, TopicMetadata
-from client.offsets import offsets_of
-from client.partition_reader import PartitionReader
-from ground.certificate_expiry import CertificateWatch
+from client.producing.delivery import TopicPartition
+from client.reading.fetcher import FetchedBatch
+from client.reading.offsets import offsets_of
+from client.reading.partition_reader import PartitionReader
+from ground.tls.certificate_expiry import CertificateWatch
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal, PartitionKey

@@ -16,6 +16,7 @@ from typing import Final
 from audit.config import CommandsConfig
 from audit.findings import FaultKind, Finding
 from audit.picture import TierKind, TopicKey
+from audit.reconciling.words import LOG_LOST
 
 _HOUR: Final = 3_600_000
 _DAY: Final = 24 * _HOUR
@@ -29,7 +30,9 @@ _LANDED: Final = re.compile(
     r"([A-Za-z0-9._-]{1,249})/(dt=\d{4}-\d\d-\d\d(?:/hour=\d\d)?)/[^/]{1,255}"
 )
 # What a loader says of itself comes from the ledger: only a command of these letters is one.
-_OF_LOADER: Final = re.compile(r"`(penstock load(?: [\w./=:@%+\-]+)+)`", re.ASCII)
+_OF_LOADER: Final = re.compile(
+    r"`(penstock (?:load|schemas delete)(?: [\w./=:@%+\-]+)+)`", re.ASCII
+)
 
 
 def command_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> str:
@@ -47,6 +50,13 @@ def command_in(cure: str, commands: CommandsConfig) -> str:
     return _in_shell(found[1].split(), commands) if found else ""
 
 
+def advice(command: str) -> str:
+    """The command with what to think of first: what is accepted is never mended."""
+    is_last = " audit accept " in f" {command} "
+    lead = "if no copy can be shipped again, accept it" if is_last else "what to do"
+    return f"{lead}: {command}"
+
+
 def _in_shell(words: list[str], commands: CommandsConfig) -> str:
     command = shlex.join(words)
     if not commands.environment:
@@ -55,8 +65,11 @@ def _in_shell(words: list[str], commands: CommandsConfig) -> str:
 
 
 def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
-    """Rewrites hours with wrong rows from the brokers. A file that no load has written stays."""
+    """Rewrites hours with wrong rows from the brokers, unless their log has lost them. A file that
+    no load has written stays."""
     if finding.tier != TierKind.HDFS or finding.kind not in _LANDS:
+        return []
+    if finding.reason.startswith(LOG_LOST):
         return []
     table, hours = key.topic, list(_hours(finding))
     if finding.is_landed_file:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from audit.errors import AuditFailure
-from ground.directory_lock import DirectoryLock, InUse
+from ground.files.directory_lock import DirectoryLock, InUse
 
 _LOCK: Final = "lock"
 

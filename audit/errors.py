@@ -9,6 +9,7 @@ Unanswerable                an answer that is an error: its status, and why, in 
 ├── WrongName               421: asked for by a name that is not ours
 ├── TooOften                429: too many tries; says how long to wait
 ├── NotWritten              502: what an operator has said could not be written into the ledger
+├── NotRead                 502: the brokers could not be asked for messages
 └── NotNow                  503: too much is being asked, or nothing can be answered yet
 AuditStoreError             the database cannot be used
 ├── StoreDamaged            it is not as it was written: discard it, build it anew from `_audit`
@@ -24,6 +25,7 @@ class AuditFailure(Exception):
 
 class Unanswerable(Exception):
     status: HTTPStatus
+    command: str = ""  # that helps
 
 
 class BadQuery(Unanswerable):
@@ -55,6 +57,10 @@ class Unknown(Unanswerable):
 
 
 class NotWritten(Unanswerable):
+    status = HTTPStatus.BAD_GATEWAY
+
+
+class NotRead(Unanswerable):
     status = HTTPStatus.BAD_GATEWAY
 
 

@@ -19,9 +19,9 @@ from audit.config import Cluster
 from audit.errors import AuditFailure
 from audit.service import now_millis
 from audit.standing import BrokerFacts, Standing
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
+from client.connection.metadata import ClusterMetadata
 from client.errors import ClientError, NotAllowed
-from client.metadata import ClusterMetadata
 from ground.outage import Outage
 from ledger.lookup import lookup_at
 from ledger.names import topic_id_text

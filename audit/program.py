@@ -32,16 +32,18 @@ from audit.inventory import InventoryFile
 from audit.judging import Judging
 from audit.metrics import AuditMetrics
 from audit.picture import TierKind
+from audit.rates import RatesLook
 from audit.registry_look import RegistryLook
 from audit.rounds import Rounds
 from audit.service import Service
 from audit.standing import ClusterStanding, Standing
 from audit.store.reading import StoreReading
 from audit.store.store import AuditStore
-from client.connection import SOFTWARE_VERSION
+from client.connection.connection import SOFTWARE_VERSION
 from columns.native import NATIVE, NOT_COMPILED
-from ground.certificate_expiry import CertificateWatch
-from ground.listening import CannotListen
+from ground.network.listening import CannotListen
+from ground.tls.certificate_expiry import CertificateWatch
+from ledger.health import HealthProbe
 
 CANNOT_START: Final = 1
 
@@ -85,8 +87,8 @@ def run(config: AuditConfig) -> int:
                     )
                 if not NATIVE:
                     log.warning(NOT_COMPILED)
-                _look_at_groups(service, ends)
-                _work(service, certificates, told)
+                _look_at_clusters(service, ends)
+                _work(service, told)
         except (AuditFailure, CannotListen) as error:
             print(f"penstock audit: {error}", file=sys.stderr)
             return CANNOT_START
@@ -107,19 +109,27 @@ def _service(config: AuditConfig, standing: Standing, ends: ExitStack) -> Servic
     look = RegistryLook(config.all_clusters, standing)
     look.start()
     ends.callback(look.stop)
-    return Service(config, standing, notes=AlertNotes(directory), receivers=receivers)
+    probe = HealthProbe(
+        SOFTWARE_VERSION, directories=(config.data_dir,), certificates=config.certificate_files
+    )
+    return Service(config, standing, probe, notes=AlertNotes(directory), receivers=receivers)
 
 
-def _look_at_groups(service: Service, ends: ExitStack) -> None:
-    """Whatever becomes of the database."""
+def _look_at_clusters(service: Service, ends: ExitStack) -> None:
+    """At groups and ends of logs, whatever becomes of the database."""
     config = service.config
-    if not config.groups.interval:
-        return
-    service.groups.update({name: GroupsSeen() for name in config.all_clusters})
-    looks = [
-        GroupsLook(name, cluster, every_seconds=config.groups.interval, found=service.note_groups)
+    looks: list[GroupsLook | RatesLook] = [
+        RatesLook(name, cluster, found=service.note_rates)
         for name, cluster in config.all_clusters.items()
     ]
+    if config.groups.interval:
+        service.groups.update({name: GroupsSeen() for name in config.all_clusters})
+        looks += [
+            GroupsLook(
+                name, cluster, every_seconds=config.groups.interval, found=service.note_groups
+            )
+            for name, cluster in config.all_clusters.items()
+        ]
     for each in looks:
         each.start()
         ends.callback(each.join)
@@ -127,11 +137,11 @@ def _look_at_groups(service: Service, ends: ExitStack) -> None:
         ends.callback(each.ask_to_stop)
 
 
-def _work(service: Service, certificates: CertificateWatch, told: threading.Event) -> None:
+def _work(service: Service, told: threading.Event) -> None:
     directory = Path(service.config.data_dir)
     while not told.is_set():
         try:
-            _audit(service, certificates, directory, told)
+            _audit(service, directory, told)
         except StoreDamaged as error:
             aside = AuditStore.discard(directory)
             log.error("database damaged, built anew error=%r aside=%s", str(error), aside)
@@ -144,9 +154,7 @@ def _work(service: Service, certificates: CertificateWatch, told: threading.Even
             told.wait(_PAUSE_S)
 
 
-def _audit(
-    service: Service, certificates: CertificateWatch, directory: Path, told: threading.Event
-) -> None:
+def _audit(service: Service, directory: Path, told: threading.Event) -> None:
     """With one database, until it is told to stop. Raises StoreDamaged, AuditStoreError."""
     config, standing = service.config, service.standing
     with ExitStack() as ends:
@@ -166,7 +174,7 @@ def _audit(
             *(store, reading, config, standing),
             receivers=service.receivers,
             notes=service.notes,
-            certificates=certificates.ends,
+            probe=service.probe,
         )
         inventory = InventoryFile(Path(config.inventory)) if config.inventory else None
         rounds = Rounds(service, store, judging, alerting, inventory)

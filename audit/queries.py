@@ -123,6 +123,11 @@ class BrokersQuery(Query, frozen=True, kw_only=True):
     cluster: Text = ""
 
 
+class HealthQuery(Paged, frozen=True, kw_only=True):
+    cluster: Text = ""
+    state: Annotated[str, msgspec.Meta(pattern="^(ok|warning|away|unknown)$")] | None = None
+
+
 class GroupsQuery(Paged, frozen=True, kw_only=True):
     cluster: Text = ""
     topic: Text = ""
@@ -130,8 +135,33 @@ class GroupsQuery(Paged, frozen=True, kw_only=True):
     search: Text = ""
 
 
+Offset = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+MOST_MESSAGES: Final = 50
+
+
+class MessagesQuery(Query, frozen=True, kw_only=True):
+    """At most one of `offset`, `before` and `time`; without any, the last messages."""
+
+    topic: Text
+    cluster: Text = ""
+    topic_id: Text = ""  # without it, the topic that there is now
+    partition: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
+    offset: Offset | None = None  # from there on
+    before: Offset | None = None  # up to but without that one
+    time: Time | None = None  # from the first one of this time, or later, on
+    size: Annotated[int, msgspec.Meta(ge=1, le=MOST_MESSAGES)] = MOST_MESSAGES
+
+
 class AlertsQuery(Paged, frozen=True, kw_only=True):
     state: Annotated[str, msgspec.Meta(pattern="^(raised|resolved)$")] | None = None
+
+
+class HistoryQuery(Timed, frozen=True, kw_only=True):
+    """Of a topic, of a host, or of all."""
+
+    cluster: Text = ""
+    topic: Text = ""
+    host: Text = ""
 
 
 class ReportQuery(Timed, frozen=True, kw_only=True):

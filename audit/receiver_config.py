@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
-from client.addresses import parse_addresses
+from client.connection.addresses import parse_addresses
 from client.errors import BadAddress
-from ground.http_client import parse_url
-from ground.listening import is_loopback
+from ground.http.client import parse_url
+from ground.network.listening import is_loopback
 from ground.settings import FilePath, HostAndPort, Url
 
 _ADDRESS: Final = re.compile(r"[^\s,;<>\"@]+@[^\s,;<>\"@]+")

@@ -29,6 +29,7 @@ from audit.following import FollowingStopped, Handed, ReadTo
 from audit.inventory import InventoryFile
 from audit.judged_hours import DAY, HourVerdict, figures_of
 from audit.judging import Judging
+from audit.measuring import Measuring
 from audit.service import Service, now_millis
 from audit.store.rows import Touched
 from audit.store.store import AuditStore
@@ -39,6 +40,7 @@ _AT_WORK_S: Final = 0.05  # until hours are judged on
 _AT_REST_S: Final = 0.25  # until it is seen that time has passed, or that all is over
 _ALERTS_S: Final = 1.0
 _INVENTORY_S: Final = 2.0
+_MEASURING_S: Final = 1.0
 _EXPIRE_S: Final = 600.0
 _FIGURES_S: Final = 5.0
 _OTHERS_S: Final = 2.0  # where one ledger takes long to be read
@@ -81,6 +83,8 @@ class Rounds:
         self._queue: queue.Queue[tuple[str, Handed]] = queue.Queue(_CHUNKS)
         self._ended = threading.Event()
         self._amid: set[str] = set()  # clusters whose ledger is read in the middle
+        self._measuring = Measuring(service, store)
+        self._measuring_due = _Every(_MEASURING_S)
         self._alerts_due = _Every(_ALERTS_S)
         self._inventory_due = _Every(_INVENTORY_S)
         self._expire_due = _Every(_EXPIRE_S)
@@ -107,6 +111,7 @@ class Rounds:
     def run(self, told: threading.Event) -> None:
         """Until it is told to stop. Raises StoreDamaged, AuditStoreError."""
         self._look_at_inventory()
+        self._standing.retired = self._service.reading.retired()
         while not told.is_set():
             self._take(_AT_WORK_S if self._is_behind else _AT_REST_S)
             changed = False
@@ -114,6 +119,8 @@ class Rounds:
                 changed = self._judge()
             if self._inventory_due.is_due():
                 changed |= self._look_at_inventory()
+            if self._measuring_due.is_due():
+                self._measuring.look()
             if self._expire_due.is_due():
                 self._expire()
             if self._folded and self._news_due.is_due():
@@ -142,8 +149,12 @@ class Rounds:
         self._standing.speak_of({key for key, _ in touched.hours})
         if len(chunk.body.field("retired").flatten()):
             self._judging.sweep()  # somebody is not waited for any more, whatever the topic
+        if self._standing.retired or len(chunk.body.field("accepted").flatten()):
+            self._standing.retired = self._service.reading.retired()
         self._folded |= touched.entries > 0
         before = self._standing.clusters[cluster]
+        if before.read and not chunk.to_come:
+            self._standing.clocks.note(cluster, chunk.body, now_millis())
         self._standing.note(
             cluster,
             behind=chunk.to_come,

@@ -99,8 +99,8 @@ ENTRIES: Final = (
             "In the files: the command beside the finding writes these hours anew from the "
             "brokers.",
             "At the brokers: a disk has damaged what it stored, or somebody else wrote. See the "
-            "broker's log and the kernel's (`dmesg`), and restore the partition from a replica or "
-            "a backup.",
+            "broker's log and the kernel's (`dmesg`), and restore the partition from a replica "
+            "(stop the broker, remove the partition's directory, start it) or a backup.",
             "See who may write to the topic: `penstock acls list`.",
         ),
     ),
@@ -136,6 +136,8 @@ ENTRIES: Final = (
             "Run the command beside it on the loader's host. It comes from the loader, with its "
             "reason.",
             "`penstock load --config loader.yaml --dry-run` says what would be read.",
+            "A topic that a typo has made has no schema. Delete it: `penstock topics delete "
+            "TOPIC`; or retire it: `penstock audit accept TOPIC --whole-topic --reason typo`.",
         ),
     ),
     RunbookEntry(
@@ -144,7 +146,8 @@ ENTRIES: Final = (
         meaning="Hours of a topic wait for a program for longer than `alerts.late`.",
         steps=(
             "The topic's page says what it waits for. An agent: `penstock agent --status` on its "
-            "host. The loader: see when it last ran. A broker: `ledger waits` in its log.",
+            "host. The loader: see when it last ran. A broker: `ledger waits` in its log. A "
+            "mirror: `systemctl restart penstock-mirror` on its host.",
             "Retire a host that is gone for good: `penstock audit retire HOST --reason REASON`.",
         ),
     ),
@@ -153,9 +156,12 @@ ENTRIES: Final = (
         title="Silent",
         meaning="An agent has not been heard from, so probably nothing is read on its host.",
         steps=(
-            "On the host: `systemctl status penstock-agent`, `penstock agent --status`. Start it: "
-            "it reads on where it stopped, also in files that were rotated meanwhile.",
+            "On the host: `systemctl status penstock-agent`, `penstock agent --status`. Start it "
+            "(`systemctl start penstock-agent`): it reads on where it stopped, also in files that "
+            "were rotated meanwhile.",
             "If it runs, see whether it reaches the brokers: its log, `penstock agent --status`.",
+            "If no agent is heard, see `penstock status`: a broker whose disk is full takes no "
+            "lines. Make room on it, and all agents go on.",
             "Retire a host that is gone for good: `penstock audit retire HOST --reason REASON`.",
         ),
     ),
@@ -165,7 +171,8 @@ ENTRIES: Final = (
         meaning="Too many of a topic's lines do not parse, or do not fit its schema. They are in "
         "its dead-letter topic (`TOPIC.dead`), each with the reason, and are not lost.",
         steps=(
-            "See what is wrong with them: `penstock consume TOPIC.dead --from beginning`.",
+            "See what is wrong with them: "
+            "`penstock consume TOPIC.dead --from beginning --to-end --events`.",
             "If the application writes another format since a release, change the agent's input "
             "(docs/agent-configuration.md), or the schema: `penstock schemas check` says whether a "
             "new one is compatible.",
@@ -195,31 +202,94 @@ ENTRIES: Final = (
             "Start it: it catches up by itself. Other brokers lead its partitions meanwhile.",
             "The ledger: see from the audit's host whether the brokers can be reached, and whether "
             "its login and certificates are still accepted. The audit reads on where it stopped.",
-            "A registry: `systemctl status penstock-registry` on its host. Agents and loaders go "
-            "on with the schemas that they know.",
+            "A registry: `systemctl restart penstock-registry` on its host. Agents go on with the "
+            "schemas that they know meanwhile, and loads wait. (`penstock up` starts a program "
+            "again that has ended: kill one that hangs.)",
             "A broker that is gone for good: replace it (docs/how-to/run-a-cluster.md).",
         ),
     ),
     RunbookEntry(
-        kind="certificate",
-        title="Certificate ends",
-        meaning="A certificate that this audit uses ends within `alerts.certificates`. The alert "
-        "names the file. After that, browsers or brokers reject the connection.",
+        kind="clock",
+        title="Clock",
+        meaning="The clock of a host is off by more than two minutes. Lines without a time of "
+        "their own land in the wrong hours, and its agent says up to when it is done by that "
+        "clock.",
         steps=(
-            "Renew it and replace the file: the audit reads it again by itself.",
+            "On the host: `timedatectl` says whether the clock is kept right, "
+            "`timedatectl set-ntp true` has it kept right.",
+            "Then `systemctl restart penstock-agent`: an agent that runs on follows a clock that "
+            "jumps ahead slowly, and its hours wait meanwhile.",
+            "Rows that have landed meanwhile stay in the hours of the wrong clock.",
+        ),
+    ),
+    RunbookEntry(
+        kind="mirror",
+        title="Mirror away",
+        meaning="A mirror that reports its health once a window has not done so for two and a half "
+        "windows. Nothing is copied meanwhile; the clusters themselves go on.",
+        steps=(
+            "On its host: `systemctl status penstock-mirror`, and its log. Start it: it goes on at "
+            "the ends of the copies, and copies nothing twice.",
+            "If it runs, it cannot write to `_audit` of the cluster that it copies to: its log "
+            "says `ledger waits`, with the reason.",
+            "A mirror that is gone for good, or has moved to another host: "
+            "`penstock audit retire HOST --since TIME --reason REASON`.",
+        ),
+    ),
+    RunbookEntry(
+        kind="loader",
+        title="Loads have stopped",
+        meaning="A loader began no load for three times as long as it should: the time of "
+        "`penstock load --every`, or `started_every` in its configuration. Events wait at the "
+        "brokers until a load takes them, or retention deletes them.",
+        steps=(
+            "On its host: `systemctl status penstock-load.timer penstock-load.service`, or the "
+            "scheduler that starts it. A load that takes too long is one line in its log.",
+            "Load once by hand, and read what it says: `penstock load --config FILE`.",
+            "A loader that has moved to another host: "
+            "`penstock audit retire HOST --since TIME --reason REASON`.",
+        ),
+    ),
+    RunbookEntry(
+        kind="zookeeper",
+        title="ZooKeeper",
+        meaning="A broker has lost its session with ZooKeeper, or not all servers of ZooKeeper "
+        "serve. Brokers go on serving what they lead; without ZooKeeper no leader is elected and "
+        "no topic changes.",
+        steps=(
+            "On each server: `systemctl status penstock-zookeeper`, and "
+            "`penstock zookeeper --config FILE --status`. Start those that do not serve: more than "
+            "half of them must.",
+            "If all of them serve, see whether the broker's host reaches them: port, TLS, login. "
+            "Its log says `zookeeper session lost`.",
+            "Full disks stop ZooKeeper, too: `df` on its hosts (docs/zookeeper.md).",
+        ),
+    ),
+    RunbookEntry(
+        kind="certificate",
+        title="Certificate expires",
+        meaning="A certificate that a program or this audit uses expires within "
+        "`alerts.certificates`. The alert names the host and the file. After that, its peers "
+        "reject the connection.",
+        steps=(
+            "Renew it and replace the file: every program reads it again by itself.",
             "Certificates that `penstock certificates` has issued: "
             "`penstock certificates renew` (docs/secure-connections.md).",
+            "By Ansible: `rotate_certificates.yml`, host by host (docs/how-to/certificates.md).",
         ),
     ),
     RunbookEntry(
         kind="disk",
         title="Disk nearly full",
-        meaning="The disk with the audit's `data_dir` has less than `alerts.disk` left. Without "
-        "room the audit stops reading the ledger; agents, brokers and loaders go on.",
+        meaning="A disk that a program or this audit writes to has less than `alerts.disk` left, "
+        "or less than a tenth if the disk is small. The alert names the host and the directory.",
         steps=(
             "Make room on that disk, or give it more: `df`, `du`.",
-            "Keep less: a shorter `retention` in the audit's configuration. The database can also "
-            "be deleted while the audit is stopped: it is built anew from the ledger.",
+            "An agent with a full disk stops reading; its log files wait. It goes on by itself.",
+            "A broker: shorten the retention of large topics (`penstock topics alter`), or move "
+            "partitions away (docs/how-to/run-a-cluster.md).",
+            "The audit: a shorter `retention` in its configuration. Its database can also be "
+            "deleted while the audit is stopped: it is built anew from the ledger.",
         ),
     ),
 )
@@ -280,7 +350,8 @@ def markdown() -> str:
             "",
             "<!-- Made from audit/runbook.py by `make reference`. -->",
             "",
-            f"*{INTRODUCTION} The audit serves this page at `/runbook`.*",
+            f"*{INTRODUCTION} The audit serves this page at `/runbook`. [Twelve "
+            "incidents](incidents.md) shows what some of them look like, and their cures.*",
             *(line for entry in ENTRIES for line in _paragraphs(entry)),
             "",
         )

@@ -6,7 +6,7 @@ anew; whoever answers asks for it each time.
 
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
@@ -16,16 +16,21 @@ from audit.alerting.conditions import Conditions, WaitingCondition
 from audit.alerting.notes import AlertNotes
 from audit.alerting.notices import Group
 from audit.alerting.receivers import Receivers
-from audit.answers import TopicFinding
+from audit.answers import Mark, TopicFinding
 from audit.config import AuditConfig
 from audit.errors import NotNow, StoreDamaged
+from audit.groups.changes import Settled, changes, settled
 from audit.groups.lags import GroupsSeen
 from audit.judged_hours import TopicFigures
+from audit.rates import RatesSeen
 from audit.standing import Standing
 from audit.store.reading import StoreReading
+from client.connection.connection import SOFTWARE_VERSION
 from ground.exposition import Histogram
+from ledger.health import HealthProbe
 
 _MOST_KEPT: Final = 256  # answers' parts
+_MOST_MARKS: Final = 10_000  # that were not taken yet
 
 T = TypeVar("T")
 
@@ -42,6 +47,7 @@ class Service(msgspec.Struct):
 
     config: AuditConfig
     standing: Standing
+    probe: HealthProbe = msgspec.field(default_factory=lambda: HealthProbe(SOFTWARE_VERSION))
     folding: Histogram = msgspec.field(default_factory=Histogram)  # seconds a chunk
     requests: dict[str, Histogram] = {}  # seconds an answer, by path
     figures: Sequence[TopicFigures] = ()
@@ -54,7 +60,10 @@ class Service(msgspec.Struct):
     refused: Mapping[str, int] = {}  # requests, by why, since the start
     sessions: Callable[[], int] = int  # how many are open
     groups: dict[str, GroupsSeen] = {}  # by cluster, as last looked
+    rates: dict[str, RatesSeen] = {}  # by cluster, as last seen
     worst_findings: dict[tuple[str, int], KeptFindings] = {}  # by cluster and number of hours
+    _settled: dict[str, Settled] = {}  # by cluster
+    _marks: "deque[Mark]" = msgspec.field(default_factory=lambda: deque(maxlen=_MOST_MARKS))
     _reading: StoreReading | None = None
     _damage: str = ""
     _guard: threading.Lock = msgspec.field(default_factory=threading.Lock)
@@ -90,8 +99,21 @@ class Service(msgspec.Struct):
 
     def note_groups(self, cluster: str, found: GroupsSeen) -> None:
         """Whoever shows them is told; no verdict is another one for that."""
+        before = self._settled.get(cluster, {})
+        now = settled(before, found)
+        if found.lags or not found.troubles:
+            self._marks.extend(changes(cluster, before, now, found))
+            self._settled[cluster] = now
         self.groups[cluster] = found
         self.standing.stir()
+
+    def note_rates(self, cluster: str, found: RatesSeen) -> None:
+        self.rates[cluster] = found
+        self.standing.stir()
+
+    def taken_marks(self) -> list[Mark]:
+        """What was seen to change since the last time."""
+        return [self._marks.popleft() for _ in range(len(self._marks))]
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
         """What was made for that key while nothing has changed, or what is made now."""

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from audit.clocks import Clocks
 from audit.picture import TopicKey
 
 _OLD_MILLIS: Final = 30_000  # a ledger that was read since then is read all the time
@@ -63,7 +64,9 @@ class Standing(msgspec.Struct):
     rebuilt: str = ""  # what became of a database that was damaged
     unusable: str = ""  # why the database cannot be used just now
     inventory: str = ""  # what is wrong with the file
+    retired: Collection[TopicKey] = frozenset()  # topics: nothing is expected of them any more
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
+    clocks: Clocks = msgspec.field(default_factory=Clocks)
     _spoken_of: dict[TopicKey, int] = {}  # not there, when last looked
     _unlisted: set[tuple[str, str]] = set()  # clusters, topics: see unlisted
     _guard: threading.Lock = msgspec.field(default_factory=threading.Lock)
@@ -102,7 +105,10 @@ class Standing(msgspec.Struct):
         return self._is_new(key) or self.is_deleted(key)
 
     def is_deleted(self, key: TopicKey) -> bool:
-        """Whether the cluster does not have that topic any more, as far as is known."""
+        """Whether nothing is expected of that topic any more: the cluster does not have it, as far
+        as is known, or an operator has retired it."""
+        if key in self.retired:
+            return True
         cluster = self.clusters.get(key.cluster)
         if cluster is None or not key.topic_id or not cluster.topic_ids:
             return False

@@ -18,32 +18,32 @@ import click
 from msgspec.structs import replace
 from rich.console import Console
 
-from bench import report, results
-from bench.audits import audits
-from bench.broker_clusters import CLUSTERS, HOSTS, SINGLE
-from bench.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
 from bench.counted.report import compare, show
-from bench.group_brokers import GROUPED
-from bench.guarded_brokers import GUARDED
-from bench.loaders import SPARK, loaders
-from bench.locked_brokers import LOCKED
-from bench.measurement import NotMeasured
-from bench.mirrors import MIRROR_MAKER, MIRRORED
+from bench.figures import report, results
+from bench.figures.measurement import NotMeasured
+from bench.figures.profile import FULL, QUICK, Results, Scale, ServerKind
+from bench.figures.rounds import measure
+from bench.loads.requests import AnswerError
+from bench.loads.topic_loads import topic_loads
 from bench.peers import PEERS
-from bench.profile import FULL, QUICK, Results, Scale, ServerKind
 from bench.profiles import PROFILES, Measured, called, measured_by
-from bench.registry_servers import Registry, elsewhere, penstock, running
-from bench.requests import AnswerError
-from bench.rounds import measure
-from bench.shippers import shippers
-from bench.spark_peer import VERSION as SPARK_VERSION
-from bench.spark_peer import spark_peer
-from bench.topic_loads import topic_loads
-from bench.whole_pipelines import whole_pipeline
-from harness.apache_kafka import VERSION as KAFKA_VERSION
-from harness.apache_kafka import kafka_classpath, why_no_kafka
-from harness.mirror_maker import mirror_maker_classpath, why_no_mirror_maker
-from harness.server_process import ServerFailed
+from bench.servers.audits import audits
+from bench.servers.broker_clusters import CLUSTERS, HOSTS, SINGLE
+from bench.servers.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
+from bench.servers.group_brokers import GROUPED
+from bench.servers.guarded_brokers import GUARDED
+from bench.servers.loaders import SPARK, loaders
+from bench.servers.locked_brokers import LOCKED
+from bench.servers.mirrors import MIRROR_MAKER, MIRRORED
+from bench.servers.registry_servers import Registry, elsewhere, penstock, running
+from bench.servers.shippers import shippers
+from bench.servers.whole_pipelines import whole_pipeline
+from bench.spark.spark_peer import VERSION as SPARK_VERSION
+from bench.spark.spark_peer import spark_peer
+from harness.kafka.apache_kafka import VERSION as KAFKA_VERSION
+from harness.kafka.apache_kafka import kafka_classpath, why_no_kafka
+from harness.kafka.mirror_maker import mirror_maker_classpath, why_no_mirror_maker
+from harness.processes.server_process import ServerFailed
 
 _WIDTH = 280  # a table is not folded when it goes into a file
 

@@ -1,6 +1,6 @@
 """What it costs to go through many agents' hosts by Ansible: `python -m bench.agents_by_ansible`.
 
-Hosts are directories that Ansible reaches by local connections (harness/simulated_hosts.py), so the
+Hosts are directories that Ansible reaches by local connections (simulated_hosts.py), so the
 figures have in them what the hosts themselves would do, module by module, and lack ssh. The first
 host is installed by the playbook; the others are copies of it, and have the same name in their
 configuration. Then all of them are gone through twice: with nothing to do, and with one input more.
@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from harness.simulated_hosts import Played, SimulatedHosts, simulated_hosts
+from harness.hosts.simulated_hosts import Played, SimulatedHosts, simulated_hosts
 
 INPUTS = [{"paths": ["/var/log/syslog"], "topic": "syslog"}]
 MORE = [*INPUTS, {"paths": ["/var/log/shop/*.log"], "topic": "clicks"}]

@@ -18,7 +18,7 @@ from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
 from typing import Final, NamedTuple
 
-from bench.machine import congestion_control
+from bench.figures.machine import congestion_control
 
 _MEBIBYTE: Final = 2**20
 _FILE: Final = 256 * _MEBIBYTE

@@ -24,12 +24,12 @@ from uuid import uuid4
 
 from client.group.assignment import assigned
 from client.group.member import Member
-from cluster import nodes, paths
-from cluster.nodes import TopicNode
-from cluster.operations import Create
-from cluster.session import Session
+from cluster.layout import nodes, paths
+from cluster.layout.nodes import TopicNode
+from cluster.session.operations import Create
+from cluster.session.session import Session
 from cluster.values import TopicPartition
-from cluster.zookeeper import EmbeddedZooKeeper
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 
 _TOPIC: Final = "many"
 _TENDED_EVERY_S: Final = 0.02

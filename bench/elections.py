@@ -17,18 +17,18 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from bench.measurement import Figure, Sample
+from bench.figures.measurement import Figure, Sample
 from broker.controller.leaders import Leaders
-from cluster import nodes, paths
-from cluster.brokers import register
-from cluster.controller import elect
-from cluster.nodes import StateNode
-from cluster.partition_states import StateChange, change_states
-from cluster.session import Session
-from cluster.topics import create_topic
+from cluster.controller.controller import elect
+from cluster.controller.partition_states import StateChange, change_states
+from cluster.controller.topics import create_topic
+from cluster.layout import nodes, paths
+from cluster.layout.nodes import StateNode
+from cluster.records.brokers import register
+from cluster.session.session import Session
 from cluster.values import BrokerInfo, ClusterSnapshot, PartitionInfo, TopicInfo
 from cluster.view import ClusterView
-from cluster.zookeeper import EmbeddedZooKeeper
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 
 _OF_A_TOPIC: Final = 10
 _STAYS, _GOES = 1, 2

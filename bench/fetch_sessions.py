@@ -17,17 +17,17 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from bench.measurement import Figure
-from bench.requests import record_batch
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from wire.codec import Api
+from bench.figures.measurement import Figure
+from bench.loads.requests import record_batch
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
+from wire.framing.requests import has_tagged_header, read_response, request_frame
 from wire.messages import create_topics, fetch, produce
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from wire.requests import has_tagged_header, read_response, request_frame
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")

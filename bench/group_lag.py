@@ -16,17 +16,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bench.processes import cpu_seconds
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.group_lag import MOST_BYTES, GroupPartition, Lag, lag
-from client.offset_commits import Consumed
-from client.producer import Producer
-from harness.broker_process import BrokerProcess
-from harness.zookeepers import ZooKeepers
-from wire.records import Codec
+from bench.figures.processes import cpu_seconds
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.groups.lag import MOST_BYTES, GroupPartition, Lag, lag
+from client.groups.offset_commits import Consumed
+from client.producing.delivery import TopicPartition
+from client.producing.producer import Producer
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.zookeepers import ZooKeepers
+from wire.record_batches.records import Codec
 
 _GROUPS: Final = 3
 _SIZES: Final = {"small": (2_000, 5, 200), "large": (300, 15, 20_000)}

@@ -25,13 +25,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bench.measurement import Figure
-from bench.processes import cpu_seconds, own_cpu_seconds
-from cluster import groups
-from cluster.group_offsets import GroupCommit, OffsetWriter, read_offsets
-from cluster.session import Session
+from bench.figures.measurement import Figure
+from bench.figures.processes import cpu_seconds, own_cpu_seconds
+from cluster.groups import groups
+from cluster.groups.offsets import GroupCommit, OffsetWriter, read_offsets
+from cluster.session.session import Session
 from cluster.values import CommittedOffset, GroupFence, GroupInfo, GroupKind, TopicPartition
-from cluster.zookeeper import EmbeddedZooKeeper
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 
 _PARTITIONS: Final = 100  # of each group
 _AT_ONCE: Final = 16  # groups that are made

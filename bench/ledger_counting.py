@@ -15,20 +15,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.machine import description
-from client.admin import create_topic
-from client.batch_producer import BatchProducer
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import Batch, TopicPartition
-from client.offsets import End, start_offsets
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.made_batches import NOON, SOURCE, WINDOW, event
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from bench.figures.machine import description
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.batch_producer import BatchProducer
+from client.producing.delivery import Batch, TopicPartition
+from client.reading.offsets import End, start_offsets
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.made_batches import NOON, SOURCE, WINDOW, event
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from ledger.names import LEDGER_TOPIC
-from wire.records import Codec, Record, build_batch
+from wire.record_batches.records import Codec, Record, build_batch
 
 PARTITIONS = 8
 TOPIC = "load"

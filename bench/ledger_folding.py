@@ -23,17 +23,17 @@ import msgspec
 import pyarrow as pa
 
 from audit.store.store import AuditStore
-from bench.brokers import PENSTOCK
-from bench.profile import Place, ServerKind
-from client.fetcher import FetchedBatch
-from harness.server_process import ServerFailed
+from bench.figures.profile import Place, ServerKind
+from bench.servers.brokers import PENSTOCK
+from client.reading.fetcher import FetchedBatch
+from harness.processes.server_process import ServerFailed
 from ledger.entries import LedgerEntries
 from ledger.reading import CHUNK_BYTES, LedgerPositions
 from schemas.bodies.fastavro_schema import FIELD, fastavro_schema
 from schemas.envelope import PREFIX_SIZE
 from schemas.event_schemas import LEDGER, built_in
-from wire.batch import read_header
-from wire.records import records
+from wire.record_batches.batch import read_header
+from wire.record_batches.records import records
 
 ROW_BY_ROW: Final = "row by row"
 SCHEMA_ID: Final = 1

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
-from bench.measurement import Figure, Sample
-from broker.caller import ANONYMOUS
-from broker.permissions import Permissions
+from bench.figures.measurement import Figure, Sample
+from broker.access.permissions import Permissions
+from broker.connections.caller import ANONYMOUS
 from wire.acls import (
     EVERYBODY,
     USER,

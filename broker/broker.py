@@ -19,73 +19,80 @@ from pathlib import Path
 
 from prometheus_client.metrics_core import Metric
 
-from broker.acl_admin import AclAdmin
+from broker.access.authorization import Authorization
+from broker.admin.acls import AclAdmin
+from broker.admin.broker_configs import BrokerConfigAdmin
+from broker.admin.deletions import Deletions
+from broker.admin.leaders import LeaderAdmin
+from broker.admin.quotas import QuotaAdmin
+from broker.admin.reassignments import ReassignmentAdmin
+from broker.admin.topics import TopicAdmin
+from broker.admin.users import UserAdmin
 from broker.api.administration import Administration
 from broker.api.changes import Known
 from broker.api.metadata import DescribedTopics
 from broker.api.produce import LargeChecks
 from broker.api.table import BrokerParts
-from broker.authorization import Authorization
-from broker.broker_config_admin import BrokerConfigAdmin
-from broker.complaints import Complaints
-from broker.config import BrokerConfig
+from broker.configs.config import BrokerConfig
+from broker.configs.topic_config import TopicDefaults
+from broker.connections.complaints import Complaints
+from broker.connections.large_requests import Turns
+from broker.connections.quotas import Quotas
 from broker.controller.draining import hand_over
 from broker.controller.leaders import Leaders
 from broker.controller.preferred import PreferredLeaders
+from broker.counting.broker_health import BrokerHealth
 from broker.counting.counter import CountingFindings, LedgerCounter
-from broker.data_directory import DataDirectory
-from broker.deletions import Deletions
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
-from broker.flusher import Flusher
 from broker.groups.coordinator import Coordinator
 from broker.groups.registry import CoordinatorRules
 from broker.groups.values import GroupRules
-from broker.housekeeping import Housekeeping
 from broker.http import BrokerHttpServer
-from broker.large_requests import Turns
-from broker.leader_admin import LeaderAdmin
-from broker.log_cuts import LogCuts
-from broker.log_opening import LogOpener
 from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
-from broker.open_files import Descriptors, OpenLogs
-from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
-from broker.quota_admin import QuotaAdmin
-from broker.quotas import Quotas
-from broker.reassignment_admin import ReassignmentAdmin
+from broker.replicas.data_directory import DataDirectory
+from broker.replicas.flusher import Flusher
+from broker.replicas.housekeeping import Housekeeping
+from broker.replicas.log_cuts import LogCuts
+from broker.replicas.log_opening import LogOpener
+from broker.replicas.open_files import Descriptors, OpenLogs
+from broker.replicas.partitions import Partitions
+from broker.replicas.withdrawals import Withdrawal, Withdrawals
 from broker.replication.replication import Replication
 from broker.replication_status import ReplicationStatus
 from broker.server import Server
-from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
-from broker.storage.acknowledged import AcknowledgedFile
+from broker.storage.directory.acknowledged import FILE_NAME as ACKNOWLEDGED
+from broker.storage.directory.acknowledged import AcknowledgedFile
+from broker.storage.directory.identity import DirectoryOwner
 from broker.storage.flush import run_all
-from broker.storage.identity import DirectoryOwner
-from broker.topic_config import TopicDefaults
-from broker.topics import TopicAdmin
-from broker.user_admin import UserAdmin
-from broker.withdrawals import Withdrawals
-from cluster.brokers import Registration, id_taken, last_directory, note_directory, registered
-from cluster.controller import ControllerCandidate
-from cluster.earlier_producer_ids import drawn_by_cluster
+from cluster.controller.controller import ControllerCandidate
+from cluster.controller.own_states import OwnStates
+from cluster.controller.partition_states import change_states
 from cluster.errors import BrokerIdTaken
-from cluster.identity import cluster_id, find_cluster_id
-from cluster.own_states import OwnStates
-from cluster.partition_states import change_states
-from cluster.quotas import QuotaSnapshot, QuotasView
-from cluster.session import Session
-from cluster.users import UsersView, login_key
+from cluster.records.brokers import (
+    Registration,
+    id_taken,
+    last_directory,
+    note_directory,
+    registered,
+)
+from cluster.records.earlier_producer_ids import drawn_by_cluster
+from cluster.records.identity import cluster_id, find_cluster_id
+from cluster.records.quotas import QuotaSnapshot, QuotasView
+from cluster.records.users import UsersView, login_key
+from cluster.session.session import Session
 from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
 from ground.administration import Program
 from ground.administration_log import FILE_NAME as ADMINISTRATION_LOG
 from ground.administration_log import AdministrationLog, CannotRemember
-from ground.certificate_expiry import CertificateWatch
 from ground.exposition import certificate_family, door_families
-from ground.page_door import BadLocks, PageDoor
-from ground.refusals import Refusals
-from wire.record_check import NATIVE, RecordCheck
+from ground.http.page_door import BadLocks, PageDoor
+from ground.network.refusals import Refusals
+from ground.tls.certificate_expiry import CertificateWatch
+from wire.record_batches.record_check import NATIVE, RecordCheck
 
 log = logging.getLogger(__name__)
 
@@ -355,7 +362,12 @@ class Broker:
         """Start the process that counts the contents of logs for the audit."""
         if self.config.keeps_ledger:
             counter = LedgerCounter(
-                self.config, self.server.listeners, self.partitions, self.withdrawals, self._found
+                self.config,
+                self.server.listeners,
+                self.partitions,
+                self.withdrawals,
+                self._found,
+                health=BrokerHealth(self.config, self.session, self.cluster),
             )
             self._ends.push_async_callback(counter.stop)
         else:
@@ -502,10 +514,20 @@ class Broker:
         offline = sorted(self.partitions.offline.items())
         return [
             *(f"offline: {topic}-{index}: {reason}" for (topic, index), reason in offline),
-            *(f"lost: {withdrawal.words}" for withdrawal in self.withdrawals),
+            *self._full_disk(),
+            *map(_lost, self.withdrawals),
             *self._found.remarks,
             *(map(str, self._standing.remarks()) if self._standing is not None else ()),
         ]
+
+    def _full_disk(self) -> Iterator[str]:
+        full = [each for each in self.partitions if each.read_only]
+        if full:
+            first = f"{full[0].topic}-{full[0].index}"
+            which = first if len(full) == 1 else f"{first} and {len(full) - 1:,} more"
+            yield (
+                f"disk full: {which} can only be read until there is room in {self.config.data_dir}"
+            )
 
     def _checked(self) -> CheckedGauge:
         findings = self._found
@@ -554,3 +576,8 @@ def _rules(config: BrokerConfig) -> CoordinatorRules:
         commit_bytes=limits.commits_in_memory_bytes,
         retention_seconds=groups.offsets_retention,
     )
+
+
+def _lost(withdrawal: Withdrawal) -> str:
+    known = "; the ledger has it: `systemctl restart penstock-broker` ends this line"
+    return f"lost: {withdrawal.words}{known if withdrawal.told else ''}"

@@ -2,8 +2,8 @@
 
 Handlers are found by a table (`broker.api.table`), and each is given what it needs once, when the
 broker has it. Produce and Fetch are called differently, because the one must not wait and the other
-must. A request about many things is served a few at a time (`broker.large_requests`); clients
-without any rights may not send such requests.
+must. A request about many things is served a few at a time (`broker.connections.large_requests`);
+clients without any rights may not send such requests.
 
 A known request that is not served, or not in that version, is answered with `UNSUPPORTED_VERSION`;
 a connection is closed only if the protocol leaves no other way, and that is logged.
@@ -23,20 +23,18 @@ from broker.api import fetch, produce
 from broker.api.administration import Ended
 from broker.api.cuts import CUTS
 from broker.api.table import APIS, LISTED, TABLE, BrokerParts, to_fetch, to_produce
-from broker.caller import Caller
-from broker.complaints import ComplaintKind
-from broker.connection import Connection, Reply
-from broker.large_requests import Gone, InTurns, TooMuch
-from broker.login_gate import WITHOUT_LOGIN
-from broker.quotas import Mutations
-from wire.codec import Api
+from broker.connections.caller import Caller
+from broker.connections.complaints import ComplaintKind
+from broker.connections.connection import Connection, Reply
+from broker.connections.large_requests import Gone, InTurns, TooMuch
+from broker.connections.login_gate import WITHOUT_LOGIN
+from broker.connections.quotas import Mutations
 from wire.errors import ErrorCode, ProtocolError
-from wire.frame_memory import SHARED_BUFFER
-from wire.messages.api_versions import ApiVersionsResponse
-from wire.primitives import MessageBuffer, Part
-from wire.produce import read_request
-from wire.refusals import refusal
-from wire.requests import (
+from wire.framing.codec import Api
+from wire.framing.frame_memory import SHARED_BUFFER
+from wire.framing.primitives import MessageBuffer, Part
+from wire.framing.refusals import refusal
+from wire.framing.requests import (
     API_VERSIONS_KEY,
     RequestHeader,
     has_tagged_header,
@@ -45,6 +43,8 @@ from wire.requests import (
     read_header,
     response_frame,
 )
+from wire.messages.api_versions import ApiVersionsResponse
+from wire.produce import read_request
 
 PRODUCE_KEY = 0
 FETCH_KEY = 1

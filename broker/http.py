@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from broker.metrics import BrokerMetrics
 from ground.exposition import EXPOSITION_TYPE
-from ground.page_door import PageDoor
-from ground.page_server import Page, PageServer, readiness_page, text_page
+from ground.http.page_door import PageDoor
+from ground.http.page_server import Page, PageServer, readiness_page, text_page
 
 
 class BrokerHttpServer(PageServer):

@@ -20,7 +20,7 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 
-from broker.storage.files import OPEN
+from broker.storage.segments.files import OPEN
 from ground.exposition import Histogram, exposition_of
 from wire.errors import ErrorCode
 

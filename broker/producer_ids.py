@@ -18,8 +18,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
-from broker.caller import ANONYMOUS
-from cluster.earlier_producer_ids import COUNTING_BITS
+from broker.connections.caller import ANONYMOUS
+from cluster.records.earlier_producer_ids import COUNTING_BITS
 
 _RANDOM_BITS: Final = 40
 _MARK_BITS: Final = 23

@@ -23,12 +23,12 @@ from typing import Any
 import uvloop
 
 from broker.broker import Broker
-from broker.config import BrokerConfig
+from broker.configs.config import BrokerConfig
 from broker.errors import BrokerError
 from broker.storage.errors import StorageError
 from cluster.errors import ClusterError, EmbeddedError, NobodyThere, Unavailable
-from cluster.zookeeper import EmbeddedZooKeeper
-from ground.listening import CannotListen
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from ground.network.listening import CannotListen
 from ground.supervisor import READY, STOPPING, Supervisor, stay_alive
 
 log = logging.getLogger(__name__)

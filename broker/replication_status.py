@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from broker.partition import Partition
+from broker.replicas.partition import Partition
 from broker.replication.copying import Copying
 from broker.replication.throttle import Throttle
-from cluster.session import Session, SessionState
+from cluster.session.session import Session, SessionState
 from cluster.values import NO_LEADER, ClusterSnapshot
 
 log = logging.getLogger(__name__)

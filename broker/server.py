@@ -10,24 +10,24 @@ import socket
 import ssl
 from functools import partial
 
-from broker.caller import ANONYMOUS, Caller
-from broker.complaints import ComplaintKind, Complaints
-from broker.config import BrokerConfig
-from broker.connection import Connection
+from broker.configs.config import BrokerConfig
+from broker.configs.listeners import Listener, ListenerConfig
+from broker.connections.caller import ANONYMOUS, Caller
+from broker.connections.complaints import ComplaintKind, Complaints
+from broker.connections.connection import Connection
+from broker.connections.handshakes import Handshakes
+from broker.connections.login_gate import LoginGate
+from broker.connections.quotas import Quotas
+from broker.connections.transports import Clear, Encrypted, Transport
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
-from broker.handshakes import Handshakes
-from broker.listeners import Listener, ListenerConfig
-from broker.login_gate import LoginGate
 from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics
-from broker.quotas import Quotas
-from broker.transports import Clear, Encrypted, Transport
-from ground.listening import listen
-from ground.server_tls import ServerTls
-from ground.socket_options import prepare
-from ground.tls import BadTls
-from wire.frame_memory import SHARED_BUFFER, FrameMemory
+from ground.network.listening import listen
+from ground.network.socket_options import prepare
+from ground.tls.client import BadTls
+from ground.tls.server import ServerTls
+from wire.framing.frame_memory import SHARED_BUFFER, FrameMemory
 
 _BACKLOG = 1024
 _ACCEPTS_A_TURN = 64

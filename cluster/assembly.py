@@ -15,10 +15,10 @@ from uuid import UUID
 
 import msgspec
 
-from cluster import nodes, paths
 from cluster.errors import InvalidTopicName, NodeUnreadable
-from cluster.nodes import StateNode, TopicNode
-from cluster.operations import Node
+from cluster.layout import nodes, paths
+from cluster.layout.nodes import StateNode, TopicNode
+from cluster.session.operations import Node
 from cluster.values import (
     NO_EPOCH,
     NO_LEADER,

@@ -14,11 +14,12 @@ from typing import Final
 
 import msgspec
 
-from cluster import identity, paths
 from cluster.errors import Cause, Conflict, InvalidTopicName, MapDisagrees
-from cluster.names import user_of_node
-from cluster.operations import Create
-from cluster.session import Session
+from cluster.layout import paths
+from cluster.layout.names import user_of_node
+from cluster.records import identity
+from cluster.session.operations import Create
+from cluster.session.session import Session
 
 MOST_BYTES: Final = 1024 * 1024  # of one node: ZooKeeper's limit
 

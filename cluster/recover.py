@@ -17,13 +17,14 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import replace
 
-from cluster import identity, nodes, paths
-from cluster.controller import current_epoch, write_fenced
+from cluster.controller.controller import current_epoch, write_fenced
+from cluster.controller.topics import add_partitions, create_topic, list_topics, read_topic
 from cluster.errors import MapDisagrees
-from cluster.names import check_topic_name
-from cluster.operations import Operation, Set, in_transactions
-from cluster.session import Session
-from cluster.topics import add_partitions, create_topic, list_topics, read_topic
+from cluster.layout import nodes, paths
+from cluster.layout.names import check_topic_name
+from cluster.records import identity
+from cluster.session.operations import Operation, Set, in_transactions
+from cluster.session.session import Session
 from cluster.values import NO_EPOCH, NO_LEADER, ControllerEpoch, PartitionInfo, TopicInfo
 
 _NOWHERE: Final = PartitionInfo(

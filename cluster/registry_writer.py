@@ -18,12 +18,12 @@ from collections.abc import Callable
 from typing import Final
 from uuid import uuid4
 
-from cluster import nodes, paths
-from cluster.election import Candidate, elect
 from cluster.errors import Conflict, MapDisagrees
-from cluster.nodes import WriterEpochNode, WriterNode
-from cluster.operations import Check, Create, Delete, Set
-from cluster.session import Session
+from cluster.layout import nodes, paths
+from cluster.layout.nodes import WriterEpochNode, WriterNode
+from cluster.session.election import Candidate, elect
+from cluster.session.operations import Check, Create, Delete, Set
+from cluster.session.session import Session
 from cluster.values import WriterEpoch
 
 LAST_PRODUCER_EPOCH: Final = 2**15 - 1

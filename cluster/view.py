@@ -12,12 +12,12 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
-from cluster import paths
-from cluster.answers import PendingAnswer
 from cluster.assembly import DIRECTORIES, ROOTS, Assembly
 from cluster.errors import MapMissing, Unavailable
-from cluster.node_follower import PATIENCE_S, NodeFollower
-from cluster.session import Session
+from cluster.layout import paths
+from cluster.session.answers import PendingAnswer
+from cluster.session.node_follower import PATIENCE_S, NodeFollower
+from cluster.session.session import Session
 from cluster.values import ClusterSnapshot
 
 OnSnapshot = Callable[[ClusterSnapshot], None]

@@ -3,7 +3,7 @@
  * `columns.native` turns the schema into a tree of nodes. Nodes that are not kept are skipped; each of
  * the others fills a column. A null, or an absent branch, takes an empty slot in every column below.
  *
- * It accepts what `schemas.bodies.checking` and `wire.records` accept, or less: at anything else, or
+ * It accepts what `schemas.bodies.checking` and `wire.record_batches.records` accept, or less: at anything else, or
  * anything too large, it gives up without a reason, and the slower reader determines which record it
  * was, and what happens to it.
  *

@@ -25,7 +25,7 @@ from columns.raw_form import (
 )
 from ground.varints import long_at
 from schemas.definitions.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 try:
     from columns._avro_columns import Reader

@@ -1,6 +1,6 @@
-"""The README of each role of the collection, made from what its argument specs say.
+"""The READMEs of the Ansible roles, generated from their argument specs.
 
-`make reference` writes them, `make check` compares them; a test holds the specs to the defaults.
+`make reference` writes them and `make check` compares them. A test compares specs and defaults.
 """
 
 from pathlib import Path
@@ -13,20 +13,20 @@ _SPECS: Final = "meta/argument_specs.yml"
 
 
 def roles() -> list[Path]:
-    """Those that have specs, by name."""
+    """The folders of roles with argument specs, sorted by name."""
     return sorted(path.parent.parent for path in ROLES.glob(f"*/{_SPECS}"))
 
 
 def specs(role: Path) -> dict[str, Any]:
-    """By entry point."""
-    found: dict[str, Any] = yaml.safe_load((role / _SPECS).read_text())["argument_specs"]
-    return found
+    """A role's argument specs by entry point."""
+    by_entry: dict[str, Any] = yaml.safe_load((role / _SPECS).read_text())["argument_specs"]
+    return by_entry
 
 
 def defaults(role: Path) -> dict[str, Any]:
     path = role / "defaults" / "main.yml"
-    found: dict[str, Any] = (yaml.safe_load(path.read_text()) if path.exists() else None) or {}
-    return found
+    variables: dict[str, Any] = (yaml.safe_load(path.read_text()) if path.exists() else None) or {}
+    return variables
 
 
 def page(role: Path) -> str:
@@ -41,17 +41,17 @@ def page(role: Path) -> str:
         if options := spec.get("options"):
             lines += _table(options, standard if entry == "main" else {})
             for name, option in _nested(options):
-                lines += [f"Each of `{name}`:", "", *_table(option, {})]
+                lines += [f"Keys of `{name}`:", "", *_table(option, {})]
     lines.append("[All roles](../../README.md)")
     return "\n".join(lines) + "\n"
 
 
 def _nested(options: dict[str, Any], prefix: str = "") -> list[tuple[str, dict[str, Any]]]:
-    found = []
+    pairs = []
     for name, option in options.items():
         if inner := option.get("options"):
-            found += [(prefix + name, inner), *_nested(inner, f"{prefix}{name}.")]
-    return found
+            pairs += [(prefix + name, inner), *_nested(inner, f"{prefix}{name}.")]
+    return pairs
 
 
 def _table(options: dict[str, Any], standard: dict[str, Any]) -> list[str]:
@@ -66,7 +66,7 @@ def _table(options: dict[str, Any], standard: dict[str, Any]) -> list[str]:
             default = f"`{_shown(value)}`"
         words = " ".join(_texts(option["description"]))
         if choices := option.get("choices"):
-            words += f" One of {', '.join(f'`{each}`' for each in choices)}."
+            words += f" One of {', '.join(f'`{choice}`' for choice in choices)}."
         kind = option.get("type", "str")
         if elements := option.get("elements"):
             kind = f"{kind} of {elements}"

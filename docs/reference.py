@@ -15,13 +15,13 @@ from typing import Final
 import msgspec
 
 from audit import runbook
-from client.security import Security
-from cluster.security import ZooKeeperSecurity
+from client.connection.security import Security
+from cluster.session.security import ZooKeeperSecurity
 from deploy import role_pages
 from docs import code_map
-from ground.http_security import HttpSecurity
-from ground.page_locks import PageLocks
-from ground.server_tls import ListenerTls
+from ground.http.page_locks import PageLocks
+from ground.http.security import HttpSecurity
+from ground.tls.server import ListenerTls
 from penstock import outlining
 from penstock.cli import outlines
 from penstock.config.pages import links, with_tables

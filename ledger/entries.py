@@ -17,17 +17,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from client.fetcher import FetchedBatch
-from client.plain_batches import PlainBatch, PlainBatches
+from client.reading.fetcher import FetchedBatch
+from client.reading.plain_batches import PlainBatch, PlainBatches
 from ledger.columns import ColumnsOfLedger, columns_of, no_entries
 from ledger.frames import Frames, NotTogether
 from ledger.lookup import Lookup
 from schemas.envelope import Decoder, split
 from schemas.errors import BadMessage, RegistryError
 from schemas.event_schemas import LEDGER, built_in
-from wire.batch import read_header
 from wire.errors import BatchError
-from wire.records import records
+from wire.record_batches.batch import read_header
+from wire.record_batches.records import records
 
 GATHERED_BYTES: Final = 8 * 1024 * 1024
 _FEW: Final = 16  # at most so many batches are read one by one without dividing them further

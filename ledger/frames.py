@@ -14,9 +14,9 @@ import cramjam
 import msgspec
 import pyarrow as pa
 
-from client.plain_batches import PlainBatch
-from wire.batch import HEADER_SIZE
-from wire.compression import Codec
+from client.reading.plain_batches import PlainBatch
+from wire.record_batches.batch import HEADER_SIZE
+from wire.record_batches.compression import Codec
 
 _RATIO: Final = 16  # batches that unpack to more are not read together
 _SLACK: Final = 1024 * 1024

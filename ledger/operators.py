@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from ledger.names import LEDGER_TOPIC, SUBJECT, VERSION, topic_id_text
 from ledger.publishing import write_entries
 from schemas.event_schemas import LEDGER, built_in

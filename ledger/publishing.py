@@ -8,15 +8,15 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from client.brokers import Brokers
-from client.producer import Producer
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
 from ledger.names import LEDGER_TOPIC, SUBJECT
 from schemas.envelope import Encoder
 from schemas.errors import RegistryError
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
 from wire.acls import Operation
-from wire.records import Codec
+from wire.record_batches.records import Codec
 
 Entry = Mapping[str, Any]  # as our Ledger.avsc has it
 

@@ -25,15 +25,15 @@ import msgspec
 import pyarrow as pa
 from msgspec.structs import replace
 
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.epochs import end_offsets_of_epochs
+from client.connection.brokers import Brokers
+from client.connection.metadata import TopicMetadata
 from client.errors import Corrupt
-from client.fetcher import FetchedBatch
-from client.metadata import TopicMetadata
-from client.offsets import offsets_at
-from client.partition_reader import PartitionReader
-from client.plain_batches import PlainBatches
+from client.producing.delivery import TopicPartition
+from client.reading.epochs import end_offsets_of_epochs
+from client.reading.fetcher import FetchedBatch
+from client.reading.offsets import offsets_at
+from client.reading.partition_reader import PartitionReader
+from client.reading.plain_batches import PlainBatches
 from ledger.columns import no_entries
 from ledger.entries import LedgerEntries
 from ledger.lookup import Lookup

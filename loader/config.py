@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from client.addresses import check_brokers
-from client.bootstrap import Bootstrap
-from client.security import Security
+from client.connection.addresses import check_brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.security import Security
 from cluster.errors import InvalidTopicName
-from cluster.names import check_topic_name
-from ground.http_security import HttpSecurity, check_scheme
+from cluster.layout.names import check_topic_name
+from ground.http.security import HttpSecurity, check_scheme
 from ground.settings import (
     Bytes,
     FilePath,
@@ -247,6 +247,10 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The number of manifests to keep of each table, at least 10."""
     ledger: bool = True
     """Whether loads are reported in `_audit`."""
+    started_every: Seconds = 0.0
+    """The time from one load to the next where something else starts them, such as a timer of
+    systemd or Airflow. With it, the audit raises an [alert](how-to/alerts.md) when loads stop.
+    `--every` takes its place. 0: unknown."""
     audit: Url = ""
     """The URL of [an audit service](audit.md), such as `http://audit:8090`, which decides which
     [hours are complete](loader-in-detail.md#complete-hours). Default: the agents' heartbeats
@@ -300,6 +304,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ValueError("`keep_manifests` must be at least 10")
         check_positive(self, "forget_sources", "oldest")
         check_not_negative(self, "newest", "check_files_hours", "check_files_bytes", "few_dead")
+        check_not_negative(self, "started_every")
 
     def _check_kerberos(self) -> None:
         if self.kerberos is None:

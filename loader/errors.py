@@ -11,6 +11,7 @@ printed and goes into the ledger.
     │                           contradicts another
     ├── DeadRecord           1  `format("penstock")` cannot decode a record, and may not skip it
     ├── NoSchema             1  a topic has no schema to read its events with
+    ├── ColumnChanged        1  the latest schema gives a column a type that its files do not have
     ├── Mismatch             1  staged files differ from what was read: nothing is committed
     ├── GapError             4  events are gone: by retention, or since a topic was recreated
     ├── RunTaken             5  another loader committed this run, or is working on it
@@ -50,6 +51,10 @@ class NoTicket(StoreError):
 
 
 class NoSchema(LoaderError):
+    pass
+
+
+class ColumnChanged(LoaderError):
     pass
 
 
@@ -126,6 +131,7 @@ class DeadRecord(LoaderError):
 
 
 _HOUR: Final = re.compile(r"\bdt=\d{4}-\d\d-\d\d/hour=\d\d\b")
+_VERSION: Final = re.compile(r"\(([A-Za-z0-9._-]+), version (\d+)\)")
 _GAP: Final = (
     "`{load} --accept-gap` loads the rest, and records the gap; to avoid gaps, load more often than"
     " retention deletes, and find out what the brokers lost"
@@ -159,7 +165,17 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
         SparkFailed,
         "give executors more memory, or tasks less (`tasks.memory_bytes`); see Spark's log",
     ),
-    (NoSchema, "register a schema for the topic: penstock schemas register"),
+    (
+        NoSchema,
+        "register a schema for the topic: penstock schemas register; if a typo created the topic:"
+        " penstock topics delete TOPIC",
+    ),
+    (
+        ColumnChanged,
+        "to go back to the former type, `penstock schemas delete{schema} --yes`: events with the"
+        " new one become dead letters; to keep the new one, load the topic into another table, with"
+        " `tables`",
+    ),
     (NoTicket, "fix the cause, and test it with `kinit -k -t`; the next load continues"),
     (StoreError, "check that `root` is reachable, writable and has space; the next load continues"),
     (Mismatch, "load again; if it happens again, it is a bug in the loader: report it"),
@@ -179,7 +195,10 @@ def cure_of(error: Exception, table: str, config: str = "") -> str:
     file = f" --config {shlex.quote(config)}" if config else ""
     hours = dict.fromkeys(_HOUR.findall(str(error)))
     rebuild = "".join(f" --rebuild {hour}" for hour in hours) or " --rebuild HOUR"
-    return advice.format(load=f"penstock load{file} --topics {table}", rebuild=rebuild)
+    version = _VERSION.search(str(error))
+    schema = f" {version[1]} --version {version[2]}" if version else ""
+    load = f"penstock load{file} --topics {table}"
+    return advice.format(load=load, rebuild=rebuild, schema=schema)
 
 
 def reason_of(error: Exception) -> str:

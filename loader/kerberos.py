@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
 
-from ground.kerberos import Cure, why_unreadable
+from ground.logins.kerberos import Cure, why_unreadable
 from loader.config import Kerberos
 from loader.errors import LoaderError, NoTicket
 

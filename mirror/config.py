@@ -8,13 +8,12 @@ from typing import Final
 
 import msgspec
 
-from client.addresses import check_brokers
-from client.bootstrap import Bootstrap
-from client.security import Security
-from cluster.security import ZooKeeperSecurity
-from ground.certificate_expiry import CertificateFiles
-from ground.http_security import HttpSecurity
-from ground.page_locks import PageLocks, check_pages
+from client.connection.addresses import check_brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.security import Security
+from cluster.session.security import ZooKeeperSecurity
+from ground.http.page_locks import PageLocks, check_pages
+from ground.http.security import HttpSecurity
 from ground.settings import (
     Bytes,
     FolderPath,
@@ -26,6 +25,7 @@ from ground.settings import (
     check_not_negative,
     check_positive,
 )
+from ground.tls.certificate_expiry import CertificateFiles
 from schemas.remote.address import RegistryAddress, check_registry
 
 _PORTS: Final = 65536

@@ -20,25 +20,25 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from client.addresses import Address
-from client.delivery import TopicPartition
+from client.connection.addresses import Address
+from client.connection.metadata import NO_LEADER, ClusterMetadata
 from client.errors import ClientError, ErrorCode
-from client.fetch_session import Key
-from client.metadata import NO_LEADER, ClusterMetadata
 from client.patience import Pauses
-from mirror.bandwidth import Bandwidth
-from mirror.batches import Gap
-from mirror.buffers import portion
-from mirror.cluster_scanner import ClusterScanner, Scan
+from client.producing.delivery import TopicPartition
+from client.reading.fetch_session import Key
+from mirror.clusters.scanner import ClusterScanner, Scan
 from mirror.config import MirrorConfig
 from mirror.kafka_target.target import KafkaTarget
-from mirror.lane import CLIENT_ID, Lane, LaneEvents, LaneSettings, Way
-from mirror.partition import CopiedPartition, Stage
-from mirror.resume_points import Again, Beginning, Both, GoOn, Stop, Wanted, look
+from mirror.partitions.bandwidth import Bandwidth
+from mirror.partitions.batches import Gap
+from mirror.partitions.buffers import portion
+from mirror.partitions.lane import CLIENT_ID, Lane, LaneEvents, LaneSettings, Way
+from mirror.partitions.partition import CopiedPartition, Stage
+from mirror.partitions.resume_points import Again, Beginning, Both, GoOn, Stop, Wanted, look
+from mirror.partitions.target_writer import OffsetsKept
 from mirror.silent_partitions import SILENT_S, SilentPartitions
-from mirror.target_writer import OffsetsKept
 from mirror.topics import Standing, TopicCopy
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 log = logging.getLogger(__name__)
 

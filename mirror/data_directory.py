@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from ground.directory_lock import DirectoryLock, InUse
+from ground.files.directory_lock import DirectoryLock, InUse
 from mirror.errors import DirectoryTaken
 
 _LOCK: Final = "lock"

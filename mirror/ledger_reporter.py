@@ -15,7 +15,8 @@ Rule 2: entries form a journal that begins with the process. An unacknowledged e
 Rule 3: entries have no leader epoch. A copy that has lost its tail gets the same batches at the
         same offsets again.
 Rule 4: a gap that was skipped is reported as a fault that an operator has accepted.
-Rule 5: while the ledger cannot be written, copying continues, and the sums grow. If they grow too
+Rule 5: the mirror's own health is reported once a window: its silence shows that it is away.
+Rule 6: while the ledger cannot be written, copying continues, and the sums grow. If they grow too
         large they are discarded: the audit then knows of the copy only by its brokers.
 
 `begun` and `written` belong to the event loop, `trouble` may be read by any thread, the rest
@@ -32,18 +33,19 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol
 
 from client.errors import ClientError, ErrorCode, Refused
-from client.fetch_session import Key
+from client.reading.fetch_session import Key
 from ledger.counting.batches import PartitionCount
-from ledger.counting.entries import Speaker, entries_of, halves
+from ledger.counting.entries import Speaker, entries_of, entry_of, halves
 from ledger.counting.journal import PartitionKey
+from ledger.health import HealthProbe, HealthReports
 from ledger.names import VERSION
-from mirror.batches import Gap
 from mirror.config import MirrorConfig
-from mirror.copied_count import CopiedCount, Spread
-from mirror.partition import CopiedPartition
+from mirror.partitions.batches import Gap
+from mirror.partitions.copied_count import CopiedCount, Spread
+from mirror.partitions.partition import CopiedPartition
 from mirror.topics import TopicCopy
 from schemas.errors import SchemaError
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +112,10 @@ class LedgerReporter:
         sender: Sender,
         copies: Copies,
         now_millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        *,
+        probe: HealthProbe | None = None,
     ) -> None:
+        """Without a `probe`, the mirror's health is not reported."""
         self.trouble = ""  # the reason if nothing is reported
         self._source = config.source.cluster
         self._window_millis = config.window * 1000
@@ -118,6 +123,8 @@ class LedgerReporter:
         self._sender = sender
         self._copies = copies
         self._now_millis = now_millis
+        self._probe = probe
+        self._health_reports = HealthReports(config.window)
         self._speaker = Speaker(
             source=f"{KIND}-{secrets.token_hex(_RANDOM_BYTES)}",
             host=socket.gethostname(),
@@ -188,6 +195,7 @@ class LedgerReporter:
         """Report what is new. Errors are logged, and the next call continues."""
         try:
             self._send()
+            self._report_health()
             for counts in (self._counted, self._read_again, self._counted):
                 self._number(counts())
                 self._send()
@@ -216,6 +224,23 @@ class LedgerReporter:
                 self._pending[:1] = [parts[0], *map(self._numbered, parts[1:])]
                 continue
             del self._pending[0]
+
+    def _report_health(self) -> None:
+        """Before everything else, as reading batches again may take long."""
+        health = self._probe.health() if self._probe else None
+        if health is None or not self._health_reports.is_due(health):
+            return
+        self._pending.append(
+            entry_of(
+                self._speaker,
+                seq=self._next_seq,
+                now_millis=self._now_millis(),
+                health=[health.json],
+            )
+        )
+        self._next_seq += 1
+        self._health_reports.reported(health)
+        self._send()
 
     def _numbered(self, entry: Json) -> Json:
         self._next_seq += 1

@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Collection
 from typing import Final
 
-from client.fetch_session import Key
 from client.group.member import Member
+from client.reading.fetch_session import Key
 from cluster.errors import ClusterError, Fenced
-from cluster.session import Session
+from cluster.session.session import Session
 from cluster.values import TopicPartition
 from mirror.config import MirrorConfig
 

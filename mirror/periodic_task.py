@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Final
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.errors import ClientError
 from mirror.config import MirrorConfig
 

@@ -16,25 +16,27 @@ from typing import Final
 
 import uvloop
 
-from client.fetch_session import Key
-from ground.certificate_expiry import CertificateWatch
-from ground.listening import CannotListen
-from ground.page_door import BadLocks
+from client.connection.connection import SOFTWARE_VERSION
+from client.reading.fetch_session import Key
+from ground.http.page_door import BadLocks
+from ground.network.listening import CannotListen
+from ground.tls.certificate_expiry import CertificateWatch
 from ledger.counting.publishing import LedgerWriter
-from mirror.acls import AclsSync
-from mirror.cluster_scanner import ClusterScanner
-from mirror.comparison import Comparison
+from ledger.health import HealthProbe
+from mirror.clusters.acls import AclsSync
+from mirror.clusters.copy_reader import CopyReader
+from mirror.clusters.group_offsets import GroupsSync
+from mirror.clusters.scanner import ClusterScanner
+from mirror.comparing.comparison import Comparison
 from mirror.config import MirrorConfig
 from mirror.copier import Copier
-from mirror.copy_reader import CopyReader
 from mirror.data_directory import held
 from mirror.errors import MirrorFailure
-from mirror.group_offsets import GroupsSync
 from mirror.ledger_reporter import APP, KIND, LedgerReporter
-from mirror.metrics import MirrorMetrics
-from mirror.pages import page_server
+from mirror.monitoring.metrics import MirrorMetrics
+from mirror.monitoring.pages import page_server
+from mirror.monitoring.status import MirrorStatus
 from mirror.partition_sharing import Sharing
-from mirror.status import MirrorStatus
 
 CANNOT_START: Final = 1
 
@@ -126,4 +128,12 @@ def _reporter(config: MirrorConfig) -> LedgerReporter | None:
     if not target.registry:
         return None
     writer = LedgerWriter(target.bootstrap, target.registry_address, client_id=APP)
-    return LedgerReporter(config, writer, CopyReader(target, client_id=APP, kind=KIND))
+    probe = HealthProbe(
+        SOFTWARE_VERSION,
+        name=config.name,
+        directories=(config.data_dir,),
+        certificates=config.certificate_files,
+        interval=max(config.window, config.ledger_interval),
+    )
+    copies = CopyReader(target, client_id=APP, kind=KIND)
+    return LedgerReporter(config, writer, copies, probe=probe)

@@ -8,13 +8,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from client.addresses import Address
-from client.bootstrap import Access
+from client.connection.addresses import Address
+from client.connection.bootstrap import Access
 from client.errors import ClientError
-from client.fetch_session import Key
-from mirror.lane import CLIENT_ID
-from mirror.partition import CopiedPartition
-from mirror.resume_points import source_ends
+from client.reading.fetch_session import Key
+from mirror.partitions.lane import CLIENT_ID
+from mirror.partitions.partition import CopiedPartition
+from mirror.partitions.resume_points import source_ends
 
 log = logging.getLogger(__name__)
 

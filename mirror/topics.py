@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from mirror.batches import Gap
+from mirror.partitions.batches import Gap
 from wire.mirrored import ACCEPT_GAP, MIRROR_OF, PAUSED, MirrorOf
 
 SCHEMAS: Final = "_schemas"

@@ -7,22 +7,22 @@ from itertools import pairwise
 
 import msgspec
 
-from client.addresses import check_brokers
-from client.bootstrap import Bootstrap
-from client.security import Security
+from client.connection.addresses import check_brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.security import Security
 from cluster.errors import InvalidTopicName
-from cluster.names import check_topic_name
-from cluster.security import ZooKeeperSecurity
+from cluster.layout.names import check_topic_name
+from cluster.session.security import ZooKeeperSecurity
 from ground.administration_log import AdministrationLogConfig
-from ground.certificate_expiry import CertificateFiles
-from ground.certificate_names import NameRule
-from ground.http_security import HttpAccess, HttpSecurity, access_to, check_scheme
-from ground.listening import check_exposed, is_everywhere, is_loopback
-from ground.server_tls import ListenerTls
+from ground.http.security import HttpAccess, HttpSecurity, access_to, check_scheme
+from ground.network.listening import check_exposed, is_everywhere, is_loopback
 from ground.settings import Bytes, FilePath, HostAndPort, Port, Seconds
-from ground.tls import Tls
+from ground.tls.certificate_expiry import CertificateFiles
+from ground.tls.certificate_names import NameRule
+from ground.tls.client import Tls
+from ground.tls.server import ListenerTls
 from registry.access.permissions import Permission
-from registry.values import Level
+from registry.schemas_topic.values import Level
 
 _HIGHEST_ID = 2**31 - 1
 _SCHEMAS = "_schemas"  # default topic name

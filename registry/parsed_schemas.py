@@ -12,10 +12,10 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from registry.contents import RegistryContents
 from registry.errors import ErrorAnswer, invalid_schema, schema_too_large
 from registry.requests import SchemaRequest
-from registry.values import AVRO, Reference, Version
+from registry.schemas_topic.contents import RegistryContents
+from registry.schemas_topic.values import AVRO, Reference, Version
 from schemas.definitions.json_reading import MAX_LENGTH
 from schemas.errors import InvalidSchema
 from schemas.parsing import MAX_STORED_LENGTH, AvroSchema, parse

@@ -14,13 +14,13 @@ from contextlib import AsyncExitStack
 
 import uvloop
 
-from ground.listening import CannotListen
+from ground.network.listening import CannotListen
 from ground.supervisor import READY, STOPPING, Supervisor, stay_alive
 from registry.config import RegistryConfig
-from registry.contents import RegistryContents
 from registry.errors import RegistryFailure
 from registry.http.server import RegistryHttpServer
 from registry.registry import Registry
+from registry.schemas_topic.contents import RegistryContents
 
 log = logging.getLogger(__name__)
 

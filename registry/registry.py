@@ -12,13 +12,12 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Final, TypeVar
 
-from client.addresses import Address
-from client.brokers import Brokers
-from client.producer import take_identity
+from client.connection.addresses import Address
+from client.connection.brokers import Brokers
+from client.producing.producer import take_identity
 from cluster.errors import ClusterError
-from cluster.session import Session
+from cluster.session.session import Session
 from registry.config import RegistryConfig
-from registry.contents import RegistryContents
 from registry.errors import RegistryFailure, no_writer, not_permitted
 from registry.log.followed_topic import FollowedTopic, found_topic
 from registry.log.forwarding import ForwardedRequest, Passed
@@ -29,7 +28,8 @@ from registry.log.topic_follower import ReadBatch
 from registry.log.topic_view import TopicView
 from registry.log.write_router import WriteRouter
 from registry.log.writer import TopicWriter
-from registry.values import Decision
+from registry.schemas_topic.contents import RegistryContents
+from registry.schemas_topic.values import Decision
 
 A = TypeVar("A")
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from registry.data_contracts import Metadata, RuleSet
 from registry.errors import ErrorAnswer, empty_body, invalid_level, invalid_mode, malformed_body
-from registry.values import AVRO, NOTHING, Config, Level, Mode, Reference
+from registry.schemas_topic.values import AVRO, NOTHING, Config, Level, Mode, Reference
 
 Request = TypeVar("Request")
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, Literal, Self, TypeVar
 from urllib.parse import quote, urlencode
 
-from schemas.errors import InvalidSchema, RegistryError, RegistryRefused
+from schemas.errors import BadMessage, InvalidSchema, RegistryError, RegistryRefused
 from schemas.parsing import AvroSchema, check_references, parse
 from schemas.remote.address import RegistryAddress
 from schemas.remote.answers import (
@@ -158,6 +158,18 @@ class RegistryClient:
             with self._lock:
                 _keep(self._schemas, schema_id, kept)
         return kept
+
+    def schema_of_message(self, schema_id: int) -> AvroSchema | None:
+        """The same for a message that names it: None if there is no such schema, BadMessage if it
+        cannot be used."""
+        try:
+            return self.schema(schema_id)
+        except RegistryRefused as refused:
+            if refused.code == SCHEMA_NOT_FOUND:
+                return None
+            raise
+        except InvalidSchema as error:
+            raise BadMessage(f"its schema {schema_id} cannot be used: {error}") from None
 
     def text_of(self, schema_id: int) -> SchemaOfId:
         """The registry's text for an id, of any schema type."""

@@ -4,8 +4,8 @@
  *     header  = name, value             (name, key and value: a length, and as many bytes)
  *
  * All numbers but the attributes are zigzag varints of at most five bytes, the time of ten. A length
- * of -1 is null, except for names. `wire.record_check` describes the further checks of a producer's
- * records (`walk`), `wire.records` those of reading (`read`), which takes every negative length for
+ * of -1 is null, except for names. `wire.record_batches.record_check` describes the further checks of a producer's
+ * records (`walk`), `wire.record_batches.records` those of reading (`read`), which takes every negative length for
  * null, as Kafka's own clients do.
  *
  * Rules. Every read follows a comparison with the end. A length is compared with the remaining bytes

@@ -15,7 +15,7 @@ Rule 3: empty bytes are an empty message: a coordinator returns neither of both 
         rebalances, and a member left out by the leader gets an empty assignment.
 
 Rule 4: anything else is a `MemberDataError`. Lengths and counts are checked against the available
-        bytes, as everywhere in `wire.primitives`.
+        bytes, as everywhere in `wire.framing.primitives`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,10 +26,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from wire import codec
 from wire.errors import MemberDataError, ProtocolError
+from wire.framing import codec
+from wire.framing.primitives import MessageBuffer, Reader, Writer, read_int16, write_int16
 from wire.kio_schemas import data_schema
-from wire.primitives import MessageBuffer, Reader, Writer, read_int16, write_int16
 
 PROTOCOL_TYPE: Final = "consumer"
 LATEST: Final = 3

@@ -1,8 +1,8 @@
 """Hand-written coding of Produce, the one request that arrives tens of thousands of times a second.
 
-It yields the same bytes as `wire.messages.produce` through `wire.codec`, as tests check, in about a
-quarter of the time; the generic codec costs more than all other work on a small request. Versions 3
-to 9, of which 9 is flexible.
+It yields the same bytes as `wire.messages.produce` through `wire.framing.codec`, as tests check, in
+about a quarter of the time; the generic codec costs more than all other work on a small request.
+Versions 3 to 9, of which 9 is flexible.
 """
 
 import struct
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ground.varints import unsigned_varint
-from wire import primitives
 from wire.errors import ErrorCode, ProtocolError
+from wire.framing import primitives
 
 FLEXIBLE = 9
 

@@ -20,7 +20,7 @@
 #define MOST_NAMES 128
 #define MOST_FIELDS 128
 #define MOST_SYMBOLS 256
-#define MOST_UNKNOWN 16 /* names that are counted separately, as in agent.alterations */
+#define MOST_UNKNOWN 16 /* names that are counted separately, as in agent.accounting.alterations */
 #define MOST_WHOLE 18 /* digits that always fit into 64 bits */
 #define MOST_EXACT 15 /* digits that a double always represents exactly */
 #define MOST_REAL 63  /* characters */

@@ -7,12 +7,12 @@ from typing import Final
 
 from crc32c import crc32c
 
+from agent.accounting.runs import WindowCount
 from agent.batches.compressing import compressed
 from agent.batches.framing import Stretch, framed
 from agent.config import BatchCompression
-from agent.runs import WindowCount
-from client.delivery import Batch, TopicPartition
-from wire.batch import (
+from client.producing.delivery import Batch, TopicPartition
+from wire.record_batches.batch import (
     CRC_START,
     HEADER,
     HEADER_SIZE,
@@ -21,7 +21,7 @@ from wire.batch import (
     NO_PRODUCER,
     NO_SEQUENCE,
 )
-from wire.compression import Codec
+from wire.record_batches.compression import Codec
 
 _CODECS: Final = {
     BatchCompression.NONE: Codec.NONE,

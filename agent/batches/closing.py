@@ -5,14 +5,14 @@ A batch that compresses so badly that it exceeds the topic's limit is halved unt
 
 from collections.abc import Callable, Iterator, Sequence
 
+from agent.accounting.parcels import BatchKind, Outgoing
+from agent.accounting.runs import Run
 from agent.batches.building import build, delay_counts, window_counts
 from agent.batches.cutting import cut_into_batches
 from agent.batches.pieces import Piece, joined_runs
 from agent.batches.plan import TopicPlan
 from agent.config import BatchCompression
-from agent.parcels import BatchKind, Outgoing
-from agent.runs import Run
-from client.delivery import Batch, TopicPartition
+from client.producing.delivery import Batch, TopicPartition
 
 
 def batches_of(

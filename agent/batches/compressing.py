@@ -9,7 +9,7 @@ from typing import Final
 
 import zstandard
 
-from wire.compression import Codec, compress
+from wire.record_batches.compression import Codec, compress
 
 _LEVEL: Final = 1  # of gzip
 _SETTINGS: Final = zstandard.ZstdCompressionParameters.from_level(

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
+from agent.accounting.cuts import DeadLine
+from agent.accounting.runs import Run
 from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece
 from agent.batches.plan import SourceHeader, TopicPlan, path_bytes
-from agent.cuts import DeadLine
-from agent.runs import Run
 from ground.varints import VARINTS
 from schemas.bodies.primitives import sized
 

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agent.alterations import DroppedFields
+from agent.accounting.alterations import DroppedFields
 from agent.batches.json_columns import (
     Column,
     FieldColumn,

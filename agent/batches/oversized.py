@@ -7,13 +7,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from agent.accounting.cuts import Cut, DeadLine, Events
+from agent.accounting.runs import Excepted, Fate
 from agent.batches.building import build
 from agent.batches.dead_letters import MOST_RAW
 from agent.batches.framing import Stretch
 from agent.batches.plan import TopicPlan
-from agent.cuts import Cut, DeadLine, Events
-from agent.runs import Excepted, Fate
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from schemas.bodies.checking import MOST_BYTES
 
 _DOUBT: Final = 0.75  # of the limit: below it, no codec makes an event too large

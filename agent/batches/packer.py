@@ -18,8 +18,11 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from agent.accounts import added_up
-from agent.alterations import Alteration, AlteredText, summed
+from agent.accounting.accounts import added_up
+from agent.accounting.alterations import Alteration, AlteredText, summed
+from agent.accounting.cuts import Cut, Events
+from agent.accounting.parcels import BatchKind, Eventless, Outgoing, Parcel
+from agent.accounting.runs import Progress, Run, SourceId
 from agent.batches.closing import batches_of
 from agent.batches.dead_letters import dead_piece
 from agent.batches.framing import Frame, Stretch
@@ -27,10 +30,7 @@ from agent.batches.oversized import without_oversized
 from agent.batches.pieces import Piece
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.batches.spreading import spread_out
-from agent.cuts import Cut, Events
-from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
-from agent.runs import Progress, Run, SourceId
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 
 __all__ = ["Packer"]
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
-from agent.accounts import divided, is_loss, joined
+from agent.accounting.accounts import divided, is_loss, joined
+from agent.accounting.runs import Run
 from agent.batches.framing import Stretch
-from agent.runs import Run
 
 
 class Piece(msgspec.Struct, frozen=True, eq=False):

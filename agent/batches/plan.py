@@ -2,14 +2,14 @@
 
 import msgspec
 
+from agent.accounting.runs import SourceId
 from agent.batches.framing import Frame
 from agent.config import Batches
-from agent.runs import SourceId
 from ground.printable import path_text
 from ledger.names import DEAD_SUFFIX
 from schemas.bodies.primitives import sized
 from schemas.envelope import MOST_ID
-from wire.batch import HEADER_SIZE
+from wire.record_batches.batch import HEADER_SIZE
 
 __all__ = ["SourceHeader", "TopicPlan"]
 

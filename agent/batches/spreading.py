@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from agent.accounting.runs import Run
 from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece, joined_runs
 from agent.batches.plan import SourceHeader, TopicPlan
-from agent.runs import Run
-from client.keys import partition_of
+from client.producing.keys import partition_of
 from ground.chance import any_below
 
 

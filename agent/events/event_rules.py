@@ -10,15 +10,15 @@ from typing import Any, Protocol
 
 import msgspec
 
-from agent.alterations import DroppedFields
-from agent.cuts import DeadLine, Events, ExceptedTally
+from agent.accounting.alterations import DroppedFields
+from agent.accounting.cuts import DeadLine, Events, ExceptedTally
+from agent.accounting.runs import Fate
 from agent.events.encodings import utf8
 from agent.events.faults import LineFault
 from agent.events.fields import Fields, looked_up, text_of
 from agent.events.filtering import Filters
 from agent.events.messages import Messages, Origin
 from agent.events.times import Millis
-from agent.runs import Fate
 
 FindFields = Callable[[bytes, Origin | None], Fields]
 Encode = Callable[[Fields], bytes]

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from agent.config_lines import Filter
+from agent.configuration.lines import Filter
 from agent.events.fields import looked_up, text_of
 from agent.events.patterns import is_found
 

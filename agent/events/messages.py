@@ -15,7 +15,7 @@ from itertools import pairwise
 import msgspec
 from msgspec.structs import replace
 
-from agent.config_lines import Multiline
+from agent.configuration.lines import Multiline
 from agent.events.encodings import Lines
 from agent.events.faults import LineFault
 from agent.events.patterns import is_found

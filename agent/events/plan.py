@@ -10,8 +10,8 @@ from typing import Final, cast
 
 from agent.batches.json_tails import JsonTails, Tails
 from agent.batches.tail_encoder import TailEncoder
-from agent.config_inputs import Format, Input, UnknownFields
-from agent.config_lines import Time
+from agent.configuration.inputs import Format, Input, UnknownFields
+from agent.configuration.lines import Time
 from agent.events.encodings import utf8
 from agent.events.event_rules import EMPTY, Encode, FindFields, Made, Make, OneByOne, Rules, When
 from agent.events.faults import LineFault

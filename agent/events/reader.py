@@ -18,10 +18,11 @@ from operator import sub
 
 from msgspec.structs import replace
 
-from agent.alterations import Alteration, Altered
+from agent.accounting.alterations import Alteration, Altered
+from agent.accounting.cuts import MOST_RAW, Cut, DeadLine, Events
+from agent.accounting.runs import Excepted, Fate
 from agent.config import Times
-from agent.config_inputs import Format, Input, LongLines
-from agent.cuts import MOST_RAW, Cut, DeadLine, Events
+from agent.configuration.inputs import Format, Input, LongLines
 from agent.errors import InputError
 from agent.events.containers import Joiner, cri_piece, docker_piece
 from agent.events.encoding_guess import looks_like
@@ -31,7 +32,6 @@ from agent.events.messages import Grouping, Messages
 from agent.events.plan import make_for
 from agent.events.redaction import Redactor
 from agent.events.schema_fit import is_plain
-from agent.runs import Excepted, Fate
 from schemas.parsing import AvroSchema
 
 _PIECES = {Format.CRI: cri_piece, Format.DOCKER: docker_piece}

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from agent.config_lines import Redaction
+from agent.configuration.lines import Redaction
 from agent.events.encodings import utf8
 
 WINDOW: Final = 8 * 1024

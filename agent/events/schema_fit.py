@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Final
 
 from agent.batches.tail_encoder import HEADER_FIELDS, TailEncoder
-from agent.config_inputs import Format, Input, UnknownFields
+from agent.configuration.inputs import Format, Input, UnknownFields
 from agent.errors import InputError
 from agent.events.containers import CONTAINER_FIELDS
 from agent.events.fields import SYSLOG_FIELDS

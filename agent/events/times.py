@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final, cast
 from zoneinfo import ZoneInfo
 
-from agent.config_lines import Time
+from agent.configuration.lines import Time
 from agent.events.faults import LineFault, shown
 
 try:

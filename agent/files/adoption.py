@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from agent.accounting.runs import KnownSource
 from agent.files.happenings import Appeared, Deleted
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
@@ -29,7 +30,6 @@ from agent.names import DELETED
 from agent.recognition.followed import Followed
 from agent.recognition.identity import Identity, IdentityVerdict, kept
 from agent.recognition.memory import FoundFile
-from agent.runs import KnownSource
 
 _OWN: Final = frozenset({KeptKind.EVENTS, KeptKind.HISTORY})
 

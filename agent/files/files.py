@@ -13,8 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from agent.accounting.runs import KnownSource, SourceId
 from agent.config import AgentLimits, HoldDeleted
-from agent.file_inputs import FileInput
+from agent.configuration.file_inputs import FileInput
 from agent.files.adoption import Adoption
 from agent.files.attention import Attention
 from agent.files.happenings import (
@@ -51,7 +52,6 @@ from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles, most_handles
 from agent.recognition.identity import IdentityVerdict, doubted
 from agent.recognition.opening import Opening
-from agent.runs import KnownSource, SourceId
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ longer be read.
 
 import msgspec
 
+from agent.accounting.runs import SourceId
 from agent.history.blind_times import Unwatched
 from agent.recognition.followed import Followed
-from agent.runs import SourceId
 
 
 class Appeared(msgspec.Struct, frozen=True):

@@ -12,7 +12,8 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from agent.file_inputs import FileInput
+from agent.accounting.runs import KnownSource, Progress
+from agent.configuration.file_inputs import FileInput
 from agent.files.happenings import (
     Appeared,
     Compressed,
@@ -50,7 +51,6 @@ from agent.recognition.identity import (
 )
 from agent.recognition.memory import FoundFile, Memory
 from agent.recognition.originals import Originals
-from agent.runs import KnownSource, Progress
 
 _MOST_COMPRESSED = 1_000  # reported for an input
 

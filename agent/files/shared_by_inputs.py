@@ -8,13 +8,13 @@ from pathlib import Path
 
 import msgspec
 
+from agent.accounting.runs import SourceId
 from agent.config import HoldDeleted
 from agent.files.attention import Attention
 from agent.files.happenings import Happening, ReadableAgain, Unreadable
 from agent.history.watcher import Watcher
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
-from agent.runs import SourceId
 
 
 class SharedByInputs(msgspec.Struct):

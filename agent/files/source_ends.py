@@ -28,6 +28,7 @@ import signal
 from collections.abc import Collection
 from typing import Final
 
+from agent.accounting.runs import SourceId
 from agent.files.copies import copy_among, copy_beside, copy_left_among, copy_left_beside
 from agent.files.happenings import (
     Appeared,
@@ -50,7 +51,6 @@ from agent.recognition.file_properties import born_ns, read_head
 from agent.recognition.file_search import shows_another_copy
 from agent.recognition.followed import Followed
 from agent.recognition.identity import Identity, Sighting, may_be_made
-from agent.runs import SourceId
 
 DELETED_REST: Final = 15.0
 """A deleted file that was read to its end, and that no process has open for writing, is closed

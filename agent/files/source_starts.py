@@ -9,7 +9,8 @@ import os
 
 from msgspec.structs import replace
 
-from agent.file_inputs import end_of_last_line
+from agent.accounting.runs import Progress
+from agent.configuration.file_inputs import end_of_last_line
 from agent.files.happenings import Appeared
 from agent.files.input_files import InputFiles
 from agent.files.shared_by_inputs import SharedByInputs
@@ -19,7 +20,6 @@ from agent.recognition.file_properties import same_content
 from agent.recognition.followed import Followed
 from agent.recognition.identity import PATIENCE, Compared, IdentityVerdict, replaced, undecided
 from agent.recognition.originals import likeliest
-from agent.runs import Progress
 
 
 def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -> None:

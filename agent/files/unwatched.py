@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from agent.accounting.runs import SourceId
 from agent.files.listing import Listing, Survey
 from agent.history.blind_times import (
     MOST_FOLDERS,
@@ -35,7 +36,6 @@ from agent.history.blind_times import (
 from agent.names import folder_of
 from agent.recognition.file_properties import born_ns
 from agent.recognition.followed import Followed
-from agent.runs import SourceId
 
 Place = tuple[str, tuple[int, int]]
 """A path, and the device and inode of the file there."""

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agent.runs import SourceId
+from agent.accounting.runs import SourceId
 
 MOST_FOLDERS: Final = 10_000
 """The number of folders of an input whose stamps are remembered."""

@@ -17,11 +17,11 @@ from prometheus_client.metrics_core import Metric
 from agent.http.metrics import families
 from agent.status import STATUS_PATH, Status, why_not_ready
 from ground.exposition import EXPOSITION_TYPE, exposition_of
-from ground.listening import CannotListen
-from ground.page_door import BadLocks, PageDoor
-from ground.page_locks import PageLocks
-from ground.page_server import Page, PageServer, readiness_page, text_page
-from ground.refusals import Refusals
+from ground.http.page_door import BadLocks, PageDoor
+from ground.http.page_locks import PageLocks
+from ground.http.page_server import Page, PageServer, readiness_page, text_page
+from ground.network.listening import CannotListen
+from ground.network.refusals import Refusals
 
 _KEPT_SECONDS: Final = 1.0
 

@@ -15,7 +15,9 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from agent.alterations import AlteredText
+from agent.accounting.alterations import AlteredText
+from agent.accounting.parcels import BatchKind, Eventless, Outgoing, Parcel
+from agent.accounting.runs import KnownSource, Progress, SourceId
 from agent.history.blind_times import Looked, LookedAt, Traces, united
 from agent.history.position import HistoryPosition
 from agent.journal.state import (
@@ -28,11 +30,9 @@ from agent.journal.state import (
     Statement,
     WindowPassed,
 )
-from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
-from agent.runs import KnownSource, Progress, SourceId
-from client.delivery import TopicPartition
-from client.identity import Identity
-from wire.batch import BatchHeader
+from client.producing.delivery import TopicPartition
+from client.producing.identity import Identity
+from wire.record_batches.batch import BatchHeader
 
 MOST_WAITING = 100_000
 """The number of statements and runs that may wait for the ledger, about 30 MB. Beyond that, the

@@ -4,7 +4,18 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from agent.alterations import Alteration, Altered, AlteredText
+from agent.accounting.alterations import Alteration, Altered, AlteredText
+from agent.accounting.parcels import BatchKind, Eventless, Outgoing
+from agent.accounting.runs import (
+    Excepted,
+    Fate,
+    Fingerprint,
+    KnownSource,
+    Progress,
+    Run,
+    SourceId,
+    WindowCount,
+)
 from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp, Traces, Unwatched
 from agent.history.position import HistoryPosition, Pending
 from agent.journal.entries import (
@@ -35,19 +46,8 @@ from agent.journal.state import (
     Statement,
     WindowPassed,
 )
-from agent.parcels import BatchKind, Eventless, Outgoing
-from agent.runs import (
-    Excepted,
-    Fate,
-    Fingerprint,
-    KnownSource,
-    Progress,
-    Run,
-    SourceId,
-    WindowCount,
-)
-from client.delivery import Batch, TopicPartition
-from client.identity import Identity
+from client.producing.delivery import Batch, TopicPartition
+from client.producing.identity import Identity
 
 _KINDS: Final = {BatchKind.EVENTS: 1, BatchKind.DEAD_LETTERS: 2, BatchKind.LEDGER: 3}
 _KIND_OF: Final = {number: kind for kind, number in _KINDS.items()}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from agent.journal.frames import Buffer
-from ground.durable_files import TEMPORARY_SUFFIX, sync_directory
+from ground.files.durable_files import TEMPORARY_SUFFIX, sync_directory
 
 _NAME: Final = re.compile(r"journal-(\d{20})\.log")
 _MODE: Final = 0o600

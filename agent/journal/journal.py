@@ -28,6 +28,8 @@ from typing import Final, Self
 
 import msgspec
 
+from agent.accounting.parcels import BatchKind, Eventless, Outgoing, Parcel
+from agent.accounting.runs import KnownSource, SourceId
 from agent.history.blind_times import LookedAt, Unwatched
 from agent.history.position import HistoryPosition
 from agent.journal import conversion, entries
@@ -40,10 +42,8 @@ from agent.journal.opening import OpenedJournal, lock, new_id, opened
 from agent.journal.replay import encode
 from agent.journal.state import Chosen, JournalState, NotSeen, OpenBatch, Statement
 from agent.journal.writer import JournalWriter
-from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
-from agent.runs import KnownSource, SourceId
-from client.delivery import TopicPartition
-from ground.directory_lock import DirectoryLock
+from client.producing.delivery import TopicPartition
+from ground.files.directory_lock import DirectoryLock
 
 
 class Sizes(msgspec.Struct, frozen=True):

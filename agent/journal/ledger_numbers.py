@@ -22,7 +22,7 @@ from typing import Final
 from crc32c import crc32c
 
 from agent.errors import JournalError
-from ground.durable_files import sync_directory
+from ground.files.durable_files import sync_directory
 
 FILE_NAME: Final = "ledger-numbers"
 

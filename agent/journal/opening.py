@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from agent.accounting.runs import Progress, SourceId
 from agent.errors import JournalError
 from agent.journal import generations
 from agent.journal.binding import Binding, make_private
@@ -15,8 +16,7 @@ from agent.journal.generations import GenerationFile
 from agent.journal.ledger_numbers import LedgerNumbers
 from agent.journal.recovery import JournalOwner, RecoveredJournal, hold_against, recover
 from agent.journal.writer import made
-from agent.runs import Progress, SourceId
-from ground.directory_lock import DirectoryLock, InUse
+from ground.files.directory_lock import DirectoryLock, InUse
 
 _LOCK: Final = ".lock"
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -12,16 +12,16 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from agent.alterations import AlteredText
+from agent.accounting.alterations import AlteredText
+from agent.accounting.parcels import BatchKind, Parcel
+from agent.accounting.runs import Progress, SourceId
 from agent.journal import conversion, entries
 from agent.journal.contents import InconsistentEntry, JournalContents
 from agent.journal.entries import EntryKind
 from agent.journal.frames import Buffer, JournalFrame
 from agent.journal.state import Statement
-from agent.parcels import BatchKind, Parcel
-from agent.runs import Progress, SourceId
-from client.delivery import TopicPartition
-from client.identity import Identity
+from client.producing.delivery import TopicPartition
+from client.producing.identity import Identity
 
 _AT_ONCE: Final = 500  # sources or statements in one entry of a snapshot
 

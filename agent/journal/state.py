@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from agent.alterations import AlteredText
+from agent.accounting.alterations import AlteredText
+from agent.accounting.parcels import Eventless, Outgoing
+from agent.accounting.runs import KnownSource, Run, SourceId
 from agent.history.blind_times import Looked, Unwatched
 from agent.history.position import HistoryPosition
-from agent.parcels import Eventless, Outgoing
-from agent.runs import KnownSource, Run, SourceId
-from client.delivery import TopicPartition
-from client.identity import Identity
+from client.producing.delivery import TopicPartition
+from client.producing.identity import Identity
 
 
 class Numbers(msgspec.Struct, frozen=True):

@@ -34,8 +34,8 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import msgspec
 
+from agent.accounting.runs import SourceId
 from agent.kept.store import DescriptorStore
-from agent.runs import SourceId
 
 BUDGET: Final = 100_000
 _LONGEST: Final = 255

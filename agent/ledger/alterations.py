@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent.alterations import AlteredText, summed
+from agent.accounting.alterations import AlteredText, summed
 from ground.printable import path_text
 
 

@@ -16,13 +16,13 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from agent.accounts import is_loss, joined
-from agent.alterations import AlteredText
+from agent.accounting.accounts import is_loss, joined
+from agent.accounting.alterations import AlteredText
+from agent.accounting.parcels import Eventless
+from agent.accounting.runs import KnownSource, Run
 from agent.history.blind_times import Unwatched
 from agent.journal.state import Finished, NotSeen, Shipped, Statement
 from agent.ledger.alterations import altered_json
-from agent.parcels import Eventless
-from agent.runs import KnownSource, Run
 from ground.printable import path_text
 from ledger.names import NOWHERE, VERSION
 

@@ -1,4 +1,5 @@
-"""Publishes the agent's entries of the ledger: about batches, files, unwatched times, heartbeats.
+"""Publishes the agent's entries of the ledger: about batches, files, unwatched times, heartbeats,
+and its own health.
 
 Unwatched times are published first, and no heartbeat before all of them: a heartbeat is a promise
 up to its time, from which these times must be excepted first.
@@ -27,21 +28,22 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from agent.accounting.parcels import BatchKind, Eventless, Outgoing, Parcel
+from agent.accounting.runs import KnownSource, SourceId
 from agent.config import AgentConfig
 from agent.journal.journal import Journal
 from agent.journal.state import NotSeen, Statement
 from agent.ledger.entries import Draft, Json, drafts, entry, file_json
-from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.recognition.identity import FULL
-from agent.runs import KnownSource, SourceId
 from agent.topic_schemas.values import TopicSchema
-from client.connection import SOFTWARE_VERSION
-from client.delivery import Batch, TopicPartition
+from client.connection.connection import SOFTWARE_VERSION
+from client.producing.delivery import Batch, TopicPartition
 from ground.printable import path_text
+from ledger.health import HealthProbe, HealthReports
 from schemas.envelope import Encoder
 from schemas.errors import BadMessage
-from wire.compression import Codec
-from wire.records import Record, build_batch
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record, build_batch
 
 APP: Final = "penstock-agent"
 PATH_SECONDS: Final = 3600.0
@@ -63,9 +65,11 @@ NAMED_SECONDS: Final = 3600.0
 class Heartbeats:
     """The latest heartbeats, and those already published. Belongs to one thread."""
 
-    def __init__(self, window_millis: int, program_version: str) -> None:
+    def __init__(self, window_millis: int, program_version: str, started: int) -> None:
+        """`started` is when the program was, in milliseconds since 1970."""
         self._window_millis = window_millis
         self._version = program_version
+        self._started = started
         self._until: dict[str, int] = {}
         self._lag_bytes = -1
         self._said: dict[str, int] = {}
@@ -102,6 +106,7 @@ class Heartbeats:
                 "topics": topics,
                 "lag_bytes": self._lag_bytes,
                 "program_version": self._version,
+                "started": self._started,
             }
             for millis, topics in sorted(together.items())
         ]
@@ -185,7 +190,14 @@ class Ledger:
         self._clock = clock
         self._window_millis = config.window * 1000
         self._most_bytes = MOST_BYTES
-        self._heartbeats = Heartbeats(self._window_millis, SOFTWARE_VERSION)
+        started = time.time_ns() // 1_000_000
+        self._heartbeats = Heartbeats(self._window_millis, SOFTWARE_VERSION, started)
+        self._probe = HealthProbe(
+            SOFTWARE_VERSION,
+            directories=(config.data_dir,),
+            certificates=config.certificate_files,
+        )
+        self._health_reports = HealthReports(clock=clock)
         self._told: tuple[Mapping[str, int], int] | None = None
         self._paths_said: dict[str, float] = {}
         self._files = PublishedFiles(journal.known_source)
@@ -245,6 +257,12 @@ class Ledger:
         pending = self._with_files(pending, files)
         if heartbeats:
             pending.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
+        health = self._probe.health()
+        # The first entry of a new agent has a heartbeat, by which the audit knows the agent.
+        is_known = bool(heartbeats or self._journal.ledger_seq)
+        says_health = is_known and self._health_reports.is_due(health)
+        if says_health:
+            pending = self._with_health(pending, {"health": [health.json]})
         if not pending:
             if not self._journal.ledger_seq:
                 self.due = now + min(_UNHEARD_SECONDS, self._config.ledger_interval)
@@ -260,6 +278,8 @@ class Ledger:
         self._journal.moves_published(moved)
         if heartbeats:
             self._heartbeats.journalled(heartbeats, now)
+        if says_health:
+            self._health_reports.reported(health)
         if sum(len(batch.covers) for batch in batches) < len(statements):
             self.due = now
         return batches
@@ -312,6 +332,13 @@ class Ledger:
             first = pending[0]
             return [replace(first, lists=first.lists | {"files": files[0]}), *pending[1:]]
         return [Draft({"files": part}, (), self._window_millis) for part in files] + pending
+
+    def _with_health(self, pending: list[Draft], lists: Json) -> list[Draft]:
+        """Adds the statement to the last draft, if there is one with room."""
+        if not pending or self._most_bytes < MOST_BYTES:
+            return [*pending, Draft(lists, (), self._window_millis)]
+        *others, last = pending
+        return [*others, replace(last, lists=last.lists | lists)]
 
     def _can_be_written(self, draft: Draft) -> bool:
         assert self._encoder is not None

@@ -18,7 +18,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from agent.file_inputs import FileInput
+from agent.accounting.runs import Fingerprint, KnownSource, Progress, SourceId
+from agent.configuration.file_inputs import FileInput
 from agent.history.blind_times import Traces
 from agent.names import DELETED
 from agent.recognition.file_properties import born_ns, read_head, read_tail
@@ -37,7 +38,6 @@ from agent.recognition.identity import (
     may_continue,
     reopened,
 )
-from agent.runs import Fingerprint, KnownSource, Progress, SourceId
 
 _MILLIS: Final = 1_000_000
 _AT_ITS_BEGINNING: Final = Progress(0)

@@ -80,7 +80,7 @@ from typing import Final, NamedTuple, Protocol, Self
 
 import msgspec
 
-from agent.runs import Fingerprint, KnownSource
+from agent.accounting.runs import Fingerprint, KnownSource
 
 FULL: Final = 1024
 TAIL: Final = 64

@@ -9,6 +9,7 @@ from typing import Final, Self
 
 import msgspec
 
+from agent.accounting.runs import KnownSource
 from agent.recognition.file_properties import born_ns, read_head, read_tail
 from agent.recognition.identity import (
     Identity,
@@ -19,7 +20,6 @@ from agent.recognition.identity import (
     may_be_met,
     met,
 )
-from agent.runs import KnownSource
 
 _FORGOTTEN_AFTER: Final = 86_400.0
 _MOST: Final = 50_000

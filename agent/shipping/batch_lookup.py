@@ -12,11 +12,11 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from agent.shipping.evidence import Evidence, says_absent
-from client.brokers import Brokers
-from client.delivery import Stamped, TopicPartition
+from client.connection.brokers import Brokers
 from client.errors import ErrorCode, Refused, Unsupported
-from client.log_search import Searched, search
-from client.producer_states import producer_states
+from client.producing.delivery import Stamped, TopicPartition
+from client.producing.producer_states import producer_states
+from client.reading.log_search import Searched, search
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from wire.messages.describe_producers import ProducerState
 

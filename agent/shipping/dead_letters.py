@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import msgspec
 
-from agent.accounts import bytes_of_events
-from agent.runs import Run, SourceId
+from agent.accounting.accounts import bytes_of_events
+from agent.accounting.runs import Run, SourceId
 from agent.shipping.rebuilding import event_header
 from agent.topic_schemas.values import TopicSchema
 from ground.printable import path_text
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import DEAD_LETTER, built_in
-from wire.records import Record
+from wire.record_batches.records import Record
 
 MOST_RAW: Final = 64 * 1024
 LEAST_RAW: Final = 64

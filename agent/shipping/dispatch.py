@@ -24,10 +24,12 @@ from agent.shipping.partition_queue import PartitionQueue
 from agent.shipping.questions import GoesOn, Questions
 from agent.shipping.replacements import Replacement, Replacer
 from agent.shipping.topics import Topics
-from client.batch_producer import BatchProducer
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import (
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.errors import ClientError, ErrorCode
+from client.patience import NEVER
+from client.producing.batch_producer import BatchProducer
+from client.producing.delivery import (
     Acknowledged,
     Batch,
     Event,
@@ -36,10 +38,8 @@ from client.delivery import (
     TopicPartition,
     Unsettled,
 )
-from client.errors import ClientError, ErrorCode
-from client.identity import Identity, take_identity
-from client.patience import NEVER
-from client.shipping import ShippingLimits
+from client.producing.identity import Identity, take_identity
+from client.producing.shipping import ShippingLimits
 
 CLIENT_ID: Final = "penstock-agent"
 _IDENTITY_PAUSE: Final = 1.0

@@ -17,10 +17,10 @@ from typing import Final
 
 import msgspec
 
-from client.delivery import Stamped
-from client.log_search import BatchLocation
-from wire.batch import MAX_SEQUENCE, next_sequence
+from client.producing.delivery import Stamped
+from client.reading.log_search import BatchLocation
 from wire.messages.describe_producers import ProducerState
+from wire.record_batches.batch import MAX_SEQUENCE, next_sequence
 
 _HALF: Final = (MAX_SEQUENCE + 1) // 2
 

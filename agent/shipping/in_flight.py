@@ -11,11 +11,11 @@ from collections.abc import Container
 
 import msgspec
 
+from agent.accounting.parcels import BatchKind, Outgoing
 from agent.journal.state import Numbers
-from agent.parcels import BatchKind, Outgoing
-from client.delivery import Batch, Stamped
-from client.log_search import BatchLocation
-from client.stamping import stamped
+from client.producing.delivery import Batch, Stamped
+from client.producing.stamping import stamped
+from client.reading.log_search import BatchLocation
 
 
 class Sending(msgspec.Struct, eq=False):

@@ -27,11 +27,11 @@ from typing import Final, Protocol
 from agent.shipping.cures import NUMBERS_REFUSED, Cure, code_of, cure_for
 from agent.shipping.evidence import Evidence, Verdicts, judged
 from agent.shipping.in_flight import Sending
-from client.delivery import Stamped, TopicPartition
 from client.errors import ClientError, ConnectionLost
-from client.identity import Identity
-from client.log_search import BatchLocation
-from client.produce_errors import FENCED
+from client.producing.delivery import Stamped, TopicPartition
+from client.producing.identity import Identity
+from client.producing.produce_errors import FENCED
+from client.reading.log_search import BatchLocation
 
 STAND_SECONDS: Final = 60.0
 _CURELESS_PAUSE: Final = 5.0  # the information for a cure may be available soon

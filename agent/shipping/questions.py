@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import ClientError, NotKafka
 
 MOST_AT_ONCE: Final = 4

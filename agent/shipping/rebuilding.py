@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 import fastavro
 import msgspec
 
-from client.delivery import Batch, TopicPartition
+from client.producing.delivery import Batch, TopicPartition
 from schemas.bodies.fastavro_schema import FIELD, fastavro_schema
 from schemas.envelope import PREFIX_SIZE
 from schemas.event_schemas import HEADER, built_in
-from wire.compression import Codec
-from wire.records import Record, build_batch, records
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record, build_batch, records
 
 NO_EPOCH: Final = -1
 _MARGIN_MILLIS: Final = 60_000  # clocks differ

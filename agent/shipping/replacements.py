@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from agent.accounts import bytes_of_events, divided
-from agent.parcels import BatchKind, Eventless, Outgoing
-from agent.runs import Excepted, Fate, Run, SourceId, WindowCount
+from agent.accounting.accounts import bytes_of_events, divided
+from agent.accounting.parcels import BatchKind, Eventless, Outgoing
+from agent.accounting.runs import Excepted, Fate, Run, SourceId, WindowCount
 from agent.shipping import rebuilding
 from agent.shipping.cures import Cure
 from agent.shipping.dead_letters import RefusedLetters, shortened
@@ -30,12 +30,12 @@ from agent.shipping.rebuilding import (
     event_header,
 )
 from agent.topic_schemas.values import TopicSchema
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from ledger.names import DEAD_SUFFIX
 from schemas.envelope import Decoder, Encoder, split
 from schemas.event_schemas import LEDGER, built_in
-from wire.compression import Codec
-from wire.records import Record
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record
 
 log = logging.getLogger(__name__)
 

@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from agent.accounting.parcels import Parcel
+from agent.accounting.runs import SourceId
 from agent.config import AgentConfig
 from agent.errors import JournalFull
 from agent.journal.journal import Journal
 from agent.journal.state import JournalState
 from agent.ledger.publishing import Ledger
-from agent.parcels import Parcel
-from agent.runs import SourceId
 from agent.shipping.dead_letters import RefusedLetters
 from agent.shipping.dispatch import CLIENT_ID, Dispatch, ShippingCounts
 from agent.shipping.in_flight import InFlight, Sending, origin_of
@@ -27,8 +27,8 @@ from agent.shipping.questions import Questions
 from agent.shipping.replacements import DeadLetterTopic, Replacer
 from agent.shipping.topics import Placement, Topics, TopicUnusable
 from agent.topic_schemas.values import TopicSchema
-from client.delivery import TopicPartition
 from client.patience import NEVER
+from client.producing.delivery import TopicPartition
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 
 REQUEST_SECONDS: Final = 30.0

@@ -23,11 +23,11 @@ from agent.errors import JournalFull
 from agent.journal.journal import Journal
 from agent.shipping.questions import GoesOn, Questions
 from agent.shipping.rebuilding import TimeBounds
-from client.admin import ConfigEntry, topic_configs
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.admin.topics import ConfigEntry, topic_configs
+from client.connection.brokers import Brokers
 from client.errors import ClientError
-from client.offsets import offsets_at
+from client.producing.delivery import TopicPartition
+from client.reading.offsets import offsets_at
 from ledger.names import topic_id_text
 from wire.acls import Operation
 from wire.messages.list_offsets import LATEST

@@ -15,7 +15,7 @@ import crc32c
 import msgspec
 
 from agent.topic_schemas.values import Purpose, TopicSchema, Wanted
-from ground.durable_files import replace_file
+from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 from schemas.errors import InvalidSchema
 from schemas.parsing import parse

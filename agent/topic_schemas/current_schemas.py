@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from agent.config_inputs import Input
+from agent.configuration.inputs import Input
 from agent.errors import NoSchema
 from agent.topic_schemas.cache import read_cache, write_cache
 from agent.topic_schemas.registry_lookup import find, register_files

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from agent.config_inputs import Format, Input
+from agent.configuration.inputs import Format, Input
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, SYSLOG_LINE
 from schemas.parsing import AvroSchema

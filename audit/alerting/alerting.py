@@ -5,9 +5,7 @@ twice nor forgets to resolve it.
 """
 
 import logging
-import platform
-import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Final
 
@@ -16,24 +14,26 @@ from msgspec.structs import replace
 from audit.alerting.conditions import (
     ALTERED,
     AWAY,
+    CLOCK,
     DEAD,
     FAULTS,
     MOST_RAISED,
-    OF_THIS_HOST,
     SILENT,
     UNLOADED,
     AlertKey,
     Condition,
     Conditions,
+    UnknownClusters,
     WaitingCondition,
     decide,
     key_of,
     of_agents,
+    of_clocks,
     of_clusters,
     of_hours,
     of_loads,
+    of_programs,
     of_shares,
-    of_this_host,
     waiting,
 )
 from audit.alerting.notes import AlertNotes
@@ -42,12 +42,14 @@ from audit.alerting.receivers import Receivers, Situation
 from audit.answers import AgentRow, FailingLoad
 from audit.config import AuditConfig
 from audit.judged_hours import HOUR, HourVerdict
+from audit.programs import ZOOKEEPER, this_audit
 from audit.queries import AgentsQuery
 from audit.standing import Standing
 from audit.store.fleet import patience
 from audit.store.reading import StoreReading
 from audit.store.rows import Alert
 from audit.store.store import AuditStore
+from ledger.health import HealthProbe
 
 _MOST_SILENT: Final = 5_000
 _PAGE: Final = 500
@@ -69,22 +71,22 @@ class Alerting:
         *,
         receivers: Receivers | None = None,
         notes: AlertNotes | None = None,
-        certificates: Callable[[], Mapping[str, float]] = dict,
+        probe: HealthProbe | None = None,
     ) -> None:
-        """`certificates`: when they end, by file."""
+        """`probe` looks at the audit's own disk and certificates."""
         self._store = store
         self._reading = reading
         self._config = config
         self._standing = standing
         self._receivers = receivers or Receivers()
         self._notes = notes or AlertNotes()
-        self._certificates = certificates
+        self._probe = probe
         self._slow: dict[AlertKey, Condition] = {}
         self._slow_at = 0.0
         self._offer_at = 0.0
         self.groups: Mapping[str, Group] = {}  # of what stands, by id
         after = int(config.alerts.after * 1000)
-        kinds = (*(each.value for each in FAULTS), UNLOADED, AWAY, DEAD, ALTERED)
+        kinds = (*(each.value for each in FAULTS), UNLOADED, AWAY, DEAD, ALTERED, CLOCK, ZOOKEEPER)
         self._after = dict.fromkeys(kinds, after)
         self._conditions: Conditions = {}
         self._since: dict[AlertKey, int] = {}
@@ -113,14 +115,18 @@ class Alerting:
         stays."""
         late = int(self._config.alerts.late * 1000)
         conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
-        conditions |= of_agents(self._silent(as_of))
+        clocks = self._standing.clocks.wrong(now)
+        conditions |= of_clocks(clocks)
+        silent = [row for row in self._silent(as_of) if (row.cluster, row.host) not in clocks]
+        unheard = {row.cluster for row in silent if not self._is_heard(row.cluster, as_of)}
+        conditions |= of_agents(silent, unheard=unheard)
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= of_clusters(self._standing.clusters)
         conditions |= self._slowly_changing(as_of, now)
         raised = self._raised
-        unknown = self._standing.clusters.keys() - as_of.keys()
+        unknown = self._unknown(as_of)
         for key, each in raised.items():
-            if self._is_unknown(key, unknown):
+            if unknown.has(key.kind, key.cluster):
                 conditions[key] = self._conditions.get(key, Condition(each.words))
         decided = decide(conditions, raised, self._since, now=now, after=self._after)
         self._since = dict(decided.since)
@@ -137,28 +143,27 @@ class Alerting:
             self._offer(unknown, now)
         return bool(decided.changed) or before != self._waiting
 
-    def _is_unknown(self, key: AlertKey, unknown: Collection[str]) -> bool:
-        """Whether it cannot be said just now that it is over."""
-        if key.kind == AWAY:
-            cluster = self._standing.clusters.get(key.cluster)
-            return cluster is not None and not cluster.is_seen
-        if key.kind in OF_THIS_HOST:
-            return False
-        return key.cluster in unknown or bool(unknown and not key.cluster)
+    def _unknown(self, as_of: Mapping[str, int]) -> UnknownClusters:
+        clusters = self._standing.clusters
+        return UnknownClusters(
+            unread=frozenset(clusters.keys() - as_of.keys()),
+            unseen=frozenset(name for name, each in clusters.items() if not each.is_seen),
+        )
 
     def _slowly_changing(self, as_of: Mapping[str, int], now: int) -> Mapping[AlertKey, Condition]:
         if monotonic() >= self._slow_at:
             self._slow_at = monotonic() + _SLOW_S
             config = self._config.alerts
-            shares = self._reading.shares(min(as_of.values(), default=now) - HOUR)
+            read_to = min(as_of.values(), default=now)
+            shares = self._reading.shares(read_to - HOUR)
             there = (each for each in shares if each.cluster in as_of)
-            free = shutil.disk_usage(self._store.directory).free
-            host = platform.node()
-            self._slow = of_shares(there, config)
-            self._slow |= of_this_host(host, self._certificates(), free, config, now)
+            programs = self._reading.programs(read_to - int(self._config.expected * 1000))
+            if self._probe is not None:
+                programs.append(this_audit(self._probe, now))
+            self._slow = {**of_shares(there, config), **of_programs(programs, config, as_of, now)}
         return self._slow
 
-    def _offer(self, unknown: Iterable[str], now: int) -> None:
+    def _offer(self, unknown: UnknownClusters, now: int) -> None:
         """Tells receivers what stands."""
         self._offer_at = monotonic() + _OFFER_S
         silences = self._notes.silences(now)
@@ -176,8 +181,8 @@ class Alerting:
             groups[name] = replace(each, muted=bool(self._notes.acknowledgement(name, now)))
         self.groups = groups
         there = {notice_id(key) for key in (*self._conditions, *self._raised)}
-        self._receivers.offer(Situation(groups, frozenset(there), frozenset(unknown)))
-        if not unknown:
+        self._receivers.offer(Situation(groups, frozenset(there), unknown))
+        if not unknown.unread:
             self._notes.forget_resolved(there)
 
     def _keep(self, changed: Sequence[Alert]) -> None:
@@ -209,6 +214,12 @@ class Alerting:
         for row in self._agents("never", now, ""):
             if is_due or AlertKey(SILENT, row.cluster, "", row.host) in self._raised:
                 yield row
+
+    def _is_heard(self, cluster: str, as_of: Mapping[str, int]) -> bool:
+        """Whether any agent of the cluster is."""
+        patient = patience(self._config, as_of.get(cluster, 0), by_pace=False)
+        found = self._reading.agents(AgentsQuery(cluster=cluster, size=1), patient)
+        return any(found.by_state.get(state) for state in ("ok", "behind"))
 
     def _agents(self, state: str, now: int, cluster: str) -> Iterator[AgentRow]:
         for page in range(1, _MOST_SILENT // _PAGE + 1):

@@ -5,8 +5,9 @@ table whose loads fail, about a topic that waits, or about one host. It stands u
 kind is left there: a fault that stays has to be put right, or accepted, and meanwhile hides none of
 another hour.
 
-The audit's own troubles are alerts as well: a program of a cluster that is away, certificates that
-end, a disk that fills.
+Troubles of the programs are alerts as well: one that is away, certificates that expire, disks that
+fill up, a session with ZooKeeper that is lost. They are known from statements in the ledger, and of
+the audit itself from its own host.
 
 A condition must stand for a while before it is raised, so that what puts itself right is not told.
 It is resolved as soon as it is gone. No more stand at a time than can be kept: others wait until
@@ -14,7 +15,7 @@ there is room. Since when a condition stands is not kept over a restart, but wha
 nothing is raised twice, and what ended meanwhile is resolved.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -24,8 +25,20 @@ from audit.answers import AgentRow, FailingLoad
 from audit.config import AlertsConfig, CommandsConfig
 from audit.cures import command_in
 from audit.findings import State
+from audit.headline import length_words
 from audit.judged_hours import HourVerdict
 from audit.picture import TopicKey
+from audit.programs import (
+    CERTIFICATE,
+    DISK,
+    LOADER,
+    MIRROR,
+    ZOOKEEPER,
+    Program,
+    ProgramKind,
+    servers_words,
+    troubles,
+)
 from audit.standing import ClusterStanding
 from audit.store.rows import Alert, TopicShare
 
@@ -35,17 +48,18 @@ UNLOADED: Final = "unloaded"
 DEAD: Final = "dead"
 ALTERED: Final = "altered"
 AWAY: Final = "away"
-CERTIFICATE: Final = "certificate"
-DISK: Final = "disk"
+CLOCK: Final = "clock"
 FAULTS: Final = (State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED)
 KINDS: Final = (
     *(each.value for each in FAULTS),
-    *(UNLOADED, LATE, SILENT, DEAD, ALTERED, AWAY, CERTIFICATE, DISK),
+    *(UNLOADED, LATE, SILENT, DEAD, ALTERED, AWAY, CLOCK),
+    *(MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK),
 )
-OF_THIS_HOST: Final = frozenset({CERTIFICATE, DISK})
 
+_OF_AUDIT: Final = frozenset({CERTIFICATE, DISK})  # without a cluster, it is the audit's own
 _LONGEST_WORDS: Final = 1_000
 _FEW_LINES: Final = 100
+_FEW_TOPICS: Final = 5  # of an agent
 
 
 class AlertKey(NamedTuple):
@@ -124,14 +138,20 @@ def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[Aler
     return found
 
 
-def of_agents(rows: Iterable[AgentRow]) -> dict[AlertKey, Condition]:
-    """Agents that are silent, and hosts that were never heard."""
-    return {
-        AlertKey(SILENT, each.cluster, "", each.host): Condition(
-            _short(_silence(each)), hosts=(each.host,)
-        )
-        for each in rows
-    }
+def of_agents(
+    rows: Iterable[AgentRow], *, unheard: Collection[str] = ()
+) -> dict[AlertKey, Condition]:
+    """Agents that are silent, and hosts that were never heard. `unheard` are clusters of which no
+    agent is heard: that is hardly the agents' fault."""
+    found: dict[AlertKey, Condition] = {}
+    for each in rows:
+        words, command = _silence(each), ""
+        if each.cluster in unheard and each.heard > 0:
+            words += f"; no agent of {each.cluster} is heard: its brokers may take no lines"
+            command = "penstock status"
+        key = AlertKey(SILENT, each.cluster, "", each.host)
+        found[key] = Condition(_short(words), hosts=(each.host,), command=command)
+    return found
 
 
 def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertKey, Condition]:
@@ -167,24 +187,59 @@ def of_clusters(clusters: Mapping[str, ClusterStanding]) -> dict[AlertKey, Condi
     return found
 
 
-def of_this_host(
-    host: str, certificates: Mapping[str, float], free_bytes: int, config: AlertsConfig, now: int
-) -> dict[AlertKey, Condition]:
-    """Certificates that end soon, by file and in seconds since 1970; and what is left of the
-    disk."""
+def of_clocks(wrong: Mapping[tuple[str, str], int]) -> dict[AlertKey, Condition]:
+    """Hosts whose clock is wrong, and how many milliseconds each is ahead."""
     found: dict[AlertKey, Condition] = {}
-    ending = sorted(
-        (ends, file)
-        for file, ends in certificates.items()
-        if ends < now / 1000 + config.certificates
-    )
-    if ending:
-        words = "; ".join(f"{file} ends {_moment(int(ends * 1000))}" for ends, file in ending)
-        found[AlertKey(CERTIFICATE, "", "", host)] = Condition(_short(words), hosts=(host,))
-    if free_bytes < config.disk:
-        words = f"the audit's disk on {host} has {free_bytes / 2**20:,.0f} MiB left"
-        found[AlertKey(DISK, "", "", host)] = Condition(words, hosts=(host,))
+    for (cluster, host), ahead in wrong.items():
+        way = "ahead" if ahead > 0 else "behind"
+        words = _short(f"the clock of {host} is {length_words(abs(ahead))} {way}")
+        found[AlertKey(CLOCK, cluster, "", host)] = Condition(words, hosts=(host,))
     return found
+
+
+def of_programs(
+    programs: Iterable[Program], config: AlertsConfig, as_of: Mapping[str, int], now: int
+) -> dict[AlertKey, Condition]:
+    """Mirrors and loaders that are away, brokers without ZooKeeper, disks that fill up and
+    certificates that expire. `as_of` is how far each cluster's ledger was read; programs of others
+    are left out, but for those of no cluster."""
+    found: dict[AlertKey, list[Condition]] = {}
+    brokers: dict[str, list[Program]] = {}
+    for program in programs:
+        if program.cluster and program.cluster not in as_of:
+            continue
+        time = as_of.get(program.cluster, now)
+        hosts = (program.host,)
+        for kind, words, command in troubles(program, config, time):
+            key = AlertKey(kind, program.cluster, "", program.host)
+            found.setdefault(key, []).append(Condition(words, hosts=hosts, command=command))
+        if program.kind is ProgramKind.BROKER:
+            brokers.setdefault(program.cluster, []).append(program)
+    for cluster, known in brokers.items():
+        if words := servers_words(known, as_of[cluster]):
+            found[AlertKey(ZOOKEEPER, cluster, "", "")] = [Condition(words)]
+    return {key: _together(conditions) for key, conditions in found.items()}
+
+
+def _together(conditions: Sequence[Condition]) -> Condition:
+    """What is wrong with one host, in one condition."""
+    words = "; ".join(dict.fromkeys(condition.words for condition in conditions))
+    return conditions[0]._replace(words=_short(words))
+
+
+class UnknownClusters(msgspec.Struct, frozen=True):
+    """Clusters of which it is not known just now whether an alert is over."""
+
+    unread: frozenset[str] = frozenset()  # their ledger is not read to its end
+    unseen: frozenset[str] = frozenset()  # nor who of their programs is away
+
+    def has(self, kind: str, cluster: str) -> bool:
+        """Whether an alert of this kind and cluster may go on."""
+        if kind == AWAY:
+            return cluster in self.unseen
+        if kind in _OF_AUDIT and not cluster:
+            return False
+        return cluster in self.unread or bool(self.unread and not cluster)
 
 
 def _fault(about: AlertKey, words: str) -> str:
@@ -206,7 +261,8 @@ def _unloaded(load: FailingLoad) -> str:
 def _silence(row: AgentRow) -> str:
     if row.heard <= 0:
         return f"{row.host} is in the inventory, and was never heard"
-    return f"{row.host} (agent {row.agent}) was last heard at {_moment(row.heard)}"
+    topics = f", which ships {', '.join(row.topics[:_FEW_TOPICS])}," if row.topics else ""
+    return f"{row.host} (agent {row.agent}){topics} was last heard at {_moment(row.heard)}"
 
 
 def _moment(time: int) -> str:

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from audit.alerting.conditions import AlertKey
-from ground.durable_files import replace_file
+from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 
 FILE: Final = "alert-notes.json"

@@ -17,7 +17,16 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec.structs import replace
 
-from audit.alerting.conditions import AWAY, SILENT, AlertKey, Condition, Conditions, key_of
+from audit.alerting.conditions import (
+    AWAY,
+    CLOCK,
+    SILENT,
+    AlertKey,
+    Condition,
+    Conditions,
+    key_of,
+)
+from audit.programs import CERTIFICATE, DISK, LOADER, MIRROR, ZOOKEEPER
 from audit.receiver_config import Severity
 from audit.store.rows import Alert
 from ground.printable import one_line
@@ -32,7 +41,13 @@ _LONGEST_COMMAND: Final = 1_000  # of a rebuild of many hours that no message ha
 _HOUR: Final = 3_600_000
 _ID_DIGITS: Final = 12
 # Where a host runs an agent, that is where to look.
-_OF_HOST: Final = frozenset({SILENT})
+_OF_HOST: Final = frozenset({SILENT, CLOCK})
+_OF_PROGRAMS: Final = frozenset({AWAY, MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK})
+# By the first word of an alert about a program that is away.
+_PROGRAMS: Final = {
+    "broker": "systemctl start penstock-broker  # on the host of {program}",
+    "registry": "systemctl restart penstock-registry  # on its host",
+}
 
 # By kind: the severity, what is said, and the command that shows it.
 _REPORT: Final = "penstock report {topic} --hour {hour}"
@@ -43,16 +58,24 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "unknown": (Severity.WARNING, "it is unknown whether all lines arrived", _REPORT),
     "unloaded": (Severity.CRITICAL, "its table cannot be loaded", ""),
     "late": (Severity.WARNING, "windows still wait", "penstock report {topic}"),
-    "silent": (Severity.WARNING, "agents are silent", "penstock agent --status"),
+    "silent": (Severity.WARNING, "agents are silent", "systemctl start penstock-agent"),
     "dead": (
         Severity.WARNING,
         "many lines are dead letters",
-        "penstock consume {topic}.dead --from beginning",
+        "penstock consume {topic}.dead --from beginning --to-end --events",
     ),
     "altered": (Severity.INFO, "many lines were altered", "penstock report {topic}"),
     "away": (Severity.CRITICAL, "a program of the cluster is away", "penstock status"),
-    "certificate": (Severity.WARNING, "a certificate of the audit ends soon", ""),
-    "disk": (Severity.CRITICAL, "the audit's disk is nearly full", ""),
+    "clock": (
+        Severity.WARNING,
+        "clocks of hosts are wrong",
+        "timedatectl set-ntp true && systemctl restart penstock-agent",
+    ),
+    "mirror": (Severity.CRITICAL, "a mirror is away", "penstock mirror status"),
+    "loader": (Severity.WARNING, "loads have stopped", ""),
+    "zookeeper": (Severity.CRITICAL, "ZooKeeper is not reached or incomplete", "penstock status"),
+    "certificate": (Severity.WARNING, "certificates expire soon", ""),
+    "disk": (Severity.CRITICAL, "disks are nearly full", ""),
     "test": (Severity.INFO, "this is a test", ""),
 }
 
@@ -219,6 +242,8 @@ def command_of(about: AlertKey, condition: Condition | None) -> str:
     """The cure of the worst finding; where it has none, the command that shows what is wrong."""
     if condition is not None and 0 < len(condition.command) <= _LONGEST_COMMAND:
         return condition.command
+    if about.kind == AWAY and (away := _PROGRAMS.get(about.host.partition(" ")[0])):
+        return away.format(program=_name(about.host))
     topic = shlex.quote(_name(about.topic))
     hour = f"{datetime.fromtimestamp(max(about.hour, 0) / 1000, UTC):%Y-%m-%dT%H}"
     command = _KINDS[about.kind][2].format(topic=topic, hour=hour)
@@ -231,7 +256,9 @@ def command_of(about: AlertKey, condition: Condition | None) -> str:
 def _view(first: Alert, alerts: list[Alert]) -> str:
     """The part of the page's address that shows it."""
     if not first.topic:
-        return "/#/agents?state=silent" if first.kind in _OF_HOST else "/#/alerts"
+        if first.kind == SILENT:
+            return "/#/agents?state=silent"
+        return "/#/health" if first.kind in _OF_PROGRAMS else "/#/alerts"
     query = {"topic": first.topic, "cluster": first.cluster}
     if first.hour >= 0:
         last = max(each.hour for each in alerts) + _HOUR

@@ -8,7 +8,8 @@ Rule 2: a group waits a moment before it is told, so that the hosts of a rack ar
 Rule 3: what was told is in a file of the data directory, replaced after each message. A kill in
         between repeats one message; a restart repeats nothing, and resolves what ended meanwhile.
 Rule 4: a receiver that is away is tried again after pauses that grow, with one line in the log. A
-        message that it refuses for its content is dropped with a line.
+        message that it refuses for its content is dropped with a line; if that was the first one
+        about a group, the receiver is not told either that it is over.
 """
 
 import logging
@@ -20,11 +21,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from audit.alerting.conditions import UnknownClusters
 from audit.alerting.errors import NotTold, Refused
 from audit.alerting.notices import Group, Notice
 from audit.alerting.senders import Sender
 from audit.receiver_config import Receiver
-from ground.durable_files import replace_file
+from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 
 FILE: Final = "alert-receivers.json"
@@ -50,20 +52,21 @@ class Told(msgspec.Struct, frozen=True):
     notice: Notice
     members: frozenset[int]
     at: float  # seconds since 1970
+    refused: bool = False  # as all before it: the receiver knows nothing of the group
 
 
 class Situation(msgspec.Struct, frozen=True):
-    """Groups that stand, by id. A group that is in neither `groups` nor `standing`, and of no
-    cluster in `unknown`, is over. `standing` includes what is known and not raised yet."""
+    """Groups that stand, by id. A group that is in neither `groups` nor `standing` is over, unless
+    that is not known. `standing` includes what is known and not raised yet."""
 
     groups: Mapping[str, Group] = {}
     standing: Collection[str] = ()
-    unknown: Collection[str] = ()
+    unknown: UnknownClusters = UnknownClusters()
 
     def is_over(self, notice: Notice) -> bool:
         if notice.id in self.groups or notice.id in self.standing:
             return False
-        return not (notice.cluster in self.unknown or (self.unknown and not notice.cluster))
+        return not self.unknown.has(notice.kind, notice.cluster)
 
 
 class ReceiverState(NamedTuple):
@@ -151,10 +154,14 @@ class _Worker:
             return ()
         wanted = {name: each for name, each in situation.groups.items() if self._wants(each.notice)}
         self._seen = {name: self._seen.get(name, now) for name in wanted if name not in self._told}
+        ended = [each for each in self._told.values() if situation.is_over(each.notice)]
+        for each in ended:
+            if each.refused:
+                del self._told[each.notice.id]
         over = [
             Group(each.notice.over(int(now * 1000)), each.members)
-            for each in self._told.values()
-            if situation.is_over(each.notice)
+            for each in ended
+            if not each.refused
         ]
         if self._sender.takes_all:
             shown = {n: e for n, e in wanted.items() if n in self._told or not e.muted}
@@ -162,7 +169,7 @@ class _Worker:
                 return (*shown.values(), *over)
             return ()
         due = [each for each in wanted.values() if not each.muted and self._is_due(each, now)]
-        return (*due[:1], *over[:1])
+        return due[:1] or over[:1]  # one at a time, as each may be refused
 
     def _wants(self, notice: Notice) -> bool:
         return not self.receiver.severities or notice.severity in self.receiver.severities
@@ -190,7 +197,9 @@ class _Worker:
             if each.notice.resolved >= 0:
                 self._told.pop(each.notice.id, None)
             else:
-                self._told[each.notice.id] = Told(each.notice, each.members, now)
+                before = self._told.get(each.notice.id)
+                unheard = refused is not None and (before is None or before.refused)
+                self._told[each.notice.id] = Told(each.notice, each.members, now, unheard)
         self._kept.keep(self.name, self._told)
         if refused:
             self.failed += 1

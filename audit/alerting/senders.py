@@ -16,11 +16,11 @@ from audit.alerting import formats
 from audit.alerting.errors import NotTold, Refused
 from audit.alerting.notices import Notice
 from audit.receiver_config import MailTls, Receiver, ReceiverKind
-from client.addresses import parse_addresses
-from ground.http_client import HttpClient, HttpError, parse_url
+from client.connection.addresses import parse_addresses
+from ground.http.client import HttpClient, HttpError, parse_url
+from ground.logins.secrets import NoSecret, Secret
 from ground.printable import plain_words
-from ground.secrets import NoSecret, Secret
-from ground.tls import BadTls, Tls, client_context
+from ground.tls.client import BadTls, Tls, client_context
 
 _PATIENCE_S: Final = 10.0
 _MOST_ANSWER: Final = 4 * 1024 * 1024

@@ -11,7 +11,7 @@ from typing import Final
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from audit.groups.lags import GroupsSeen
-from client.group_lag import GroupPartition, Lag
+from client.groups.lag import GroupPartition, Lag
 
 _LABELS: Final = ["cluster", "group", "topic", "partition"]
 

@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from client.delivery import TopicPartition
-from client.group_lag import GroupPartition, Lag
-from client.group_offsets import ListedGroup
+from client.groups.lag import GroupPartition, Lag
+from client.groups.offsets import GroupOfMembers, ListedGroup
+from client.producing.delivery import TopicPartition
 
 UNKNOWN: Final = -1
 _MILLI: Final = 1000
@@ -41,6 +41,7 @@ class GroupsSeen(msgspec.Struct, frozen=True):
     lags: Mapping[GroupPartition, Lag] = {}
     troubles: tuple[str, ...] = ()  # what could not be seen, in words
     by_topic: Mapping[str, tuple[GroupTopic, ...]] = {}
+    members: Mapping[str, GroupOfMembers] = {}  # of groups that were described
 
     @property
     def rows(self) -> Iterable[GroupTopic]:
@@ -52,6 +53,7 @@ def seen(
     groups: Mapping[str, ListedGroup],
     lags: Mapping[GroupPartition, Lag],
     troubles: Iterable[str],
+    members: Mapping[str, GroupOfMembers] = {},
 ) -> GroupsSeen:
     """What was asked for, taken together."""
     grouped: dict[tuple[str, str], list[tuple[TopicPartition, Lag]]] = {}
@@ -68,6 +70,7 @@ def seen(
         lags=lags,
         troubles=tuple(troubles),
         by_topic={topic: tuple(sorted(rows, key=urgency)) for topic, rows in by_topic.items()},
+        members=members,
     )
 
 

@@ -17,11 +17,19 @@ from typing import Final
 
 from audit.config import Cluster
 from audit.groups.lags import GroupsSeen, seen
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.connection.brokers import Brokers
 from client.errors import ClientError, NotAllowed, Unsupported, check
-from client.group_lag import lag
-from client.group_offsets import Committed, ListedGroup, committed_offsets
+from client.groups.lag import lag
+from client.groups.offsets import (
+    DEAD,
+    EMPTY,
+    Committed,
+    GroupOfMembers,
+    ListedGroup,
+    committed_offsets,
+    describe_groups,
+)
+from client.producing.delivery import TopicPartition
 from ground.chance import chance
 from wire.messages import list_groups
 from wire.messages.list_groups import ListGroupsRequest
@@ -30,6 +38,7 @@ _PATIENCE_S: Final = 2.0  # with one question
 _ANSWER_S: Final = 5.0
 _MOST_BYTES: Final = 16 * 1024 * 1024  # of messages, to learn when they were written
 _MOST_GROUPS: Final = 10_000
+_MOST_DESCRIBED: Final = 500  # groups, in one look
 _MOST_REFUSED: Final = 50  # in one look
 _ASK_REFUSED_EVERY: Final = 60  # looks
 _ENDS_WITHIN_S: Final = 10.0
@@ -125,7 +134,8 @@ class GroupsLook:
             most_bytes=_MOST_BYTES,
             within=_ANSWER_S,
         )
-        return seen(int(now * 1000), groups, lags, troubles)
+        members = _members(brokers, [groups[name] for name in committed if name in groups])
+        return seen(int(now * 1000), groups, lags, troubles, members)
 
     def _listed(self, brokers: Brokers, troubles: list[str]) -> dict[str, ListedGroup]:
         """Of all brokers. Of one that does not answer, those that it coordinated before."""
@@ -204,6 +214,16 @@ class GroupsLook:
             f"No group is seen: {brokers.who} sees those that it may DESCRIBE, and may not "
             "DESCRIBE every group"
         )
+
+
+def _members(brokers: Brokers, groups: Iterable[ListedGroup]) -> dict[str, GroupOfMembers]:
+    """Of those that have members. Their coordinators have just answered: one that does not now is
+    asked with the next look."""
+    names = [each.name for each in groups if each.state not in {"", EMPTY, DEAD}]
+    try:
+        return describe_groups(brokers, names[:_MOST_DESCRIBED])
+    except ClientError:
+        return {}
 
 
 def _in_words(refused: dict[str, str]) -> list[str]:

@@ -36,9 +36,11 @@ class PageAnswer(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = msgspec.field(default_factory=lambda: FRESH)
 
 
-def problem(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = None) -> PageAnswer:
+def problem(
+    status: HTTPStatus, why: str, headers: Mapping[str, str] | None = None, command: str = ""
+) -> PageAnswer:
     return PageAnswer(
-        msgspec.json.encode(Problem(error=why)),
+        msgspec.json.encode(Problem(error=why, command=command)),
         status=status,
         headers={**FRESH, **(headers or {})},
     )

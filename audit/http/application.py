@@ -37,8 +37,9 @@ from audit.http.answering import (
     up_from,
 )
 from audit.http.bodies import BadBody, body_of
+from audit.http.messages import ShownMessages
 from audit.http.page_files import INDEX, PageFile
-from audit.http.resources import RESOURCES, Resource, description
+from audit.http.resources import MESSAGES, RESOURCES, Resource, description
 from audit.http.statements import MOST_BYTES, Statements
 from audit.http.statements import PATHS as STATEMENTS
 from audit.http.stream import Streams
@@ -69,12 +70,14 @@ class AuditApplication:
         version: str,
         *,
         statements: Statements,
+        messages: ShownMessages,
     ) -> None:
         self._service = service
         self._figures = figures
         self._files = files
         self._executor = executor
         self._statements = statements
+        self._messages = messages
         self._waiting = 0
         self._resources = {each.path: each for each in RESOURCES}
         self._runbook = runbook.page().encode()
@@ -94,6 +97,8 @@ class AuditApplication:
                     return
             if path in STATEMENTS:
                 answer = await self._said(scope, receive, path)
+            elif path == MESSAGES.path:
+                answer = await self._messages.answer(scope)
             else:
                 answer = await self._answer(scope, path)
             await send_answer(answer, scope, send)

@@ -24,7 +24,7 @@ from urllib.parse import parse_qs, quote
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from audit.config import AuditConfig
+from audit.config import AuditConfig, MessageReaders
 from audit.errors import (
     NotAllowed,
     NotKnown,
@@ -48,8 +48,8 @@ from audit.http.login_page import MOST_BYTES, login_page, safe_place, typed
 from audit.http.page_files import PageFile
 from audit.http.statements import PATHS as STATEMENTS
 from audit.http.visitors import Visitor, Visitors, address_of
-from ground.listening import is_loopback
-from ground.refusals import Refusals
+from ground.network.listening import is_loopback
+from ground.network.refusals import Refusals
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
 STATIC: Final = "/static/"
@@ -84,6 +84,8 @@ class Door:
         self._is_locked = config.has_logins
         self._is_encrypted = config.tls is not None
         self._names = frozenset(each.lower() for each in config.host_names)
+        self._messages = config.messages
+        self._messages_for_all = config.messages.shown_to is MessageReaders.READERS
         self._visitors = visitors
         self._refusals = refusals
         self._files = files
@@ -169,7 +171,9 @@ class Door:
         match scope["path"], scope["method"]:
             case "/session", "GET" | "HEAD":
                 who = {"user": visitor.name, "by": visitor.by} if visitor else {}
-                may = {"operator": bool(scope["operator"])}
+                may: dict[str, object] = {"operator": bool(scope["operator"])}
+                if self._messages.topics and (scope["operator"] or self._messages_for_all):
+                    may["messages"] = self._messages.topics
                 return PageAnswer(msgspec.json.encode({"user": "", "by": "", **who, **may}))
             case "/login", "GET" | "HEAD" if self._visitors.have_passwords:
                 place = _asked_place(scope)

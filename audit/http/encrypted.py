@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from ground.networks import NetworkRoom
-from ground.refusals import Refusals
-from ground.server_tls import ServerTls
-from ground.tls import why
+from ground.network.networks import NetworkRoom
+from ground.network.refusals import Refusals
+from ground.tls.client import why
+from ground.tls.server import ServerTls
 
 HANDSHAKE_SECONDS: Final = 5.0
 MOST_HANDSHAKES: Final = 64

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from audit import answers, queries
 from audit.groups.lags import UNKNOWN, GroupsSeen, GroupTopic, behind_of, messages_of, urgency
 from audit.service import Service
-from client.group_lag import Lag
+from client.groups.lag import Lag
 
 _MOST_PARTITIONS: Final = 500
 

@@ -7,8 +7,8 @@ cannot be used changes nothing, and is said in the log.
 
 from pathlib import Path
 
-from ground.login_files import check_name, lines_of
-from ground.reloaded_files import Exchanged
+from ground.files.reloaded_files import Exchanged
+from ground.logins.login_files import check_name, lines_of
 
 
 class BadOperatorsFile(Exception):

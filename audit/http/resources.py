@@ -10,9 +10,10 @@ import msgspec
 
 from audit import answers, queries
 from audit.alerting.answers import Noted, NotedAlerts
-from audit.http import groups, lists, topics
+from audit.http import groups, health, history, lists, topics
 from audit.http.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
+from audit.messages.answers import Messages
 from audit.queries import Query
 from audit.service import Service
 
@@ -23,6 +24,15 @@ class Resource(NamedTuple):
     path: str
     query: type[Query]
     answer: Callable[[Service, Any], msgspec.Struct]
+    answered: type[msgspec.Struct]
+    summary: str
+
+
+class ReadElsewhere(NamedTuple):
+    """A path whose answer depends on who asks: audit/http/messages.py makes it."""
+
+    path: str
+    query: type[Query]
     answered: type[msgspec.Struct]
     summary: str
 
@@ -92,11 +102,32 @@ RESOURCES: Final = (
         "The brokers of the clusters, and how far their consumers are.",
     ),
     Resource(
+        "/api/v1/health",
+        queries.HealthQuery,
+        health.health,
+        answers.HealthAnswer,
+        "How agents, brokers, ZooKeeper, registries, mirrors, loaders and the audit are.",
+    ),
+    Resource(
         "/api/v1/groups",
         queries.GroupsQuery,
         groups.groups,
         answers.GroupsAnswer,
         "Consumer groups: who reads which topic, and how far behind.",
+    ),
+    Resource(
+        "/api/v1/marks",
+        queries.HistoryQuery,
+        history.marks,
+        answers.Marks,
+        "What changed: restarts, releases, changes of leaders, rebalances, loads, accepted faults.",
+    ),
+    Resource(
+        "/api/v1/history",
+        queries.HistoryQuery,
+        history.history,
+        answers.HistoryAnswer,
+        "Delays by hour, and the lag of agents, groups and loaders over time.",
     ),
     Resource(
         "/api/v1/alerts",
@@ -120,7 +151,12 @@ RESOURCES: Final = (
         "Whether agents and brokers are done with an hour of a topic.",
     ),
 )
-
+MESSAGES: Final = ReadElsewhere(
+    "/api/v1/messages",
+    queries.MessagesQuery,
+    Messages,
+    "Messages of a topic, decoded by their schemas, if the configuration says so (`messages`).",
+)
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _PROBLEMS: Final = {
@@ -140,13 +176,14 @@ _REFUSALS: Final = {
 
 def description(version: str) -> dict[str, Any]:
     """OpenAPI 3.1."""
-    answered = [each.answered for each in RESOURCES]
+    resources: tuple[Resource | ReadElsewhere, ...] = (*RESOURCES, MESSAGES)
+    answered = [each.answered for each in resources]
     said: tuple[Kind | NoteKind, ...] = (*STATEMENTS, *NOTE_KINDS)
     schemas, components = msgspec.json.schema_components(
         [*answered, *(each.asked for each in said), Written, Noted, answers.Problem],
         ref_template=_REFERENCE,
     )
-    *asked, written, noted, problem = schemas[len(RESOURCES) :]
+    *asked, written, noted, problem = schemas[len(resources) :]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -156,7 +193,7 @@ def description(version: str) -> dict[str, Any]:
         },
         "paths": {
             each.path: {"get": _operation(each, schema, problem)}
-            for each, schema in zip(RESOURCES, schemas[: len(RESOURCES)], strict=True)
+            for each, schema in zip(resources, schemas[: len(resources)], strict=True)
         }
         | {
             each.path: {
@@ -171,7 +208,7 @@ def description(version: str) -> dict[str, Any]:
 
 
 def _operation(
-    resource: Resource, answer: dict[str, Any], problem: dict[str, Any]
+    resource: Resource | ReadElsewhere, answer: dict[str, Any], problem: dict[str, Any]
 ) -> dict[str, Any]:
     return {
         "operationId": resource.path.rpartition("/")[2],

@@ -13,8 +13,9 @@ import contextlib
 import logging
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import Any, Final
 
@@ -22,21 +23,24 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from audit.config import AuditConfig
-from audit.errors import AuditFailure
+from audit.errors import AuditFailure, AuditStoreError, NotNow, StoreDamaged
 from audit.http.application import THREADS, AuditApplication
 from audit.http.door import Door
 from audit.http.encrypted import EncryptedConnection, Handshakes
+from audit.http.messages import THREADS as READING_THREADS
+from audit.http.messages import ShownMessages
 from audit.http.page_files import PageFile
 from audit.http.statements import THREADS as WRITING_THREADS
 from audit.http.statements import Statements
 from audit.http.strict_requests import StrictRequests
 from audit.http.visitors import HASHING_THREADS, Visitors
+from audit.messages.reading import MessageReader
 from audit.service import Service
-from ground.listening import listen
-from ground.networks import network_of
-from ground.refusals import Refusals
-from ground.server_tls import ServerTls
-from ground.tls import BadTls
+from ground.network.listening import listen
+from ground.network.networks import network_of
+from ground.network.refusals import Refusals
+from ground.tls.client import BadTls
+from ground.tls.server import ServerTls
 
 HEAD_SECONDS: Final = 5.0  # from the first byte of a request, or a connection's start, to all of it
 
@@ -170,12 +174,28 @@ class AuditHttpServer:
         finally:
             self._started.set()
 
+    def _message_reader(self) -> MessageReader:
+        config = self._service.config
+        return MessageReader(config.all_clusters, self._paths, config.messages.within)
+
+    def _paths(self, sources: Collection[str]) -> Mapping[str, str]:
+        """The files of sources; none while the database is not open."""
+        try:
+            return self._service.reading.paths(sources) if sources else {}
+        except StoreDamaged as error:
+            self._service.note_damage(str(error))
+        except (NotNow, AuditStoreError):
+            pass
+        return {}
+
     async def _serve(self) -> None:
         loop = self._loop = asyncio.get_running_loop()
         figures, files, version = self._parts
         with (
             ThreadPoolExecutor(THREADS, thread_name_prefix="answers") as executor,
             ThreadPoolExecutor(WRITING_THREADS, thread_name_prefix="statements") as writing,
+            closing(self._message_reader()) as reader,
+            ThreadPoolExecutor(READING_THREADS, thread_name_prefix="messages") as reading,
         ):
             application = self._application = AuditApplication(
                 self._service,
@@ -184,6 +204,7 @@ class AuditHttpServer:
                 executor,
                 version,
                 statements=Statements(self._service, writing),
+                messages=ShownMessages(self._service.config, reader, reading),
             )
 
             door = Door(application, self._service.config, self._visitors, self._refusals, files)

@@ -23,7 +23,7 @@ from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
 from audit.http.alerts import NOTE_KINDS, note
 from audit.http.answering import PageAnswer, problem
 from audit.service import Service
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.errors import ClientError
 from ground.known_types import known_type
 from ground.printable import one_line
@@ -63,7 +63,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A fault that will not be put right. All that is given must apply to it. Without `topic_id`
-    the topic is meant that there is now; with an empty one, any of that name."""
+    the topic is meant that there is now; with an empty one, any of that name. A `from_time` of 0
+    alone retires the topic: nothing is expected of it until an agent ships to it again."""
 
     cluster: Name = ""
     topic: Annotated[str, Meta(min_length=1, max_length=249)]
@@ -83,8 +84,8 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         for run in self.runs:
             if not run.source or not (run.events or run.position < run.end_position):
                 raise BadQuery("`runs` have a `source`, and `events` or bytes of it")
-        given = (self.partition >= 0, self.runs, self.host, self.from_time, self.to_time)
-        if not any(each is not None and each not in (False, (), "") for each in given):
+        is_timed = (self.from_time, self.to_time) != (None, None)
+        if not (self.partition >= 0 or self.runs or self.host or is_timed):
             raise BadQuery("say what is accepted: partition, runs, host, from_time or to_time")
         if None not in (self.from_time, self.to_time) and self.from_time >= self.to_time:  # type: ignore[operator]
             raise BadQuery("`from_time` must be before `to_time`")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from starlette.types import Receive, Send
 
-from ground.networks import NetworkRoom
+from ground.network.networks import NetworkRoom
 
 MOST_STREAMS: Final = 64
 MOST_OF_ONE: Final = MOST_STREAMS * 3 // 4  # of one address, which may be a proxy's

@@ -11,7 +11,7 @@ from typing import Final
 
 import h11
 
-from ground.http_heads import AmbiguousHead, check_head
+from ground.http.heads import AmbiguousHead, check_head
 
 # h11 may have taken a part of the CR LF after a chunk's data already.
 _SIZE_LINE: Final = re.compile(rb"(?:\r?\n)?+((0+(?![0-9a-f]))?[^\n]*\r\n)", re.IGNORECASE)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from audit import answers, queries
-from audit.answers import TierTotals
+from audit.answers import Rate, TierTotals
 from audit.errors import BadQuery, NotNow, Unknown
 from audit.findings import FaultKind, Finding, State, or_empty, worst
 from audit.http.asking import (
@@ -30,6 +30,7 @@ from audit.http.asking import (
 )
 from audit.http.groups import with_groups
 from audit.http.headlines import headline_of
+from audit.http.rates import rate_of, rate_of_all, with_rate
 from audit.http.remarks import altered_in, remarks_of
 from audit.judged_hours import DAY, HOUR, hour_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
@@ -58,7 +59,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
         clusters=sorted(standing.clusters),
         alerts=service.alerts_raised,
         page=found.page,
-        items=[with_groups(service, each) for each in found.items],
+        items=[with_rate(service, with_groups(service, each)) for each in found.items],
         notices=[*standing.notices(), *standing.too_old(now)],
         failing_loads=failing,
         partly_unseen=found.partly_unseen,
@@ -73,6 +74,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
             waits=found.having[State.PENDING] > 0,
             partly_unseen=found.partly_unseen > 0,
         ),
+        rate=rate_of_all(service, query.cluster),
     )
 
 
@@ -117,17 +119,21 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         remarks=remarks,
         kinds=judged.totals.kinds,
         checks=reading.checks(key),
+        rate=rate_of(service, key.cluster, key.topic) if is_current(service, key) else Rate(),
     )
 
 
 def _delays_of(service: Service, judged: TopicVerdict, from_time: int, to_time: int) -> Delays:
-    """Of a copy, agents' are those of its origin."""
     found = service.reading.delays(judged.key, from_time, to_time)
     if judged.origin is None:
         return found
+    return of_copy(found, service.reading.delays(judged.origin, from_time, to_time))
+
+
+def of_copy(found: Delays, of_origin: Delays) -> Delays:
+    """Agents' delays are those of the origin."""
     agent = Tier(TierKind.AGENT)
-    theirs = service.reading.delays(judged.origin, from_time, to_time)
-    return found | ({agent: theirs[agent]} if agent in theirs else {})
+    return found | ({agent: of_origin[agent]} if agent in of_origin else {})
 
 
 def _step(step: int | None, length: int, window: int) -> int:

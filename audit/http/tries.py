@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from ground.networks import network_of
+from ground.network.networks import network_of
 
 FREE: Final = 4  # mistakes that cost nothing
 LONGEST_S: Final = 300.0

@@ -32,9 +32,9 @@ from audit.http.answering import values
 from audit.http.operators import BadOperatorsFile, OperatorsFile
 from audit.http.sessions import Sessions
 from audit.http.tries import Tries
-from ground.login_files import check_name
-from ground.password_file import BadPasswordFile, PasswordFile
-from ground.token_file import BadTokenFile, TokenFile
+from ground.logins.login_files import check_name
+from ground.logins.password_file import BadPasswordFile, PasswordFile
+from ground.logins.token_file import BadTokenFile, TokenFile
 
 HASHING_THREADS: Final = 1  # leaves the processor to answers
 

@@ -89,7 +89,7 @@ class Passing(msgspec.Struct, frozen=True):
         """Empty for what lies in the log, unless it is a copy."""
         cut = self.cut_off.get(number)
         if cut:
-            return f"the log has lost them: {cut.reason}"
+            return f"{words.LOG_LOST}: {cut.reason}"
         if self.copied is None:
             return ""
         if covers(self.copied.get(number, ()), (offsets,)):

@@ -14,6 +14,7 @@ from audit.reconciling.faults import Fault
 _WHOSE = {"agent": "agent", "origin": "broker", "broker": "broker", "mirror": "mirror"} | {
     "hdfs": "loader"
 }
+LOG_LOST: Final = "the log has lost them"
 _DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
 
 

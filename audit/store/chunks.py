@@ -125,6 +125,9 @@ class AllNumbers:
         self.tiers = NameNumbering(connection, "tiers", "kind", "destination", "history")
         self.journals = NameNumbering(connection, "journals", "cluster", "journal")
         self.sources = NameNumbering(connection, "sources", "topic", "source")
+        self.lag_series = NameNumbering(
+            connection, "lag_series", "kind", "cluster", "topic", "name"
+        )
         self.journal_topics = Pairs()
 
     def forget(self) -> None:

@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 26
+VERSION: Final = 28
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -170,9 +170,17 @@ CREATE TABLE agents (journal INTEGER PRIMARY KEY, cluster TEXT, host INT, seq IN
 CREATE TABLE agent_topics (name INT, journal INT, first_named INT, last_named INT, last_time INT,
     said_seq INT, until INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
 CREATE INDEX agent_topics_by_agent ON agent_topics (journal, name);
+-- When the programs of agents and brokers were started, and their versions (marks.py).
+CREATE TABLE starts (journal INT, started INT, version TEXT, PRIMARY KEY (journal, started))
+    WITHOUT ROWID;
+CREATE INDEX starts_by_time ON starts (started);
 CREATE TABLE inventory (host TEXT, topic TEXT, since INT, PRIMARY KEY (host, topic)) WITHOUT ROWID;
 CREATE TABLE retired (cluster TEXT, host TEXT, agent TEXT, since INT, time INT, reason TEXT,
     operator TEXT, PRIMARY KEY (cluster, host, agent, time, since)) WITHOUT ROWID;
+
+-- The latest statement of health of each program, an agent by its journal.
+CREATE TABLE health (cluster TEXT, kind TEXT, host TEXT, name TEXT, time INT, statement BLOB,
+    PRIMARY KEY (cluster, kind, host, name)) WITHOUT ROWID;
 
 CREATE TABLE sums (topic INT, start INT, length INT, tier INT, run INT, events INT, bytes INT,
     crc_sum INT, late INT, duplicates INT, dead INT,
@@ -327,6 +335,17 @@ CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, hour INT, r
     resolved INT, words TEXT, finding TEXT,
     PRIMARY KEY (kind, cluster, topic, host, hour, raised)) WITHOUT ROWID;
 CREATE INDEX alerts_by_time ON alerts (raised);
+
+-- What this audit saw of groups and brokers, which is in no ledger (marks.py).
+CREATE TABLE seen_marks (time INT, kind TEXT, cluster TEXT, topic TEXT, name TEXT, words TEXT,
+    PRIMARY KEY (time, kind, cluster, topic, name)) WITHOUT ROWID;
+-- Lags as this audit measured them, which are in no ledger (lags.py). `kind`: agent, group, files.
+-- A series without a name is the sum over its kind, and says that it was measured.
+CREATE TABLE lag_series (id INTEGER PRIMARY KEY, kind TEXT, cluster TEXT, topic TEXT, name TEXT,
+    UNIQUE (name, kind, cluster, topic));
+CREATE TABLE lags (series INT, time INT, amount INT, behind INT, PRIMARY KEY (series, time))
+    WITHOUT ROWID;
+CREATE INDEX lags_by_time ON lags (time);
 """
 
 

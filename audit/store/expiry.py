@@ -10,6 +10,7 @@ and texts go when nothing speaks of them any more; of texts, so many are looked 
 import sqlite3
 from typing import Final
 
+from audit.store import lags, marks
 from audit.store.database import changed
 
 AGENTS_KEPT: Final = 31 * 86_400_000
@@ -58,6 +59,7 @@ AND NOT EXISTS (SELECT 1 FROM landed WHERE source = sources.id AND first_time >=
 _UNHEARD: Final = (
     "DELETE FROM agent_topics WHERE journal IN (SELECT journal FROM agents WHERE heard < ?)",
     "DELETE FROM agents WHERE heard < ?",
+    "DELETE FROM health WHERE time < ?",
     "DELETE FROM retired WHERE time < ?",
     "DELETE FROM accepted WHERE time < ?",
     "DELETE FROM disputed WHERE said < ?",
@@ -160,6 +162,7 @@ def expire(connection: sqlite3.Connection, now: int, retention_millis: int) -> i
     gone += changed(
         connection, "DELETE FROM silent WHERE last_time < ?", (min(hour, now - _SILENT_KEPT),)
     )
+    gone += lags.expire(connection, now, hour) + marks.expire(connection, hour)
     gone += _expire_topics(connection, hour) + _expire_names(connection)
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('floor', ?)", (hour,))
     return gone

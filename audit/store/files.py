@@ -3,8 +3,10 @@
 Only the page's hosts and files are looked at closely.
 """
 
+import json
 import sqlite3
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,16 @@ def hosts(connection: sqlite3.Connection, topic: int, query: HostsQuery) -> Host
             for number, host, _ in rows
         ],
     )
+
+
+def paths(connection: sqlite3.Connection, sources: Collection[str]) -> dict[str, str]:
+    """By source, of those whose file is known by name."""
+    rows = connection.execute(
+        "SELECT source, text FROM sources JOIN names ON names.id = path"
+        " WHERE source IN (SELECT value FROM json_each(?)) AND text <> ''",
+        (json.dumps(list(sources)),),
+    )
+    return dict(rows.fetchall())
 
 
 def _state(pending: object) -> State:

@@ -7,7 +7,7 @@ up is shown as it is, but for what only judges can say.
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -23,10 +23,12 @@ from audit.answers import (
     ListPage,
     Loads,
     LogChecks,
+    Mark,
     Remark,
     Sources,
 )
 from audit.picture import TopicKey, TopicPicture
+from audit.programs import Program
 from audit.queries import (
     AgentsQuery,
     AlertsQuery,
@@ -35,8 +37,23 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import altered, files, fleet, loads, origins, pictures, scrubbed, shares, topics
+from audit.store import (
+    altered,
+    files,
+    fleet,
+    health,
+    lags,
+    loads,
+    marks,
+    origins,
+    pictures,
+    scrubbed,
+    shares,
+    topics,
+)
 from audit.store.database import damage_said, open_for_reading
+from audit.store.lags import LagsAsked, LagsOverTime, MeasuredLag
+from audit.store.marks import MarksAsked
 from audit.store.rows import Alert, JournalRow, TopicShare
 from audit.store.topics import Delays, FaultyTopic, Overview
 
@@ -83,6 +100,11 @@ class StoreReading:
         """All that are known, without those that are not judged (their names begin with `_`)."""
         with self._moment() as connection:
             return topics.topics(connection)
+
+    def retired(self) -> frozenset[TopicKey]:
+        """Of which nothing is expected any more, as operators say."""
+        with self._moment() as connection:
+            return topics.retired(connection)
 
     def picture(
         self,
@@ -151,6 +173,11 @@ class StoreReading:
             topic = pictures.Topic(connection, key)
             return files.sources(connection, topic.id, topic.name, query)
 
+    def paths(self, sources: Collection[str]) -> dict[str, str]:
+        """The files that these sources are, as far as their agents named them."""
+        with self._moment() as connection:
+            return files.paths(connection, sources)
+
     def agents(self, query: AgentsQuery, patience: fleet.SilencePatience) -> AgentsAnswer:
         with self._moment() as connection:
             return fleet.agents(connection, query, patience)
@@ -214,6 +241,27 @@ class StoreReading:
         with self._moment() as connection:
             return shares.shares(connection, from_time)
 
+    def delays_by_hour(self, key: TopicKey, from_time: int, to_time: int) -> dict[int, Delays]:
+        """As `delays`, of each hour that has any, in their order."""
+        with self._moment() as connection:
+            topic = pictures.Topic(connection, key)
+            return topics.delays_by_hour(connection, topic.id, topic.tiers, from_time, to_time)
+
+    def lags(self, asked: LagsAsked) -> LagsOverTime:
+        """As this audit measured them."""
+        with self._moment() as connection:
+            return lags.lags(connection, asked)
+
+    def agent_lags(self) -> list[MeasuredLag]:
+        """Of all hosts that have any, now."""
+        with self._moment() as connection:
+            return lags.agent_lags(connection)
+
+    def marks(self, asked: MarksAsked) -> list[Mark]:
+        """What changed, the newest first."""
+        with self._moment() as connection:
+            return marks.marks(connection, asked)
+
     def checks(self, key: TopicKey) -> LogChecks:
         """When brokers last read its logs again."""
         with self._moment() as connection:
@@ -227,6 +275,11 @@ class StoreReading:
         """Who writes entries, and when the last one was."""
         with self._moment() as connection:
             return fleet.journals(connection, cluster, tier)
+
+    def programs(self, heard_since: int) -> list[Program]:
+        """With their latest statements of health, without those of retired hosts."""
+        with self._moment() as connection:
+            return health.programs(connection, heard_since)
 
     def alerts(self, query: AlertsQuery) -> tuple[ListPage, list[Alert]]:
         """The newest first."""

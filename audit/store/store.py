@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from audit.answers import Mark
 from audit.config import Inventory
 from audit.folding.columns import Entries, Numbers, numbers
 from audit.folding.keyed import grouped
@@ -35,8 +36,11 @@ from audit.store import (
     expiry,
     fleet,
     generations,
+    health,
     histories,
     journals,
+    lags,
+    marks,
     offsets,
     origins,
     placed,
@@ -164,6 +168,18 @@ class AuditStore(msgspec.Struct):
                 "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
 
+    def keep_measured(
+        self,
+        time: int,
+        measured: Sequence[tuple[str, str]],
+        found: Sequence[lags.MeasuredLag],
+        seen: Sequence[Mark],
+    ) -> None:
+        """Lags at a time, of the kinds and clusters that were measured, and what was seen."""
+        with self._transaction() as connection:
+            lags.keep(connection, self._numbers.lag_series, time, measured, found)
+            marks.keep_seen(connection, seen)
+
     def keep_alerts(self, alerts: Sequence[Alert]) -> None:
         """New ones, and known ones that have changed: kind, cluster, topic, host, hour and when it
         was raised say which one it is."""
@@ -219,6 +235,7 @@ def _folded(
 
 def _fold(chunk: Chunk, newest: int) -> None:
     fleet.keep(chunk)
+    health.keep(chunk)
     withdrawn.keep(chunk)
     places = offsets.PassagePlaces.of(chunk)
     if len(chunk.passages):

@@ -4,6 +4,7 @@ Within one read transaction."""
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -57,6 +58,23 @@ class Overview(NamedTuple):
 def topics(connection: sqlite3.Connection) -> list[TopicKey]:
     rows = connection.execute(KEYS + " ORDER BY cluster, topic, topics.last, topic_id")
     return [TopicKey(*row[1:4]) for row in rows]
+
+
+def retired(connection: sqlite3.Connection) -> frozenset[TopicKey]:
+    """Topics that operators have accepted as a whole, and to which no agent has shipped since."""
+    rows = connection.execute(
+        "SELECT cluster, topic, topics.topic_id, statement FROM accepted"
+        " JOIN topics ON topics.name = accepted.name"
+        " JOIN topic_names ON topic_names.id = topics.name"
+        " WHERE accepted.topic_id IN ('', topics.topic_id) AND NOT EXISTS (SELECT 1 FROM sources"
+        "  WHERE sources.topic = topics.id AND sources.last > accepted.time)"
+    )
+    return frozenset(TopicKey(*key) for *key, said in rows if _is_whole(msgspec.json.decode(said)))
+
+
+def _is_whole(said: Mapping[str, Any]) -> bool:
+    limits = said["offsets"], said["runs"], said["host"], said["to_time"] is not None
+    return said["partition"] < 0 and said["from_time"] == 0 and not any(limits)
 
 
 def open_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
@@ -356,16 +374,37 @@ def delays(
     to_time: int,
 ) -> Delays:
     """Of whole hours."""
-    counts: dict[Tier, dict[int, int]] = defaultdict(dict)
-    for tier, doubling, events in connection.execute(
-        "SELECT tier, doubling, sum(events) FROM delays WHERE topic = ? AND hour >= ? AND hour < ?"
-        " AND (topic, tier) NOT IN replaced GROUP BY tier, doubling",
+    counts: dict[Tier, list[tuple[int, ...]]] = defaultdict(list)
+    for of_hour in delays_by_hour(connection, topic, tiers, from_time, to_time).values():
+        for tier, found in of_hour.items():
+            counts[tier].append(found)
+    return {
+        tier: tuple(map(sum, zip_longest(*several, fillvalue=0)))
+        for tier, several in counts.items()
+    }
+
+
+def delays_by_hour(
+    connection: sqlite3.Connection,
+    topic: int,
+    tiers: dict[int, Tier],
+    from_time: int,
+    to_time: int,
+) -> dict[int, Delays]:
+    counts: dict[int, dict[Tier, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
+    for hour, tier, doubling, events in connection.execute(
+        "SELECT hour, tier, doubling, sum(events) FROM delays WHERE topic = ? AND hour >= ?"
+        " AND hour < ? AND (topic, tier) NOT IN replaced GROUP BY hour, tier, doubling",
         (topic, from_time - from_time % HOUR, to_time),
     ):
-        counts[tiers[tier]][doubling] = events
+        by_doubling = counts[hour][tiers[tier]]
+        by_doubling[doubling] = by_doubling.get(doubling, 0) + events
     return {
-        tier: tuple(found.get(each, 0) for each in range(max(found) + 1))
-        for tier, found in counts.items()
+        hour: {
+            tier: tuple(found.get(each, 0) for each in range(max(found) + 1))
+            for tier, found in of_hour.items()
+        }
+        for hour, of_hour in counts.items()
     }
 
 

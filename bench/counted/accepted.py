@@ -17,7 +17,7 @@ from agent.batches import framing, plain_json
 from agent.events import splitting, times
 from bench.counted.paths import PATHS
 from columns import native
-from wire import record_check
+from wire.record_batches import record_check
 
 FILE: Final = Path(__file__).resolve().parent.parent / "counts.json"
 ACCEPT: Final = 'make bench ARGS="--accept-counts"'

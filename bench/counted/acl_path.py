@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bench.counted.paths import Act
 from bench.permissions import made_up
-from broker.caller import ANONYMOUS
-from broker.permissions import Permissions
+from broker.access.permissions import Permissions
+from broker.connections.caller import ANONYMOUS
 from wire.acls import Operation, ResourceType
 
 _ACLS = 2_000

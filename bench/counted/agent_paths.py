@@ -4,15 +4,15 @@ import json
 from itertools import count
 from pathlib import Path
 
+from agent.accounting.runs import Progress, SourceId
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.config import Times
-from agent.config_inputs import Format, Input
-from agent.config_lines import Time
+from agent.configuration.inputs import Format, Input
+from agent.configuration.lines import Time
 from agent.events.reader import EventReader
-from agent.runs import Progress, SourceId
+from bench.contents.log_lines import LINE_BYTES, REQUEST_SCHEMA, Line, block, json_line, plain_line
 from bench.counted.paths import Act
-from bench.log_lines import LINE_BYTES, REQUEST_SCHEMA, Line, block, json_line, plain_line
 from schemas.parsing import AvroSchema, parse
 
 _LINES = 1_000

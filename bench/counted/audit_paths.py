@@ -18,15 +18,15 @@ from audit.picture import (
 )
 from audit.reconciling.verdict import reconcile
 from audit.store.store import AuditStore
-from bench.audit_fleet import HOUR, MINUTE, Fleet
+from bench.contents.audit_fleet import HOUR, MINUTE, Fleet
 from bench.counted.paths import Act
-from client.fetcher import FetchedBatch
+from client.reading.fetcher import FetchedBatch
 from ledger.entries import LedgerEntries
 from ledger.reading import LedgerPositions
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
-from wire.batch import read_header
-from wire.records import Codec, Record, build_batch
+from wire.record_batches.batch import read_header
+from wire.record_batches.records import Codec, Record, build_batch
 
 _BEGIN = 1_795_132_800_000
 _AGENTS = 97  # and three brokers

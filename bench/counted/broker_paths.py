@@ -10,27 +10,23 @@ from typing import Any, cast
 import msgspec
 
 from bench.counted.paths import Act
-from bench.requests import produce_request, record_batch
+from bench.loads.requests import produce_request, record_batch
+from broker.access.authorization import Authorization
 from broker.api import fetch, produce
 from broker.api.appending import Needs as ProduceNeeds
-from broker.authorization import Authorization
-from broker.caller import Caller
-from broker.flusher import Flusher
-from broker.large_requests import Turns
+from broker.configs.topic_config import TopicConfig
+from broker.connections.caller import Caller
+from broker.connections.large_requests import Turns
 from broker.metrics import BrokerMetrics
-from broker.open_files import OpenLogs
-from broker.partition import Partition
 from broker.producer_ids import ProducerIds
+from broker.replicas.flusher import Flusher
+from broker.replicas.open_files import OpenLogs
+from broker.replicas.partition import Partition
 from broker.storage.flush import run_all
 from broker.storage.log import Log
-from broker.topic_config import TopicConfig
 from cluster.values import PartitionInfo
-from wire.messages.fetch import API as FETCH
-from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from wire.primitives import Part
-from wire.produce import read_request
-from wire.record_check import RecordCheck
-from wire.requests import (
+from wire.framing.primitives import Part
+from wire.framing.requests import (
     has_tagged_header,
     read_body,
     read_client_id,
@@ -38,7 +34,11 @@ from wire.requests import (
     request_frame,
     response_frame,
 )
-from wire.slices import FileSlice
+from wire.framing.slices import FileSlice
+from wire.messages.fetch import API as FETCH
+from wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from wire.produce import read_request
+from wire.record_batches.record_check import RecordCheck
 
 _TOPIC = "clicks"
 _FETCH_VERSION = 11
@@ -46,7 +46,7 @@ _FETCHED_BATCHES = 200
 
 
 class _OnePartition(msgspec.Struct):
-    """As `broker.partitions` finds it."""
+    """As `broker.replicas.partitions` finds it."""
 
     partition: Partition
 

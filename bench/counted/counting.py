@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from bench.counted.paths import CountedPath
-from bench.plain_python import without_hypothesis
+from bench.figures.plain_python import without_hypothesis
 
 PATIENCE: Final = 600.0  # seconds for a process; ten are usual
 _MEMORY: Final = Path("/dev/shm")

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
+from bench.contents.events import BATCH, SCHEMA, finished_batch
 from bench.counted.paths import Act
-from bench.events import BATCH, SCHEMA, finished_batch
-from client.fetcher import FetchedBatch
+from client.reading.fetcher import FetchedBatch
 from loader.config import HeaderColumns
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
 from schemas.parsing import AvroSchema, parse
-from wire.batch import read_header
+from wire.record_batches.batch import read_header
 
 
 class _OneSchema:

@@ -10,18 +10,18 @@ from typing import Any, cast
 
 import msgspec
 
+from bench.contents.log_lines import REQUEST_SCHEMA
 from bench.counted.paths import Act
-from bench.log_lines import REQUEST_SCHEMA
-from bench.registry_requests import NUMBER, numbered, post_schema, wide_schema
+from bench.loads.registry_requests import NUMBER, numbered, post_schema, wide_schema
 from registry.access.authentication import Authenticator, LoginMethods
 from registry.access.permissions import Permissions
-from registry.contents import RegistryContents
 from registry.http.messages import HttpResponse
 from registry.http.metrics import RegistryMetrics
 from registry.http.request_reader import Bodies, RequestReader
 from registry.http.routes import RegistryRoutes
-from registry.log_records import SchemaRecord
-from registry.values import Version
+from registry.schemas_topic.contents import RegistryContents
+from registry.schemas_topic.log_records import SchemaRecord
+from registry.schemas_topic.values import Version
 from schemas.parsing import parse
 
 _SCHEMAS = 1_000

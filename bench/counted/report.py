@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from bench import results
 from bench.counted import accepted
 from bench.counted.commits import NoSuchCommit, checked_out
 from bench.counted.counting import counted, why_no_counts
 from bench.counted.paths import PATHS, CountedPath
+from bench.figures import results
 
 _HERE = "the working tree"
 

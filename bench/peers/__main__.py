@@ -6,7 +6,7 @@ What is here then is told in a line for each.
 import sys
 from typing import Final
 
-from bench.measurement import NotMeasured
+from bench.figures.measurement import NotMeasured
 from bench.peers import PEERS
 from bench.peers.filebeat import FILEBEAT, make_filebeat
 from bench.peers.syslog_ng import SYSLOG_NG, make_syslog_ng

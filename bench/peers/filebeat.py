@@ -12,10 +12,10 @@ import json
 from pathlib import Path
 from typing import Final
 
-from bench.measurement import NotMeasured
+from bench.figures.measurement import NotMeasured
 from bench.peers.making import HOW, kept, output
 from bench.peers.peer import Command, Peer, Task
-from harness.maven_jars import CACHE
+from harness.java.maven_jars import CACHE
 
 _MODULE: Final = "github.com/elastic/beats/v7"
 _VERSION: Final = "7.17.29"

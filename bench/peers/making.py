@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.measurement import NotMeasured
+from bench.figures.measurement import NotMeasured
 
 HOW: Final = "make bench-peers"
 

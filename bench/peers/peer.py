@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.server_process import ServerProcess
+from harness.processes.server_process import ServerProcess
 
 
 class Task(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Final
 
 from bench.peers.making import HOW, kept, output
 from bench.peers.peer import Command, Peer, Task, searched
-from harness.maven_jars import CACHE
+from harness.java.maven_jars import CACHE
 
 # With those of its dependencies that few machines have.
 _PACKAGES: Final = (

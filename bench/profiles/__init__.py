@@ -2,7 +2,7 @@
 
 from enum import Enum, auto
 
-from bench.profile import Profile
+from bench.figures.profile import Profile
 from bench.profiles import (
     acls,
     agent_backlog,

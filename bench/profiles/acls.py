@@ -18,15 +18,15 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bench.brokers import PENSTOCK, Broker
-from bench.measurement import Figure, Goal, NotMeasured, Sample
+from bench.contents.topics import create
+from bench.figures.measurement import Figure, Goal, NotMeasured, Sample
+from bench.figures.processes import Meter
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.raw_producer import produce
+from bench.loads.request_load import Sent, send_all
+from bench.loads.requests import fetches_in_vain
 from bench.permissions import FIRST, asked, made_up, timings
-from bench.processes import Meter
-from bench.profile import Case, Place, Profile
-from bench.raw_producer import produce
-from bench.request_load import Sent, send_all
-from bench.requests import fetches_in_vain
-from bench.topics import create
+from bench.servers.brokers import PENSTOCK, Broker
 
 _WINDOW = 64
 _CYCLE = 2_000

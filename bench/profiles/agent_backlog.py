@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from bench.log_files import put, write_backlog
-from bench.log_lines import (
+from bench.contents.log_files import put, write_backlog
+from bench.contents.log_lines import (
     BLOCK_LINES,
     around_the_end_of_a_window,
     at_times,
@@ -17,11 +17,11 @@ from bench.log_lines import (
     json_line,
     plain_line,
 )
-from bench.measurement import Figure, Goal, Sample
-from bench.processes import Meter
-from bench.profile import Case, Place, Profile
-from bench.shippers import shipper_of, shipping
-from bench.shipping_figures import LINES_PER_SECOND, LOG_BYTES, PEAK, spent
+from bench.figures.measurement import Figure, Goal, Sample
+from bench.figures.processes import Meter
+from bench.figures.profile import Case, Place, Profile
+from bench.figures.shipping_figures import LINES_PER_SECOND, LOG_BYTES, PEAK, spent
+from bench.servers.shippers import shipper_of, shipping
 
 _PATIENCE = 600.0
 _RATIO = Figure("of the rate in order", 2, more_is_better=True)

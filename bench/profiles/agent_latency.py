@@ -2,7 +2,7 @@
 schedule.
 
 A line carries the time when it was due, whether or not its writer was held up. The consumer is
-`bench.line_consumer`, a process of its own.
+`bench.loads.line_consumer`, a process of its own.
 """
 
 import subprocess
@@ -12,14 +12,14 @@ from array import array
 from functools import partial
 from pathlib import Path
 
-from bench.librdkafka import Incomplete
-from bench.line_consumer import DIGITS
-from bench.log_lines import LINE_BYTES
-from bench.measurement import Goal, Sample
-from bench.profile import Case, Place, Profile
+from bench.contents.log_lines import LINE_BYTES
+from bench.figures.measurement import Goal, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.librdkafka import Incomplete
+from bench.loads.line_consumer import DIGITS
+from bench.loads.steady_load import Latencies
 from bench.profiles.latency import LARGEST, P50, P99, P999
-from bench.shippers import shipper_of, shipping
-from bench.steady_load import Latencies
+from bench.servers.shippers import shipper_of, shipping
 
 _REPOSITORY = Path(__file__).resolve().parent.parent.parent
 _PATIENCE = 60.0
@@ -32,7 +32,7 @@ def written_to_consumed(
     count = round((warm_up + seconds) * rate)
     arguments = (str(port), topic, str(begin), str(count))
     with subprocess.Popen(
-        [sys.executable, "-m", "bench.line_consumer", *arguments],
+        [sys.executable, "-m", "bench.loads.line_consumer", *arguments],
         cwd=_REPOSITORY,
         stdout=subprocess.PIPE,
     ) as consumer:

@@ -4,13 +4,13 @@ import time
 from functools import partial
 from pathlib import Path
 
-from bench.log_files import first_line, grow, growth
-from bench.log_lines import LINE_BYTES, Line, block, json_line, plain_line
-from bench.measurement import Figure, Goal, Sample
-from bench.processes import Meter
-from bench.profile import Case, Place, Profile
-from bench.shippers import Running, shipper_of, shipping
-from bench.shipping_figures import CORES, LINES_PER_SECOND, PEAK, memory, spent
+from bench.contents.log_files import first_line, grow, growth
+from bench.contents.log_lines import LINE_BYTES, Line, block, json_line, plain_line
+from bench.figures.measurement import Figure, Goal, Sample
+from bench.figures.processes import Meter
+from bench.figures.profile import Case, Place, Profile
+from bench.figures.shipping_figures import CORES, LINES_PER_SECOND, PEAK, memory, spent
+from bench.servers.shippers import Running, shipper_of, shipping
 
 _RATE = 100_000
 _PATIENCE = 300.0

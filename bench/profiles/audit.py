@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from bench.audit_fleet import HOUR
-from bench.audit_site import fleet_of
-from bench.audited import PATIENCE, AuditOfHours, audits_of
-from bench.brokers import PENSTOCK
-from bench.kept_hours import database_bytes
-from bench.ledger_entries import HOUR_MINUTES, LedgerOfFleet, publish
+from bench.contents.audit_fleet import HOUR
+from bench.contents.kept_hours import database_bytes
+from bench.contents.ledger_entries import HOUR_MINUTES, LedgerOfFleet, publish
+from bench.figures.measurement import Figure, Goal, Sample
+from bench.figures.processes import cpu_seconds, peak_bytes
+from bench.figures.profile import Case, Place, Profile
 from bench.ledger_folding import SCHEMA_ID, folder_of
-from bench.measurement import Figure, Goal, Sample
-from bench.processes import cpu_seconds, peak_bytes
-from bench.profile import Case, Place, Profile
+from bench.servers.audit_site import fleet_of
+from bench.servers.audited import PATIENCE, AuditOfHours, audits_of
+from bench.servers.brokers import PENSTOCK
 
 ENTRIES_PER_SECOND: Final = Figure("entries/s", more_is_better=True)
 IN_STORE: Final = Figure("entries/s, folding alone", more_is_better=True)

@@ -9,17 +9,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from bench.ledger_brokers import LedgerBroker, ledger_broker_of
+from bench.contents.log_lines import Line, json_line, plain_line
+from bench.contents.topics import topic
+from bench.figures.measurement import CPU_PER_GB, Figure, Goal, Sample
+from bench.figures.processes import Meter
+from bench.figures.profile import Case, Place, Profile
+from bench.figures.shipping_figures import CPU_PER_MILLION
 from bench.ledger_counting import LOADS, PARTITIONS, entries_written, processor_time, send
-from bench.log_lines import Line, json_line, plain_line
-from bench.measurement import CPU_PER_GB, Figure, Goal, Sample
-from bench.processes import Meter
-from bench.profile import Case, Place, Profile
 from bench.profiles.agent_steady import steadily
-from bench.shipping_figures import CPU_PER_MILLION
-from bench.topics import topic
-from client.batch_producer import BatchProducer
-from harness.waiting import wait_until
+from bench.servers.ledger_brokers import LedgerBroker, ledger_broker_of
+from client.producing.batch_producer import BatchProducer
+from harness.processes.waiting import wait_until
 
 COUNTING: Final = Figure("counting, % of the broker's", 2)
 _MB_PER_SECOND: Final = Figure("MB/s", 1, more_is_better=True)

@@ -8,13 +8,13 @@ with all in sync, and from the follower's first copied byte until it is in sync.
 import time
 from pathlib import Path
 
-from bench import librdkafka
-from bench.acknowledged_load import acknowledged_load
-from bench.broker_clusters import Member
-from bench.cluster_topics import in_sync, seconds_until, topic
-from bench.measurement import MEGABYTES, Figure, Goal, Sample
-from bench.profile import Case, Place, Profile
-from bench.requests import MESSAGE_SIZE
+from bench.contents.cluster_topics import in_sync, seconds_until, topic
+from bench.figures.measurement import MEGABYTES, Figure, Goal, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.loads import librdkafka
+from bench.loads.acknowledged_load import acknowledged_load
+from bench.loads.requests import MESSAGE_SIZE
+from bench.servers.broker_clusters import Member
 
 _RATE = 5_000
 _PARTITIONS = 3

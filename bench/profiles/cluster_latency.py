@@ -7,10 +7,10 @@ memory of three brokers; with `flush.messages=1` each of them flushes every appe
 import time
 from functools import partial
 
-from bench.acknowledged_load import acknowledged_load
-from bench.cluster_topics import topic
-from bench.measurement import Goal, Sample
-from bench.profile import Case, Place, Profile
+from bench.contents.cluster_topics import topic
+from bench.figures.measurement import Goal, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.acknowledged_load import acknowledged_load
 from bench.profiles.latency import LARGEST, LATE, P50, P99, P999
 
 _RATE = 5_000

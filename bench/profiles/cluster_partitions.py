@@ -8,10 +8,18 @@ has another leader. All of it is read from the metadata that the brokers themsel
 import time
 from functools import partial
 
-from bench.cluster_topics import EVERY, create, delete, in_sync, new_name, said_by, seconds_until
-from bench.measurement import Figure, Sample
-from bench.profile import Case, Place, Profile
-from bench.requests import AnswerError
+from bench.contents.cluster_topics import (
+    EVERY,
+    create,
+    delete,
+    in_sync,
+    new_name,
+    said_by,
+    seconds_until,
+)
+from bench.figures.measurement import Figure, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.requests import AnswerError
 
 _PATIENCE = 120.0
 _CREATED = Figure("seconds until created, all in sync", 2)

@@ -9,12 +9,12 @@ those of all three brokers together: every message is written three times.
 
 from functools import partial
 
-from bench import librdkafka
-from bench.cluster_topics import end, topic
-from bench.measurement import Sample
-from bench.profile import Case, Place, Profile
-from bench.requests import AnswerError
-from bench.throughput import CHEAPER, FASTER, metered
+from bench.contents.cluster_topics import end, topic
+from bench.figures.measurement import Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.figures.throughput import CHEAPER, FASTER, metered
+from bench.loads import librdkafka
+from bench.loads.requests import AnswerError
 
 _KCATS = 3
 _PARTITIONS = 6

@@ -16,13 +16,13 @@ from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from bench.locked_brokers import client_context
-from bench.measurement import Figure, Goal, Sample
-from bench.processes import Meter, proportional_bytes, resident_bytes
-from bench.profile import Case, Place, Profile
-from bench.requests import AnswerError, api_versions_request
-from bench.steady_load import produce_and_wait
-from bench.topics import topic
+from bench.contents.topics import topic
+from bench.figures.measurement import Figure, Goal, Sample
+from bench.figures.processes import Meter, proportional_bytes, resident_bytes
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.requests import AnswerError, api_versions_request
+from bench.loads.steady_load import produce_and_wait
+from bench.servers.locked_brokers import client_context
 
 _PATIENCE = 60.0
 _AT_ONCE = 8

@@ -10,14 +10,14 @@ import struct
 import time
 from functools import partial
 
-from bench import librdkafka
-from bench.measurement import CPU_PER_GB, RATE, Goal, Sample
-from bench.profile import Case, Place, Profile
-from bench.raw_producer import Throughput, produce
-from bench.request_load import connect
-from bench.requests import MEGABYTE_BATCH, AnswerError, fetch_request, fetched_records
-from bench.throughput import SMALL, metered
-from bench.topics import create, ends, wait_for_end
+from bench.contents.topics import create, ends, wait_for_end
+from bench.figures.measurement import CPU_PER_GB, RATE, Goal, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.figures.throughput import SMALL, metered
+from bench.loads import librdkafka
+from bench.loads.raw_producer import Throughput, produce
+from bench.loads.request_load import connect
+from bench.loads.requests import MEGABYTE_BATCH, AnswerError, fetch_request, fetched_records
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _LAST_OFFSET_DELTA = struct.Struct(">i")

@@ -4,11 +4,11 @@ One sample is two runs of kcat, one right after the other: acks=1, then acks=all
 answers acks=all from memory unless told to flush every append; so it is here, for comparison.
 """
 
-from bench import librdkafka
-from bench.measurement import Figure, Goal, Sample
-from bench.profile import Case, Place, Profile
+from bench.contents.topics import topic
+from bench.figures.measurement import Figure, Goal, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.loads import librdkafka
 from bench.profiles.produce import lines_of
-from bench.topics import topic
 
 _UNFLUSHED = Figure("messages/s with acks=1", more_is_better=True)
 _DURABLE = Figure("messages/s with acks=all", more_is_better=True)

@@ -5,12 +5,19 @@ how long an agent waits for its acknowledgement.
 import time
 from typing import Final
 
-from bench.many_agents import EVERY_S, LINES, TOLD_EVERY_S, Written, playing
-from bench.measurement import BROKER_CORES, PEAK_MEMORY, PROPORTIONAL_MEMORY, Figure, Goal, Sample
-from bench.processes import Meter
-from bench.profile import Case, Place, Profile
+from bench.contents.topics import create
+from bench.figures.measurement import (
+    BROKER_CORES,
+    PEAK_MEMORY,
+    PROPORTIONAL_MEMORY,
+    Figure,
+    Goal,
+    Sample,
+)
+from bench.figures.processes import Meter
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.many_agents import EVERY_S, LINES, TOLD_EVERY_S, Written, playing
 from bench.profiles.latency import LARGEST, LATE, P50, P99, P999
-from bench.topics import create
 
 _PARTITIONS: Final = 8
 _LEDGER: Final = "told"

@@ -7,12 +7,12 @@ Penstock, in ZooKeeper; with Apache Kafka it is in the memory of the machine.
 from functools import partial
 from typing import Final
 
-from bench.group_members import SHORT_SESSION_MS, Done, Share, group_members
-from bench.measurement import BROKER_CORES, CLIENT_CORES, Figure, Goal, Sample
-from bench.processes import Meter
-from bench.profile import Case, Place, Profile
-from bench.steady_load import produce_and_wait
-from bench.topics import topic
+from bench.contents.topics import topic
+from bench.figures.measurement import BROKER_CORES, CLIENT_CORES, Figure, Goal, Sample
+from bench.figures.processes import Meter
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.group_members import SHORT_SESSION_MS, Done, Share, group_members
+from bench.loads.steady_load import produce_and_wait
 
 _COMMITTED: Final = Figure("partitions/s", more_is_better=True)
 _ANSWERED: Final = Figure("answered, p99 ms", 1)

@@ -8,14 +8,14 @@ to each over a connection of its own.
 from functools import partial
 from typing import Final
 
-from bench import librdkafka
-from bench.cluster_topics import end, leaders, seconds_until, topic
-from bench.measurement import Sample
-from bench.profile import Case, Place, Profile
+from bench.contents.cluster_topics import end, leaders, seconds_until, topic
+from bench.figures.measurement import Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.figures.throughput import CHEAPER, FASTER, metered
+from bench.loads import librdkafka
+from bench.loads.raw_producer import produce
+from bench.loads.requests import MEGABYTE_BATCH, AnswerError
 from bench.profiles.produce import lines_of
-from bench.raw_producer import produce
-from bench.requests import MEGABYTE_BATCH, AnswerError
-from bench.throughput import CHEAPER, FASTER, metered
 
 _PARTITIONS: Final = 4
 

@@ -3,10 +3,10 @@ message at a time, from one raw connection to another."""
 
 from functools import partial
 
-from bench.measurement import Figure, Sample
-from bench.profile import Case, Place, Profile
-from bench.steady_load import Latencies, one_at_a_time, produce_to_consume
-from bench.topics import topic
+from bench.contents.topics import topic
+from bench.figures.measurement import Figure, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.steady_load import Latencies, one_at_a_time, produce_to_consume
 
 _RATE = 10_000
 P50 = Figure("p50, ms", 2)

@@ -6,11 +6,11 @@ cores to themselves and the broker. What is counted in the end are the rows of t
 
 from typing import Final
 
-from bench.brokers import PENSTOCK
-from bench.loaders import Loaded, LoaderCase, loader_of, topics_of
-from bench.measurement import Figure, Goal, NotMeasured, Sample
-from bench.profile import Case, Place, Profile
-from harness.server_process import ServerFailed
+from bench.figures.measurement import Figure, Goal, NotMeasured, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.servers.brokers import PENSTOCK
+from bench.servers.loaders import Loaded, LoaderCase, loader_of, topics_of
+from harness.processes.server_process import ServerFailed
 
 ROWS_PER_SECOND: Final = Figure("rows/s", more_is_better=True)
 _CPU: Final = Figure("CPU-s per million rows", 2)

@@ -4,11 +4,11 @@ to its end, with all that a process does. A case leaves all of it to Spark, for 
 
 from functools import partial
 
-from bench.driver_commands import Json
-from bench.measurement import Figure, Goal, Sample
-from bench.profile import Case, Place, Profile
-from bench.topic_loads import TopicLoads
-from harness.server_process import ServerFailed
+from bench.figures.measurement import Figure, Goal, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.topic_loads import TopicLoads
+from bench.spark.driver_commands import Json
+from harness.processes.server_process import ServerFailed
 
 SECONDS = Figure("seconds", 1)
 _CPU = Figure("CPU-s", 1)

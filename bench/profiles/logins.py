@@ -7,12 +7,12 @@ clear, while clients log in at a rate that both brokers keep up with.
 
 from functools import partial
 
-from bench.login_load import login_load
-from bench.measurement import CLIENT_CORES, Figure, Goal, Sample
-from bench.processes import Meter
-from bench.profile import Case, Place, Profile
-from bench.steady_load import produce_and_wait
-from bench.topics import topic
+from bench.contents.topics import topic
+from bench.figures.measurement import CLIENT_CORES, Figure, Goal, Sample
+from bench.figures.processes import Meter
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.login_load import login_load
+from bench.loads.steady_load import produce_and_wait
 
 _LOGINS = Figure("logins/s", more_is_better=True)
 _CPU = Figure("broker CPU-ms a login", 2)

@@ -16,15 +16,15 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bench import librdkafka
-from bench.measurement import MEGABYTES, Figure, Goal, NotMeasured, Sample
-from bench.mirrors import PREFIX, MirroredClusters
-from bench.processes import cpu_seconds, peak_bytes, tree
-from bench.profile import Case, Place, Profile
-from bench.requests import MESSAGE_SIZE, AnswerError
-from bench.steady_load import produce_to_consume
-from bench.topics import create, delete, ends, is_served
-from harness.server_process import RunningServer
+from bench.contents.topics import create, delete, ends, is_served
+from bench.figures.measurement import MEGABYTES, Figure, Goal, NotMeasured, Sample
+from bench.figures.processes import cpu_seconds, peak_bytes, tree
+from bench.figures.profile import Case, Place, Profile
+from bench.loads import librdkafka
+from bench.loads.requests import MESSAGE_SIZE, AnswerError
+from bench.loads.steady_load import produce_to_consume
+from bench.servers.mirrors import PREFIX, MirroredClusters
+from harness.processes.server_process import RunningServer
 
 MIRROR_CPU: Final = Figure("mirror CPU-s/GB", 2)
 PER_CPU_SECOND: Final = Figure("MB per mirror CPU-s", more_is_better=True)

@@ -7,13 +7,13 @@ one write to up to four partitions. A topic is new for each run.
 from functools import partial
 from pathlib import Path
 
-from bench import librdkafka
-from bench.measurement import RATE, Goal, Sample
-from bench.profile import Case, Place, Profile
-from bench.raw_producer import produce
-from bench.requests import MEGABYTE_BATCH
-from bench.throughput import CHEAPER, FASTER, SMALL, metered
-from bench.topics import topic, wait_for_end
+from bench.contents.topics import topic, wait_for_end
+from bench.figures.measurement import RATE, Goal, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.figures.throughput import CHEAPER, FASTER, SMALL, metered
+from bench.loads import librdkafka
+from bench.loads.raw_producer import produce
+from bench.loads.requests import MEGABYTE_BATCH
 
 _MOST_PARTITIONS = 4
 _ACKS = {0: "acks=0", 1: "acks=1", -1: "acks=all"}

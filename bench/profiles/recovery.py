@@ -3,11 +3,11 @@
 The page cache survives the process, so nothing acknowledged may be missing; that is checked.
 """
 
-from bench.measurement import Figure, Goal, Sample
-from bench.profile import Case, Place, Profile
-from bench.raw_producer import produce
-from bench.requests import MEGABYTE_BATCH, MESSAGE_SIZE, AnswerError
-from bench.topics import create, ends
+from bench.contents.topics import create, ends
+from bench.figures.measurement import Figure, Goal, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.raw_producer import produce
+from bench.loads.requests import MEGABYTE_BATCH, MESSAGE_SIZE, AnswerError
 
 _SECONDS = Figure("seconds until served", 2)
 _WRITTEN = Figure("GB in the log", 2)

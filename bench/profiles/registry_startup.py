@@ -3,15 +3,15 @@
 import time
 from functools import partial
 
-from bench.measurement import Figure, Goal, NotMeasured, Sample
-from bench.processes import proportional_bytes, resident_bytes
-from bench.profile import Case, Place, Profile
-from bench.registry_contents import REGISTER, fill, ids_of, registry_of
-from bench.registry_load import load
-from bench.registry_requests import get, numbered
-from bench.requests import AnswerError
-from harness.registry_process import RegistryProcess
-from harness.server_process import ServerFailed
+from bench.figures.measurement import Figure, Goal, NotMeasured, Sample
+from bench.figures.processes import proportional_bytes, resident_bytes
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.registry_contents import REGISTER, fill, ids_of, registry_of
+from bench.loads.registry_load import load
+from bench.loads.registry_requests import get, numbered
+from bench.loads.requests import AnswerError
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import ServerFailed
 
 _ANSWERS = Figure("seconds to the first answer", 2)
 _WRITES = Figure("seconds to the first write", 2)

@@ -9,11 +9,11 @@ import itertools
 import time
 from functools import partial
 
-from bench.measurement import Goal, Sample
-from bench.profile import Case, Place, Profile
-from bench.registry_contents import registry_of
-from bench.registry_load import CPU, RATE, load, metered
-from bench.registry_requests import NUMBER, event_schema, numbered, post_schema, wide_schema
+from bench.figures.measurement import Goal, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.registry_contents import registry_of
+from bench.loads.registry_load import CPU, RATE, load, metered
+from bench.loads.registry_requests import NUMBER, event_schema, numbered, post_schema, wide_schema
 
 _PATIENCE = 600.0
 _CONNECTIONS = (1, 16, 64)

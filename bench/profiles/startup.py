@@ -3,10 +3,10 @@
 import struct
 from functools import partial
 
-from bench.measurement import Figure, Goal, Sample
-from bench.profile import Case, Place, Profile
-from bench.requests import produce_requests, record_batch
-from bench.topics import ask, create
+from bench.contents.topics import ask, create
+from bench.figures.measurement import Figure, Goal, Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.loads.requests import produce_requests, record_batch
 
 _SECONDS = Figure("seconds until all is served", 2)
 _TOPICS = 10

@@ -7,14 +7,14 @@ there twice, so that the price of TLS can be told. A log is written before the r
 from collections.abc import Mapping
 from functools import partial
 
-from bench import librdkafka
-from bench.measurement import Sample
-from bench.profile import Case, Place, Profile
+from bench.contents.topics import create, ends, topic, wait_for_end
+from bench.figures.measurement import Sample
+from bench.figures.profile import Case, Place, Profile
+from bench.figures.throughput import CHEAPER, FASTER, SMALL, metered
+from bench.loads import librdkafka
+from bench.loads.raw_producer import produce
 from bench.profiles.consume import consume
 from bench.profiles.produce import lines_of
-from bench.raw_producer import produce
-from bench.throughput import CHEAPER, FASTER, SMALL, metered
-from bench.topics import create, ends, topic, wait_for_end
 
 _BATCH = 50
 _WINDOW = 64

@@ -7,10 +7,10 @@ for each process, as `top` shows them.
 
 import time
 
-from bench.measurement import Figure, Goal, Sample
-from bench.processes import cpu_nanoseconds, proportional_bytes_of, resident_bytes_of
-from bench.profile import Case, Place, Profile
-from bench.whole_pipelines import WholePipeline
+from bench.figures.measurement import Figure, Goal, Sample
+from bench.figures.processes import cpu_nanoseconds, proportional_bytes_of, resident_bytes_of
+from bench.figures.profile import Case, Place, Profile
+from bench.servers.whole_pipelines import WholePipeline
 
 _CORE = Figure("% of a core", 2)
 _PSS = Figure("Pss, MB")

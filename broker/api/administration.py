@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.api.changes import REMEMBERED, Known
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from ground.administration import Change, Kind, Who
 from ground.administration_log import AdministrationLog
 

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from broker.authorization import Authorization, Rights
-from broker.caller import Caller
+from broker.access.authorization import Authorization, Rights
+from broker.admin.quotas import QuotaAdmin, check_changes, checked_entity
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.quota_admin import QuotaAdmin, check_changes, checked_entity
 from wire.acls import Operation
 from wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,

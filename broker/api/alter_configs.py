@@ -3,8 +3,8 @@
 Replaces all overrides of a topic or a broker with those given, so a config that is left out returns
 to its default. Every value is checked first: either all configs of a resource are set, or none.
 
-Only a few broker configs can be changed here (broker.dynamic_configs); the others are set in the
-configuration file.
+Only a few broker configs can be changed here (broker.configs.dynamic_configs); the others are set
+in the configuration file.
 
 Not here: broker loggers.
 """
@@ -13,11 +13,11 @@ from collections import Counter
 
 import msgspec
 
-from broker.authorization import Authorization, Rights
-from broker.broker_config_admin import BrokerConfigAdmin
-from broker.caller import Caller
+from broker.access.authorization import Authorization, Rights
+from broker.admin.broker_configs import BrokerConfigAdmin
+from broker.admin.topics import TopicAdmin
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.topics import TopicAdmin
 from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.alter_configs import (

@@ -9,10 +9,10 @@ import asyncio
 
 import msgspec
 
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.access.authorization import Authorization
+from broker.admin.reassignments import Outcomes, ReassignmentAdmin
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.reassignment_admin import Outcomes, ReassignmentAdmin
 from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.alter_partition_reassignments import (

@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from broker.authorization import Authorization, Rights
-from broker.caller import Caller
+from broker.access.authorization import Authorization, Rights
+from broker.admin.users import UserAdmin, check_name
+from broker.connections.caller import Caller
 from broker.errors import ApiError, ErrorCode
-from broker.user_admin import UserAdmin, check_name
-from ground.scram import ScramCredential, ScramMechanism, check_iterations, of_code
+from ground.logins.scram import ScramCredential, ScramMechanism, check_iterations, of_code
 from wire.acls import Operation
 from wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -14,7 +14,7 @@ the same table, before anything is decoded. Features: there are none.
 
 import re
 
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 

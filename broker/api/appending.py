@@ -12,22 +12,22 @@ from typing import Final, Protocol
 
 import msgspec
 
-from broker.authorization import Authorization, Rights
-from broker.complaints import Complaints
-from broker.connection import Connection, Reply
+from broker.access.authorization import Authorization, Rights
+from broker.connections.complaints import Complaints
+from broker.connections.connection import Connection, Reply
+from broker.connections.large_requests import Turns
 from broker.errors import ApiError
-from broker.large_requests import Turns
 from broker.metrics import BrokerMetrics
-from broker.partition import Partition
-from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
+from broker.replicas.partition import Partition
+from broker.replicas.partitions import Partitions
 from broker.storage.errors import OtherBatch, StorageError
 from wire.acls import Operation, ResourceType
 from wire.errors import BatchError, ErrorCode
-from wire.frame_memory import SHARED_BUFFER
+from wire.framing.frame_memory import SHARED_BUFFER
+from wire.framing.requests import RequestHeader
 from wire.produce import PartitionBatch, PartitionResult, ProduceRequest, response_frame
-from wire.record_check import RecordCheck
-from wire.requests import RequestHeader
+from wire.record_batches.record_check import RecordCheck
 
 ALL: Final = -1  # the acks of a client that waits for the commit
 _LONGEST_TIMEOUT_MS: Final = 3_600_000

@@ -17,19 +17,19 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from broker.broker_config_admin import checked_name
-from broker.dynamic_configs import overrides_of
+from broker.admin.broker_configs import checked_name
+from broker.admin.quotas import QuotaAdmin
+from broker.admin.users import UserAdmin
+from broker.configs.dynamic_configs import overrides_of
 from broker.errors import ApiError
-from broker.partitions import Partitions
-from broker.quota_admin import QuotaAdmin
-from broker.user_admin import UserAdmin
+from broker.replicas.partitions import Partitions
 from cluster.values import ClusterSnapshot
 from cluster.view import ClusterView
 from ground.administration import OK, Change, Kind
-from ground.scram import of_code
+from ground.logins.scram import of_code
 from wire.acls import Operation, PatternType, Permission, ResourceType
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 from wire.messages import (
     alter_client_quotas,
     alter_configs,

@@ -16,12 +16,12 @@ from collections import Counter
 
 import msgspec
 
-from broker.authorization import Authorization
-from broker.caller import Caller
-from broker.config_entries import topic_entries
+from broker.access.authorization import Authorization
+from broker.admin.topics import CreatedTopic, TopicAdmin
+from broker.configs.config_entries import topic_entries
+from broker.configs.topic_rules import MOST_PARTITIONS, UNSAID, NewTopic
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.topic_rules import MOST_PARTITIONS, UNSAID, NewTopic
-from broker.topics import CreatedTopic, TopicAdmin
 from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (

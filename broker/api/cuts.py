@@ -7,7 +7,7 @@ ZooKeeper are split into larger pieces.
 
 from typing import Final
 
-from broker.large_requests import Cut
+from broker.connections.large_requests import Cut
 
 _FEW: Final = 16  # each element may have many members
 _COMMITTED: Final = 1024  # offsets: few groups have more

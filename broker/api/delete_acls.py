@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from broker.acl_admin import AclAdmin, by_pattern, check_is_on, understood_filter
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.access.authorization import Authorization
+from broker.admin.acls import AclAdmin, by_pattern, check_is_on, understood_filter
+from broker.connections.caller import Caller
 from broker.errors import ApiError
 from wire.acls import Acl, Operation, ResourcePattern
 from wire.errors import ErrorCode

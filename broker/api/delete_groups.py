@@ -1,8 +1,8 @@
 """DeleteGroups (key 42), versions 0–2: deletes groups without members, and their offsets."""
 
+from broker.access.authorization import Rights
 from broker.api.group_requests import REFUSED, Needs, refuses
-from broker.authorization import Rights
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.errors import ApiError
 from broker.groups.turns import Client, client_of
 from wire.acls import Operation

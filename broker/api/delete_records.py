@@ -10,11 +10,11 @@ from collections import Counter
 
 import msgspec
 
+from broker.access.authorization import Authorization
 from broker.api.exposure import exposed
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.partitions import Partitions
+from broker.replicas.partitions import Partitions
 from broker.storage.errors import StorageError
 from wire.acls import Operation
 from wire.errors import ErrorCode

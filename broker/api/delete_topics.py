@@ -16,10 +16,10 @@ from collections import Counter
 
 import msgspec
 
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.access.authorization import Authorization
+from broker.admin.topics import TopicAdmin
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.topics import TopicAdmin
 from cluster.view import ClusterView
 from wire.acls import Operation
 from wire.errors import ErrorCode

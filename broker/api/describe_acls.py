@@ -8,9 +8,9 @@ Not here: version 0, which has no prefixes.
 
 import msgspec
 
-from broker.acl_admin import AclAdmin, check_is_on, understood_filter
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.access.authorization import Authorization
+from broker.admin.acls import AclAdmin, check_is_on, understood_filter
+from broker.connections.caller import Caller
 from broker.errors import ApiError
 from wire.acls import Operation
 from wire.messages.describe_acls import (

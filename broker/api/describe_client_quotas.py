@@ -4,11 +4,11 @@ rules: an entity must have every part that the filter names, and with `strict` n
 
 import msgspec
 
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.access.authorization import Authorization
+from broker.admin.quotas import QuotaAdmin
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.quota_admin import QuotaAdmin
-from cluster.quotas import Entity
+from cluster.records.quotas import Entity
 from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.describe_client_quotas import (

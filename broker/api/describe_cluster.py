@@ -8,8 +8,8 @@ Not here: KRaft controllers as endpoints.
 
 import msgspec
 
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.access.authorization import Authorization
+from broker.connections.caller import Caller
 from cluster.view import ClusterView
 from wire.errors import ErrorCode
 from wire.messages.describe_cluster import (

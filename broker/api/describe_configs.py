@@ -10,17 +10,17 @@ Not here: broker loggers.
 
 import msgspec
 
-from broker.authorization import Authorization, Rights
-from broker.broker_config_admin import EVERY_BROKER
-from broker.caller import Caller
-from broker.config import BrokerConfig
-from broker.config_entries import broker_entries, shared_entries, topic_entries, without
-from broker.dynamic_configs import overrides_of
+from broker.access.authorization import Authorization, Rights
+from broker.admin.broker_configs import EVERY_BROKER
+from broker.configs.config import BrokerConfig
+from broker.configs.config_entries import broker_entries, shared_entries, topic_entries, without
+from broker.configs.dynamic_configs import overrides_of
+from broker.configs.topic_config import TopicConfig, TopicDefaults
+from broker.configs.topic_rules import replication_factor
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.topic_config import TopicConfig, TopicDefaults
-from broker.topic_rules import replication_factor
 from cluster.errors import InvalidTopicName
-from cluster.names import check_topic_name
+from cluster.layout.names import check_topic_name
 from cluster.view import ClusterView
 from wire.acls import Operation
 from wire.errors import ErrorCode

@@ -3,9 +3,9 @@
 A group that does not exist is reported as Dead, as by Kafka up to 3.9.
 """
 
+from broker.access.authorization import Rights
 from broker.api.group_requests import REFUSED, Needs, refuses
-from broker.authorization import Rights
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.errors import ApiError
 from broker.groups.turns import Client, client_of
 from wire.acls import Operation, ResourceType

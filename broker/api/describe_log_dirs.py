@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from broker.authorization import Authorization
-from broker.caller import Caller
-from broker.partitions import Partitions
+from broker.access.authorization import Authorization
+from broker.connections.caller import Caller
+from broker.replicas.partitions import Partitions
 from wire.acls import THE_CLUSTER, Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.describe_log_dirs import (

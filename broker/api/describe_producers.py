@@ -10,10 +10,10 @@ Not here: transactions (their fields are -1).
 
 import msgspec
 
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.access.authorization import Authorization
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.partitions import Partitions
+from broker.replicas.partitions import Partitions
 from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.describe_producers import (

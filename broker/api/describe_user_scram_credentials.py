@@ -11,11 +11,11 @@ from collections import Counter
 
 import msgspec
 
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.access.authorization import Authorization
+from broker.admin.users import UserAdmin
+from broker.connections.caller import Caller
 from broker.errors import ApiError, ErrorCode
-from broker.user_admin import UserAdmin
-from cluster.users import Credentials, Users
+from cluster.records.users import Credentials, Users
 from wire.acls import Operation
 from wire.messages.describe_user_scram_credentials import (
     CredentialInfo,

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.access.authorization import Authorization
+from broker.admin.leaders import Key, LeaderAdmin
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.leader_admin import Key, LeaderAdmin
 from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.elect_leaders import (

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from broker.partition import Partition
+from broker.replicas.partition import Partition
 from wire.errors import ErrorCode
 
 _LONGEST_SECONDS: Final = 1.0  # wait for a replica that lags

@@ -25,16 +25,16 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from broker.access.authorization import Authorization
 from broker.api.offset_for_leader_epoch import end_of_epoch
-from broker.authorization import Authorization
-from broker.caller import ANONYMOUS, Caller
-from broker.connection import Connection, Reply
+from broker.connections.caller import ANONYMOUS, Caller
+from broker.connections.connection import Connection, Reply
+from broker.connections.large_requests import InTurns
 from broker.errors import ApiError
-from broker.large_requests import InTurns
 from broker.metrics import BrokerMetrics
-from broker.open_files import NoRoom, OpenLogs
-from broker.partition import Partition
-from broker.partitions import Partitions
+from broker.replicas.open_files import NoRoom, OpenLogs
+from broker.replicas.partition import Partition
+from broker.replicas.partitions import Partitions
 from broker.replication.sessions import (
     FIRST_EPOCH,
     NO_EPOCH,
@@ -45,11 +45,13 @@ from broker.replication.sessions import (
     SessionPartition,
 )
 from broker.replication.throttle import Throttle
-from broker.storage.epochs import NO_EPOCH as NOT_KNOWN
 from broker.storage.errors import OffsetOutOfRange, StorageError
+from broker.storage.state.epochs import NO_EPOCH as NOT_KNOWN
 from cluster.view import ClusterView
 from wire.acls import THE_CLUSTER, Operation, ResourceType
 from wire.errors import ErrorCode
+from wire.framing.primitives import Part
+from wire.framing.slices import FileSlice
 from wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -59,8 +61,6 @@ from wire.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
-from wire.primitives import Part
-from wire.slices import FileSlice
 
 Encode = Callable[[FetchResponse], list[Part]]
 

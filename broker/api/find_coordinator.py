@@ -12,8 +12,8 @@ TRANSACTIONAL_ID_AUTHORIZATION_FAILED, and shows the message with that: so it ge
 
 import msgspec
 
-from broker.authorization import Authorization, Rights
-from broker.caller import Caller
+from broker.access.authorization import Authorization, Rights
+from broker.connections.caller import Caller
 from broker.errors import ApiError
 from broker.groups.coordinator import Coordinator
 from cluster.view import ClusterView

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from broker.authorization import Authorization, Rights
-from broker.caller import Caller
+from broker.access.authorization import Authorization, Rights
+from broker.connections.caller import Caller
 from broker.groups.coordinator import Coordinator
 from wire.acls import Operation, ResourceType
 from wire.errors import ErrorCode

@@ -1,7 +1,7 @@
 """Heartbeat (key 12), versions 0–4."""
 
 from broker.api.group_requests import REFUSED, Needs
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.errors import ApiError
 from wire.acls import Operation
 from wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

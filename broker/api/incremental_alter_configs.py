@@ -3,8 +3,8 @@
 Sets, unsets, extends or shortens single configs of a topic or a broker; the others stay. The result
 is checked as a whole: either all changes of a resource are made, or none.
 
-Only a few broker configs can be changed here (broker.dynamic_configs); the others are set in the
-configuration file.
+Only a few broker configs can be changed here (broker.configs.dynamic_configs); the others are set
+in the configuration file.
 
 Not here: broker loggers.
 """
@@ -13,13 +13,13 @@ from collections import Counter
 
 import msgspec
 
+from broker.access.authorization import Authorization
+from broker.admin.broker_configs import BrokerConfigAdmin
+from broker.admin.topics import TopicAdmin
 from broker.api.alter_configs import check_resource, check_rights
-from broker.authorization import Authorization
-from broker.broker_config_admin import BrokerConfigAdmin
-from broker.caller import Caller
+from broker.configs.topic_config import ConfigChange
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.topic_config import ConfigChange
-from broker.topics import TopicAdmin
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import ResourceType
 from wire.messages.incremental_alter_configs import (

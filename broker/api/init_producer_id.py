@@ -10,9 +10,9 @@ Not here: transactions. A transactional id is answered as by FindCoordinator.
 
 import msgspec
 
+from broker.access.authorization import Authorization
 from broker.api.find_coordinator import without_transactions
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.producer_ids import ProducerIds
 from wire.acls import THE_CLUSTER, Operation, ResourceType
 from wire.errors import ErrorCode

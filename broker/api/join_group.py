@@ -6,7 +6,7 @@ The answer waits until the generation begins; if the client disconnects before, 
 from typing import Final
 
 from broker.api.group_requests import REFUSED, Needs
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.errors import ApiError
 from broker.groups.turns import client_of
 from broker.groups.values import Joining, Protocol

@@ -1,7 +1,7 @@
 """LeaveGroup (key 13), versions 0–5."""
 
 from broker.api.group_requests import REFUSED, Needs
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.errors import ApiError
 from broker.groups.values import Leaving
 from wire.acls import Operation

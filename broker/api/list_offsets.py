@@ -20,12 +20,12 @@ from collections.abc import Awaitable, Iterable
 
 import msgspec
 
+from broker.access.authorization import Authorization
 from broker.api.exposure import exposed
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.partition import Partition
-from broker.partitions import Partitions
+from broker.replicas.partition import Partition
+from broker.replicas.partitions import Partitions
 from broker.storage.errors import StorageError
 from wire.acls import Operation
 from wire.errors import ErrorCode

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from broker.authorization import Authorization
-from broker.caller import Caller
+from broker.access.authorization import Authorization
+from broker.connections.caller import Caller
 from broker.errors import ApiError
 from cluster.values import ClusterSnapshot
 from cluster.view import ClusterView

@@ -20,15 +20,15 @@ from collections.abc import Awaitable, Iterable, Set
 import msgspec
 from msgspec.structs import replace
 
+from broker.access.authorization import Authorization, Rights
+from broker.access.permissions import ON
+from broker.admin.topics import TopicAdmin
 from broker.api.administration import Administration
-from broker.authorization import Authorization, Rights
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.partitions import Partitions
-from broker.permissions import ON
-from broker.topics import TopicAdmin
+from broker.replicas.partitions import Partitions
 from cluster.errors import InvalidTopicName
-from cluster.names import check_topic_name
+from cluster.layout.names import check_topic_name
 from cluster.values import ClusterSnapshot, PartitionInfo, TopicInfo
 from cluster.view import ClusterView
 from wire.acls import Operation, ResourceType

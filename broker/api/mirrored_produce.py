@@ -29,18 +29,18 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from broker.access.authorization import denial
 from broker.api.appending import ALL, Appending, Needs, check_in_sync, kept
-from broker.authorization import denial
-from broker.connection import Connection
+from broker.connections.connection import Connection
 from broker.errors import ApiError
-from broker.partition import Partition
+from broker.replicas.partition import Partition
 from broker.storage.errors import StorageError
 from broker.storage.mirrored_batches import SourceRun, count_known, first_offset, source_runs
 from wire.acls import Operation, ResourceType
 from wire.errors import BatchError, ErrorCode
+from wire.framing.requests import RequestHeader
 from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF
 from wire.produce import PartitionBatch, ProduceRequest
-from wire.requests import RequestHeader
 
 _AT_ONCE: Final = 256 * 1024  # bytes
 

@@ -9,9 +9,9 @@ import time
 
 import msgspec
 
+from broker.access.authorization import Authorization, Rights
 from broker.api import group_requests
-from broker.authorization import Authorization, Rights
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.errors import ApiError
 from broker.groups.coordinator import Coordinator
 from broker.groups.turns import client_of

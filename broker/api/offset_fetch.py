@@ -4,14 +4,14 @@ For a topic that the client may not describe, only that error is returned; a req
 leaves it out. There are no transactions: every offset is stable.
 """
 
+from broker.access.authorization import Rights
 from broker.api.group_requests import REFUSED, Needs, refuses
-from broker.authorization import Rights
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.errors import ApiError
 from broker.groups.store import Offsets
 from broker.groups.turns import Client, client_of
 from cluster.errors import InvalidTopicName
-from cluster.names import check_topic_name
+from cluster.layout.names import check_topic_name
 from cluster.values import TopicPartition
 from wire.acls import Operation, ResourceType
 from wire.errors import ErrorCode

@@ -9,12 +9,12 @@ Consumers need DESCRIBE on the topic; brokers need CLUSTER_ACTION on the cluster
 
 import msgspec
 
-from broker.authorization import Authorization, Rights
-from broker.caller import Caller
+from broker.access.authorization import Authorization, Rights
+from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.partition import Partition
-from broker.partitions import Partitions
-from broker.storage.epochs import NO_EPOCH
+from broker.replicas.partition import Partition
+from broker.replicas.partitions import Partitions
+from broker.storage.state.epochs import NO_EPOCH
 from wire.acls import Operation
 from wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,

@@ -1,8 +1,8 @@
 """The operations and resources that each API needs: one table, to be read beside Apache Kafka's
 "Operations and Resources on Protocols".
 
-Handlers make these checks themselves (`broker.authorization`), because the consequences of a denial
-differ: one topic of many is rejected, left out, or not named. A test takes every row, allows
+Handlers make these checks themselves (`broker.access.authorization`), because the consequences of a
+denial differ: one topic of many is rejected, left out, or not named. A test takes every row, allows
 everything else, and sees the API reject the request; then it allows what the row says, and sees it
 served. An API without a row fails that test.
 

@@ -19,21 +19,27 @@ import time
 from collections.abc import Coroutine
 from typing import Final
 
+from broker.access.authorization import denial
 from broker.api import mirrored_produce
 from broker.api.appending import ALL, Appending, Needs, check_in_sync, kept
-from broker.authorization import denial
-from broker.connection import Connection
+from broker.connections.connection import Connection
 from broker.errors import ApiError
-from broker.partition import Partition
+from broker.replicas.partition import Partition
 from broker.storage.errors import StorageError
 from wire.acls import Operation, ResourceType
-from wire.batch import CONTROL, TRANSACTIONAL, BatchHeader, check_batch, stamp_append_time
 from wire.errors import BatchError, ErrorCode
-from wire.large_batches import LargeBatch, unpack_large, walk_large
+from wire.framing.requests import RequestHeader
 from wire.mirrored import MIRROR_ID
 from wire.produce import PartitionBatch, ProduceRequest
-from wire.record_check import NATIVE, RecordCheck
-from wire.requests import RequestHeader
+from wire.record_batches.batch import (
+    CONTROL,
+    TRANSACTIONAL,
+    BatchHeader,
+    check_batch,
+    stamp_append_time,
+)
+from wire.record_batches.large_batches import LargeBatch, unpack_large, walk_large
+from wire.record_batches.record_check import NATIVE, RecordCheck
 
 _NOT_ACCEPTED: Final = CONTROL | TRANSACTIONAL
 _OF_A_TURN: Final = 64  # batches: where there are many, one is seldom more than a few kilobytes

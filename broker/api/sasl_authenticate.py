@@ -1,7 +1,7 @@
 """SaslAuthenticate (key 36), versions 0–2: one step of a login by the chosen mechanism."""
 
-from broker.caller import Caller
-from broker.login_gate import GateError
+from broker.connections.caller import Caller
+from broker.connections.login_gate import GateError
 from wire.errors import ErrorCode
 from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 

@@ -4,8 +4,8 @@ Not here: version 0, after which tokens are sent without Kafka's frames; only cl
 2017 need it. It is listed all the same: older librdkafka would otherwise not log in with version 1.
 """
 
-from broker.caller import Caller
-from broker.login_gate import GateError
+from broker.connections.caller import Caller
+from broker.connections.login_gate import GateError
 from wire.errors import ErrorCode
 from wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 

@@ -18,7 +18,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from broker.acl_admin import AclAdmin
+from broker.access.authorization import Authorization
+from broker.admin.acls import AclAdmin
+from broker.admin.broker_configs import BrokerConfigAdmin
+from broker.admin.leaders import LeaderAdmin
+from broker.admin.quotas import QuotaAdmin
+from broker.admin.reassignments import ReassignmentAdmin
+from broker.admin.topics import TopicAdmin
+from broker.admin.users import UserAdmin
 from broker.api import (
     alter_client_quotas,
     alter_configs,
@@ -66,27 +73,20 @@ from broker.api import (
 from broker.api.administration import Administration
 from broker.api.metadata import DescribedTopics
 from broker.api.produce import LargeChecks
-from broker.authorization import Authorization
-from broker.broker_config_admin import BrokerConfigAdmin
-from broker.caller import Caller
-from broker.complaints import Complaints
-from broker.config import BrokerConfig
+from broker.configs.config import BrokerConfig
+from broker.connections.caller import Caller
+from broker.connections.complaints import Complaints
+from broker.connections.large_requests import Turns
+from broker.connections.quotas import Quotas
 from broker.groups.coordinator import Coordinator
-from broker.large_requests import Turns
-from broker.leader_admin import LeaderAdmin
 from broker.metrics import BrokerMetrics
-from broker.open_files import OpenLogs
-from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
-from broker.quota_admin import QuotaAdmin
-from broker.quotas import Quotas
-from broker.reassignment_admin import ReassignmentAdmin
+from broker.replicas.open_files import OpenLogs
+from broker.replicas.partitions import Partitions
 from broker.replication.sessions import FetchSessions
 from broker.replication.throttle import Throttle
-from broker.topics import TopicAdmin
-from broker.user_admin import UserAdmin
 from cluster.view import ClusterView
-from wire.codec import Api
+from wire.framing.codec import Api
 from wire.messages.alter_client_quotas import API as ALTER_CLIENT_QUOTAS
 from wire.messages.alter_configs import API as ALTER_CONFIGS
 from wire.messages.alter_partition_reassignments import API as ALTER_PARTITION_REASSIGNMENTS
@@ -128,7 +128,7 @@ from wire.messages.produce import API as PRODUCE
 from wire.messages.sasl_authenticate import API as SASL_AUTHENTICATE
 from wire.messages.sasl_handshake import API as SASL_HANDSHAKE
 from wire.messages.sync_group import API as SYNC_GROUP
-from wire.record_check import RecordCheck
+from wire.record_batches.record_check import RecordCheck
 
 Needs = TypeVar("Needs")
 Request = TypeVar("Request")

@@ -11,9 +11,9 @@ import logging
 from typing import Final
 
 from broker.controller.elections import Brokers, elected
-from cluster import draining
 from cluster.errors import ClusterError
-from cluster.session import Session
+from cluster.records import draining
+from cluster.session.session import Session
 from cluster.values import NO_LEADER, ClusterSnapshot
 from cluster.view import ClusterView
 

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from cluster.partition_states import StateChange
+from cluster.controller.partition_states import StateChange
 from cluster.values import NO_LEADER, NO_VERSION, ClusterSnapshot, PartitionInfo, TopicInfo
 
 _MOST_UNCLEAN: Final = 8  # leader epochs that a state names

@@ -21,14 +21,14 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
+from broker.configs.topic_config import NOTHING, is_on
 from broker.controller.elections import Brokers, due
 from broker.controller.reassignments import finished
-from broker.topic_config import NOTHING, is_on
+from cluster.controller.partition_states import StateChange, change_states
+from cluster.controller.reassignments import change_replicas
 from cluster.errors import Conflict, Fenced, UnknownTopic
-from cluster.partition_states import StateChange, change_states
-from cluster.reassignments import change_replicas
-from cluster.session import Session
-from cluster.upkeep import Upkeep
+from cluster.session.session import Session
+from cluster.session.upkeep import Upkeep
 from cluster.values import (
     NO_LEADER,
     NO_VERSION,

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from broker.controller.elections import Brokers, change_of, preferred
 from broker.controller.leaders import Leaders
+from cluster.controller.partition_states import StateChange
 from cluster.errors import ClusterError
-from cluster.partition_states import StateChange
 from cluster.values import ClusterSnapshot
 
 log = logging.getLogger(__name__)

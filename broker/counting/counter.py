@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import sys
+import time
 from asyncio.subprocess import Process
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +18,9 @@ from typing import Final
 
 import msgspec
 
-from broker.config import BrokerConfig
+from broker.configs.config import BrokerConfig
+from broker.configs.listeners import Listener
+from broker.counting.broker_health import BrokerHealth
 from broker.counting.reports import (
     SIZE_BYTES,
     CheckedLog,
@@ -29,10 +32,9 @@ from broker.counting.reports import (
     Task,
     framed,
 )
-from broker.listeners import Listener
-from broker.partitions import Partitions
+from broker.replicas.partitions import Partitions
+from broker.replicas.withdrawals import Withdrawals
 from broker.storage.log import Log
-from broker.withdrawals import Withdrawals
 from ground.known_types import known_type
 from ledger.counting.counted_offsets import EpochStart
 from ledger.names import topic_id_text
@@ -103,6 +105,8 @@ class LedgerCounter:
         partitions: Partitions,
         withdrawals: Withdrawals,
         findings: CountingFindings,
+        *,
+        health: BrokerHealth,
     ) -> None:
         between = config.between
         host, port = next(
@@ -118,10 +122,12 @@ class LedgerCounter:
             window_millis=config.window * 1000,
             interval=config.ledger_interval,
             checks=config.checks,
+            started=time.time_ns() // 1_000_000,
         )
         self._partitions = partitions
         self._withdrawals = withdrawals
         self._found = findings
+        self._health = health
         self._trouble = ""
         self._pause = _FIRST_PAUSE
         self._running = asyncio.ensure_future(self._run())
@@ -238,6 +244,7 @@ class LedgerCounter:
                 )
                 for loss in self._withdrawals.untold()
             ],
+            await self._health.now(),
         )
 
 

@@ -19,11 +19,11 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from broker.storage import layout
-from broker.storage.batches import find_valid, header_at, read_bytes
-from broker.storage.files import OpenFile
+from broker.storage.segments.batches import find_valid, header_at, read_bytes
+from broker.storage.segments.files import OpenFile
 from ledger.counting.batches import RawHeader
 from ledger.counting.journal import Place
-from wire.batch import CRC_START, HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
+from wire.record_batches.batch import CRC_START, HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
 
 _DIGITS: Final = 20
 _MOST: Final = 256  # headers in a run

@@ -6,6 +6,7 @@ waits for it. It ends as soon as its parent does, at any point: its journal dete
 next one continues.
 """
 
+import logging
 import os
 import queue
 import sys
@@ -18,18 +19,22 @@ import msgspec
 from broker.counting.partition_counting import PartitionCounting
 from broker.counting.reports import SIZE_BYTES, CountingReport, CountingResult, Task, framed
 from broker.counting.scrubbing import Scrubbing
-from broker.data_directory import JOURNAL
-from client.bootstrap import Bootstrap
+from broker.replicas.data_directory import JOURNAL
+from client.connection.bootstrap import Bootstrap
+from client.connection.connection import SOFTWARE_VERSION
 from ground.known_types import known_type
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal
 from ledger.counting.publishing import LedgerWriter
 from ledger.counting.tail import LedgerTail
+from ledger.health import HealthReports
 
 APP: Final = "penstock-broker"
 _NICE: Final = 10
 _KIND: Final = "broker"
+
+log = logging.getLogger(__name__)
 
 
 def main() -> None:
@@ -49,9 +54,12 @@ def main() -> None:
         return
     following = PartitionCounting(task, counter, _tail(task))
     scrubbing = Scrubbing(Path(task.data_dir), task.checks, counter)
+    health = HealthReports()
     while True:
         report = _next(reports, scrubbing)
         looked = following.look(report)
+        if not looked.trouble:
+            _report_health(report, health, counter)
         scrubbing.follow(report)
         damaged, scrubbed, finished, checked = scrubbing.taken()
         answer = msgspec.structs.replace(
@@ -62,6 +70,17 @@ def main() -> None:
             checked=checked,
         )
         _answer(answer, outward)
+
+
+def _report_health(report: CountingReport, due: HealthReports, counter: Counter) -> None:
+    """Journals the broker's health if it is due; the next report sends it."""
+    if report.health is None or not due.is_due(report.health):
+        return
+    try:
+        if counter.health(report.health.json):
+            due.reported(report.health)
+    except OSError as error:
+        log.warning("cannot report the broker's health reason=%r", str(error))
 
 
 def _next(reports: "queue.SimpleQueue[CountingReport]", scrubbing: Scrubbing) -> CountingReport:
@@ -82,6 +101,8 @@ def _counter(task: Task) -> Counter:
         app=APP,
         cluster=task.cluster,
         window_millis=task.window_millis,
+        started=task.started,
+        program_version=SOFTWARE_VERSION,
     )
     writer = LedgerWriter(Bootstrap.of(task.broker, task.security), task.registry, client_id=APP)
     return Counter(journal, speaker, writer)

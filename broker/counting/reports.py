@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from broker.config import Checks
-from client.security import Security
+from broker.configs.config import Checks
+from client.connection.security import Security
 from ledger.counting.counted_offsets import EpochStart
+from ledger.health import Health
 from schemas.remote.address import RegistryAddress
 from wire.mirrored import MirrorOf
 
@@ -92,15 +93,17 @@ class Task(msgspec.Struct, array_like=True, frozen=True):
     window_millis: int
     interval: float
     checks: Checks
+    started: int = 0  # when the broker was, in milliseconds since 1970
 
 
 class CountingReport(msgspec.Struct, array_like=True, frozen=True):
     """The state of the partitions; those not served now are only named. Also losses that have not
-    been confirmed as reported."""
+    been confirmed as reported, and the broker's own health."""
 
     led: list[Led]
     not_served: list[tuple[str, int]]
     lost: list[LostOffsets] = []
+    health: Health | None = None
 
 
 class CountingResult(msgspec.Struct, array_like=True, frozen=True):

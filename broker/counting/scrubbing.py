@@ -25,13 +25,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from broker.config import Checks
+from broker.configs.config import Checks
 from broker.counting.leader_terms import key_of
 from broker.counting.reports import CheckedLog, CountingReport, DamagedOffsets, Led
 from broker.storage import layout
-from broker.storage.directories import topic_id
-from broker.storage.scrub import Damage, scrub
-from ground.durable_files import replace_file
+from broker.storage.directory.directories import topic_id
+from broker.storage.segments.scrub import Damage, scrub
+from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 from ledger.counting.batches import Spoilt
 from ledger.counting.counter import Counter

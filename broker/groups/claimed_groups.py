@@ -12,10 +12,11 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from broker.groups.values import GroupDescription, MemberDescription, State
-from cluster import group_claims, group_offsets
 from cluster.errors import Cause, ClusterError, Conflict, GroupHasMembers
-from cluster.group_members import delete_group
-from cluster.session import Session
+from cluster.groups import claims as group_claims
+from cluster.groups import offsets as group_offsets
+from cluster.groups.members import delete_group
+from cluster.session.session import Session
 from cluster.values import CommittedOffset, GroupInfo, TopicPartition
 from wire.consumer_protocol import (
     PROTOCOL_TYPE,

@@ -30,8 +30,8 @@ from broker.groups.counts import GroupCounts
 from broker.groups.errors import code_of
 from broker.groups.turns import Client
 from cluster.errors import ClusterError, Fenced
-from cluster.group_offsets import GATHERED, GroupCommit, OffsetWriter
-from cluster.operations import MAX_BYTES
+from cluster.groups.offsets import GATHERED, GroupCommit, OffsetWriter
+from cluster.session.operations import MAX_BYTES
 from cluster.values import CommittedOffset, GroupFence, TopicPartition
 from wire.errors import ErrorCode
 

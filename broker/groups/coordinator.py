@@ -1,8 +1,8 @@
 """The consumer groups that this broker coordinates, for requests of members and operators.
 
-A group is taken over (`cluster.groups`) when a client asks for it, or when the map assigns it to
-this broker. From then on it is a `Group` in memory, which is passed events and the time; a thread
-saves what it wants saved. Clients that ask for a group while it is being loaded wait.
+A group is taken over (`cluster.groups.groups`) when a client asks for it, or when the map assigns
+it to this broker. From then on it is a `Group` in memory, which is passed events and the time; a
+thread saves what it wants saved. Clients that ask for a group while it is being loaded wait.
 
 Rule 1: groups here are this broker's by its map. A group that the map assigns to another broker
         ends with NOT_COORDINATOR, and so does one whose write is Fenced: another broker has taken
@@ -51,7 +51,7 @@ from broker.groups.values import (
     SyncOutcome,
 )
 from cluster.errors import ClusterError
-from cluster.session import Session
+from cluster.session.session import Session
 from cluster.values import (
     ClusterSnapshot,
     CommittedOffset,

@@ -2,7 +2,7 @@
 
 Each broker computes it from its own map, without communication, and when a broker comes or goes,
 only the groups that it coordinates move. Brokers whose maps differ for a moment may both claim a
-group: then its fence decides (`cluster.groups`).
+group: then its fence decides (`cluster.groups.groups`).
 """
 
 from collections.abc import Iterable

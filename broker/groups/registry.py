@@ -1,7 +1,7 @@
 """The groups on this broker: taken over, maintained, saved, and released.
 
-A group is taken over (`cluster.groups`) when a client asks for it; clients that ask while it is
-being loaded wait for it. From then on it is a `Group` in memory; after every event, `after` sets
+A group is taken over (`cluster.groups.groups`) when a client asks for it; clients that ask while it
+is being loaded wait for it. From then on it is a `Group` in memory; after every event, `after` sets
 its timer and has its changes saved.
 
 Belongs to the event loop.
@@ -29,9 +29,9 @@ from broker.groups.store import GroupStore
 from broker.groups.turns import Client, Turns
 from broker.groups.values import GroupRecord, GroupRules
 from cluster.errors import ClusterError, Fenced, InvalidGroupName, OtherGroupKind, Unavailable
-from cluster.group_offsets import OffsetWriter
-from cluster.names import check_group_name
-from cluster.session import Session, SessionState
+from cluster.groups.offsets import OffsetWriter
+from cluster.layout.names import check_group_name
+from cluster.session.session import Session, SessionState
 from cluster.values import ClusterSnapshot
 from wire.errors import ErrorCode
 

@@ -9,10 +9,11 @@ import msgspec
 
 from broker.groups import claimed_groups
 from broker.groups.values import GroupRecord, MemberRecord
-from cluster import group_offsets, groups
 from cluster.errors import Conflict
-from cluster.group_offsets import StoredOffset
-from cluster.session import Session
+from cluster.groups import groups
+from cluster.groups import offsets as group_offsets
+from cluster.groups.offsets import StoredOffset
+from cluster.session.session import Session
 from cluster.values import (
     CommittedOffset,
     GroupFence,

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from broker.caller import ANONYMOUS, Caller
-from ground.networks import network_of
+from broker.connections.caller import ANONYMOUS, Caller
+from ground.network.networks import network_of
 
 Client = str | None
 

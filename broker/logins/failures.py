@@ -16,7 +16,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from ground.networks import network_of
+from ground.network.networks import network_of
 
 FIRST_DELAY: Final = 0.1
 LONGEST_DELAY: Final = 5.0

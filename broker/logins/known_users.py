@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from cluster.users import Credentials, Users
-from ground.scram import MOST_ITERATIONS, ScramCredential, ScramMechanism
+from cluster.records.users import Credentials, Users
+from ground.logins.scram import MOST_ITERATIONS, ScramCredential, ScramMechanism
 
 _SALT_BYTES: Final = 24
 

@@ -14,9 +14,9 @@ from broker.logins.plain import PlainExchange
 from broker.logins.scram import ScramExchange
 from broker.logins.signing_keys import KeysFile, KeysUrl, SigningKeys
 from broker.logins.tokens import TokenRules, Tokens
-from client.security import Mechanism
-from cluster.users import Users
-from ground.scram import ScramMechanism
+from client.connection.security import Mechanism
+from cluster.records.users import Users
+from ground.logins.scram import ScramMechanism
 
 _BY_TOKEN: Final = frozenset({Mechanism.OAUTHBEARER})
 
@@ -83,7 +83,7 @@ class Logins:
         tokens: TokenRules | None = None,
     ) -> None:
         """`users` returns the current users (`UsersView.users`), `decoy_key` is
-        `cluster.users.login_key`. OAUTHBEARER needs `tokens`."""
+        `cluster.records.users.login_key`. OAUTHBEARER needs `tokens`."""
         loop = asyncio.get_running_loop()
         self.mechanisms: frozenset[str] = frozenset(
             str(mechanism)

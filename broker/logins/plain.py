@@ -8,7 +8,7 @@ from typing import Final
 from broker.logins.exchange import StepResult, refused, text_of
 from broker.logins.known_users import KnownUsers
 from broker.logins.password_checks import PasswordChecks
-from ground.scram import LONGEST_PASSWORD
+from ground.logins.scram import LONGEST_PASSWORD
 
 MECHANISM: Final = "PLAIN"
 _MOST_BYTES: Final = 8_192

@@ -17,7 +17,7 @@ from typing import Final
 
 from broker.logins.exchange import StepResult, refused, text_of
 from broker.logins.known_users import Checked, KnownUsers
-from ground.scram import ScramMechanism
+from ground.logins.scram import ScramMechanism
 
 _MOST_BYTES: Final = 4_096
 _FIRST: Final = re.compile(

@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from ground.http_client import HttpClient, HttpError, parse_url
+from ground.http.client import HttpClient, HttpError, parse_url
 from ground.known_types import known_type
-from ground.tls import BadTls, ClientTls, Tls
+from ground.tls.client import BadTls, ClientTls, Tls
 
 # Of each algorithm: the kind of its key, and the curve.
 ALGORITHMS: Final = {

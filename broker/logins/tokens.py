@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from broker.logins.signing_keys import ALGORITHMS, NoKeys, SigningKeys, UnknownKey
-from ground.http_client import parse_url
+from ground.http.client import parse_url
 from ground.known_types import known_type
 from ground.printable import one_line
 from ground.settings import FilePath, Seconds, Url

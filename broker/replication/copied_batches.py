@@ -10,7 +10,15 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from wire.batch import CRC_START, HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC, BatchHeader, headers
+from wire.record_batches.batch import (
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_PREFIX,
+    MAGIC,
+    BatchHeader,
+    headers,
+)
 
 _RUN_BYTES: Final = 512 * 1024
 _RUN_BATCHES: Final = 128

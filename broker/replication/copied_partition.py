@@ -17,15 +17,15 @@ from typing import Final, Protocol
 
 from broker.errors import ApiError
 from broker.replication.copied_batches import BadCopy, Overlaps, checked_runs
-from broker.storage.checkpoints import Key
+from broker.storage.directory.checkpoints import Key
 from broker.storage.errors import StorageError
 from broker.storage.log import Log
-from client.fetch_session import Wanted
 from client.patience import Pauses
-from wire.batch import BatchHeader
+from client.reading.fetch_session import Wanted
 from wire.errors import ErrorCode
+from wire.framing.slices import FileSlice
 from wire.messages.fetch import EpochEndOffset, PartitionData
-from wire.slices import FileSlice
+from wire.record_batches.batch import BatchHeader
 
 log = logging.getLogger(__name__)
 

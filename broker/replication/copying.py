@@ -18,8 +18,8 @@ import msgspec
 
 from broker.replication.copied_partition import CopiedPartition, FollowedPartition
 from broker.replication.leader_link import Fetching, LeaderLink
-from broker.storage.checkpoints import Key
-from client.addresses import Address
+from broker.storage.directory.checkpoints import Key
+from client.connection.addresses import Address
 from cluster.values import NO_LEADER, BrokerInfo
 
 

@@ -22,8 +22,8 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from broker.replication.followers import Followers
+from cluster.controller.partition_states import StateChange
 from cluster.errors import ClusterError
-from cluster.partition_states import StateChange
 from cluster.values import PartitionInfo
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@ those that catch up another (copying.py).
 
     connect → ask ⇄ take the answer, flush → …        after an error a pause, and again
 
-Rule 1: one request is under way, in an incremental session (client/fetch_session.py).
+Rule 1: one request is under way, in an incremental session (client/reading/fetch_session.py).
 Rule 2: the batches of an answer are appended before the next request, and flushed before their
         partition is asked for again: a fetch offset is a flushed end.
 Rule 3: no partition waits long for another one's flush. When everything is flushed, or a moment is
@@ -38,18 +38,18 @@ import msgspec
 
 from broker.replication.copied_partition import CopiedPartition
 from broker.replication.throttle import Throttle
-from broker.storage.checkpoints import Key
-from client.addresses import Address
-from client.bootstrap import IN_THE_CLEAR, Access
-from client.connection import REQUEST_SECONDS
+from broker.storage.directory.checkpoints import Key
+from client.connection.addresses import Address
+from client.connection.bootstrap import IN_THE_CLEAR, Access
+from client.connection.connection import REQUEST_SECONDS
+from client.connection.leader_connection import LeaderConnection
 from client.errors import ClientError, refusal
-from client.fetch_session import FetchSession
-from client.leader_connection import LeaderConnection
 from client.patience import Pauses
+from client.reading.fetch_session import FetchSession
 from wire.errors import ErrorCode
+from wire.framing.slices import FileSlice
 from wire.messages import fetch
 from wire.messages.fetch import FetchResponse
-from wire.slices import FileSlice
 
 log = logging.getLogger(__name__)
 

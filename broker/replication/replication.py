@@ -6,13 +6,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
-from broker.config import BrokerConfig
-from broker.dynamic_configs import FOLLOWER_RATE, LEADER_RATE, rate
+from broker.configs.config import BrokerConfig
+from broker.configs.dynamic_configs import FOLLOWER_RATE, LEADER_RATE, rate
 from broker.replication.copying import Copying
 from broker.replication.in_sync import InSyncChanges, LedPartition, Live, Write
 from broker.replication.leader_link import Fetching
 from broker.replication.throttle import Throttle
-from client.bootstrap import access_to
+from client.connection.bootstrap import access_to
 from cluster.values import ClusterSnapshot
 
 log = logging.getLogger(__name__)

@@ -1,5 +1,5 @@
 /* Does to many files what takes a call of the system for each, and lets go of the interpreter once
- * for all of them. Used by `broker.storage.many_files`, which does the same where this is not
+ * for all of them. Used by `broker.storage.segments.many_files`, which does the same where this is not
  * compiled.
  *
  * Nothing is made or freed while the interpreter is let go of: what is to be done is laid down in

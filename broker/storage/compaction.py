@@ -16,7 +16,7 @@ tombstone could be removed before the records that it covers.
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from broker.storage.cleaner import Cleaning, CleaningJob, SealedSegment, discard
+from broker.storage.cleaning.cleaner import Cleaning, CleaningJob, SealedSegment, discard
 from broker.storage.config import LogConfig
 from broker.storage.log import Log
 

@@ -33,17 +33,17 @@ from typing import Final
 
 import msgspec
 
-from broker.storage.acknowledged import Slot
-from broker.storage.epochs import LeaderEpochs
-from broker.storage.files import OpenFile
-from broker.storage.identity import sync_partition_directory
-from broker.storage.index import IndexTail
-from broker.storage.many_files import Fault, Piece, sync_all, write_all
-from broker.storage.producers import ProducerStates
-from broker.storage.segment import Segment
-from broker.storage.segments import Segments
-from broker.storage.snapshots import Snapshots, write_snapshot
-from ground.durable_files import sync_directory, sync_file
+from broker.storage.directory.acknowledged import Slot
+from broker.storage.directory.identity import sync_partition_directory
+from broker.storage.segments.files import OpenFile
+from broker.storage.segments.index import IndexTail
+from broker.storage.segments.many_files import Fault, Piece, sync_all, write_all
+from broker.storage.segments.segment import Segment
+from broker.storage.segments.segments import Segments
+from broker.storage.state.epochs import LeaderEpochs
+from broker.storage.state.producers import ProducerStates
+from broker.storage.state.snapshots import Snapshots, write_snapshot
+from ground.files.durable_files import sync_directory, sync_file
 
 _MUCH_INDEXED: Final = 4096  # bytes of entries that stay in memory until the next checkpoint
 _MUCH_BEHIND: Final = 4 * 1024 * 1024  # for recovery to read of one log

@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from ground.durable_files import TEMPORARY_SUFFIX
+from ground.files.durable_files import TEMPORARY_SUFFIX
 
 LOG: Final = ".log"
 OFFSET_INDEX: Final = ".index"

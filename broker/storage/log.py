@@ -34,12 +34,13 @@ from pathlib import Path
 from typing import Self
 from uuid import UUID
 
-from broker.storage import identity, layout, swap
-from broker.storage.acknowledged import Slot
-from broker.storage.batches import Appended
-from broker.storage.cleaner import CleanedSegment, SealedSegment
+from broker.storage import layout
+from broker.storage.cleaning import swap
+from broker.storage.cleaning.cleaner import CleanedSegment, SealedSegment
 from broker.storage.config import LogConfig
-from broker.storage.directories import mark_deleted
+from broker.storage.directory import identity
+from broker.storage.directory.acknowledged import Slot
+from broker.storage.directory.directories import mark_deleted
 from broker.storage.errors import (
     NO_SPACE,
     Altered,
@@ -54,15 +55,16 @@ from broker.storage.errors import (
 from broker.storage.flush import FlushTicket, PendingFlush
 from broker.storage.log_reader import LogReader
 from broker.storage.recovery import RecoveredLog, nothing_yet, recover
-from broker.storage.repeated_batches import is_repeated
 from broker.storage.retention import expired
-from broker.storage.segment import MAX_POSITION, UNPREPARED, Segment
-from broker.storage.segments import Segments
-from broker.storage.timestamps import TimestampedOffset
+from broker.storage.segments.batches import Appended
+from broker.storage.segments.segment import MAX_POSITION, UNPREPARED, Segment
+from broker.storage.segments.segments import Segments
+from broker.storage.segments.timestamps import TimestampedOffset
+from broker.storage.state.repeated_batches import is_repeated
 from broker.storage.truncation import Truncation
-from wire.batch import NO_PRODUCER, BatchHeader, stamp
 from wire.errors import ErrorCode
-from wire.slices import FileSlice
+from wire.framing.slices import FileSlice
+from wire.record_batches.batch import NO_PRODUCER, BatchHeader, stamp
 
 _log = logging.getLogger(__name__)
 

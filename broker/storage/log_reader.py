@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Final
 
 from broker.storage import layout
-from broker.storage.batches import header_at
 from broker.storage.errors import BytesUnreadable, CorruptLog, InvalidBatch
-from broker.storage.segment import Segment
-from broker.storage.segments import Segments
-from broker.storage.timestamps import TimestampedOffset, first_reaching, highest
-from wire.slices import FileSlice
+from broker.storage.segments.batches import header_at
+from broker.storage.segments.segment import Segment
+from broker.storage.segments.segments import Segments
+from broker.storage.segments.timestamps import TimestampedOffset, first_reaching, highest
+from wire.framing.slices import FileSlice
 
 _REMEMBERED: Final = 16
 _NOT_FOUND: Final = -1

@@ -21,11 +21,13 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from broker.storage.batches import Appended, walk
 from broker.storage.errors import Differs, OffsetOutOfRange
-from broker.storage.files import OpenFile
 from broker.storage.log import Log
-from wire.batch import (
+from broker.storage.segments.batches import Appended, walk
+from broker.storage.segments.files import OpenFile
+from wire.errors import BatchError, ErrorCode
+from wire.framing.slices import FileSlice
+from wire.record_batches.batch import (
     CODEC_MASK,
     CRC_START,
     HEADER,
@@ -35,8 +37,6 @@ from wire.batch import (
     BatchHeader,
     read_header,
 )
-from wire.errors import BatchError, ErrorCode
-from wire.slices import FileSlice
 
 Read = Callable[[int, int], FileSlice | None]
 """Reads whole batches of the copy from an offset on, up to a size that only a single batch may

@@ -27,10 +27,10 @@ from pathlib import Path
 
 import msgspec
 
-from broker.storage import identity, layout, snapshots, swap, truncation
-from broker.storage.batches import Located, ends_within_batch, find_valid, verify
+from broker.storage import layout, truncation
+from broker.storage.cleaning import swap
 from broker.storage.config import LogConfig
-from broker.storage.epochs import LeaderEpochs
+from broker.storage.directory import identity
 from broker.storage.errors import (
     NO_SPACE,
     BadCheckpoint,
@@ -38,10 +38,13 @@ from broker.storage.errors import (
     EndMissing,
     InvalidBatch,
 )
-from broker.storage.producers import ProducerStates
-from broker.storage.segment import Segment
-from ground.durable_files import sync_directory, sync_file
-from wire.batch import NO_PRODUCER, BatchHeader
+from broker.storage.segments.batches import Located, ends_within_batch, find_valid, verify
+from broker.storage.segments.segment import Segment
+from broker.storage.state import snapshots
+from broker.storage.state.epochs import LeaderEpochs
+from broker.storage.state.producers import ProducerStates
+from ground.files.durable_files import sync_directory, sync_file
+from wire.record_batches.batch import NO_PRODUCER, BatchHeader
 
 _EVERYTHING = 2**63
 _ADVICE = (

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from broker.storage import layout, swap, truncation
-from broker.storage.batches import verify
+from broker.storage import layout, truncation
+from broker.storage.cleaning import swap
 from broker.storage.config import LogConfig
 from broker.storage.errors import EndMissing, InvalidBatch
-from broker.storage.segment import Segment
+from broker.storage.segments.batches import verify
+from broker.storage.segments.segment import Segment
 
 _log = logging.getLogger(__name__)
 

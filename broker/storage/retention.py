@@ -20,7 +20,7 @@ import logging
 from bisect import bisect_right
 
 from broker.storage.config import LogConfig
-from broker.storage.segment import Segment
+from broker.storage.segments.segment import Segment
 
 JUMP_MS = 5 * 60 * 1000
 LONG_STOP_MS = 24 * 60 * 60 * 1000

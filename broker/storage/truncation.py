@@ -13,10 +13,10 @@ from typing import NamedTuple, Self
 
 from broker.storage import layout
 from broker.storage.errors import OffsetOutOfRange
-from broker.storage.segment import Segment
-from broker.storage.segments import Segments
-from ground.durable_files import sync_directory
-from wire.batch import BatchHeader
+from broker.storage.segments.segment import Segment
+from broker.storage.segments.segments import Segments
+from ground.files.durable_files import sync_directory
+from wire.record_batches.batch import BatchHeader
 
 
 class Truncation(NamedTuple):

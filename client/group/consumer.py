@@ -20,19 +20,19 @@ from collections.abc import Callable, Collection, Iterator
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.errors import Corrupt, ErrorCode, Refused
-from client.fetcher import FetchedBatch, Fetcher
 from client.group.member import Member
-from client.offsets import Beginning, End, Start, offsets_at, start_offsets
+from client.reading.fetcher import FetchedBatch, Fetcher
+from client.reading.offsets import Beginning, End, Start, offsets_at, start_offsets
 from cluster.errors import Fenced, Unavailable
-from cluster.group_offsets import read_offsets
-from cluster.session import Session
+from cluster.groups.offsets import read_offsets
+from cluster.session.session import Session
 from cluster.values import NO_EPOCH, CommittedOffset, TopicPartition
 from wire.acls import Operation
 from wire.errors import BatchError
 from wire.messages import list_offsets
-from wire.records import Record, records
+from wire.record_batches.records import Record, records
 
 _SLICE_S: Final = 0.1  # the longest wait for brokers before the member is tended
 _RETRY_S: Final = 0.2  # before brokers are asked again about a partition unknown to them

@@ -23,10 +23,10 @@ from typing import Final, Protocol
 
 from client.group.assignment import assigned
 from client.group.lease import Lease, boottime
-from cluster import group_members
-from cluster.answers import PendingAnswer
 from cluster.errors import Fenced, Unavailable
-from cluster.session import Session, SessionState
+from cluster.groups import members as group_members
+from cluster.session.answers import PendingAnswer
+from cluster.session.session import Session, SessionState
 from cluster.values import CommittedOffset, Membership, OwnedTopic, TopicPartition
 
 _BETWEEN_S: Final = 0.1  # between rebalances, so that many simultaneous changes take only one

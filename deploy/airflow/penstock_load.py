@@ -1,8 +1,8 @@
-"""A load every hour, by Airflow: five minutes past, when the agents have told of the hour before.
+"""An Airflow DAG that loads hourly, at five past, once agents have reported the previous hour.
 
-For Airflow 3. The worker needs `penstock[loader]`, Java, and /etc/penstock/loader.yaml. A load goes
-on where the last one ended, whenever that was: so nothing is caught up on, and one run is enough
-after a pause. Two loads never do the same: the second fails with exit code 5.
+For Airflow 3. The worker needs `penstock[loader]`, Java, and /etc/penstock/loader.yaml. A load
+continues where the last one ended, so one run is enough after a pause, and there is no catchup. If
+two loads run at once, the second fails with exit code 5.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -1,13 +1,12 @@
-"""`python -m deploy.bundle --out DIR`: makes a release, the folder that hosts are installed from.
+"""`python -m deploy.bundle --out DIR`: builds a release, the folder that hosts are installed from.
 
-It holds the agent's bundle and its Debian package, a wheelhouse for each Python, ZooKeeper's jars,
-the collection for Ansible, a script that installs programs by hand, a list of what is in them
-(CycloneDX), and SHA256SUMS. It is made of what is committed, and two builds of a commit on the same
-Debian are equal byte by byte, wherever, whenever and by whomever they are made. It appears in DIR
-when it is whole; whatever goes wrong leaves DIR as it was.
+The folder holds the agent's bundle and Debian package, a wheelhouse for each Python, ZooKeeper's
+jars, the Ansible collection, an install script, a bill of materials (CycloneDX), and SHA256SUMS.
+The source is a commit, and builds of one commit on the same Debian release are identical byte for
+byte. DIR receives the finished release by a rename; a failed build leaves DIR unchanged.
 
-`python -m deploy.bundle lock` asks Debian for newer packages for the bundle, and PyPI for the sums
-of what constraints.txt pins; the sums of ZooKeeper's jars come from PySpark there.
+`python -m deploy.bundle lock` looks up newer Debian packages for the bundle, the checksums on PyPI
+of the versions in constraints.txt, and the checksums of the ZooKeeper jars in PySpark.
 """
 
 import argparse
@@ -48,7 +47,7 @@ EVERYTHING: Final = "penstock[all,zookeeper-login]"
 
 
 class Commit(NamedTuple):
-    """What is built. `version`: with the commit in it, where no tag says that it is a release."""
+    """The commit to build. `version` ends in the revision unless the commit has a release's tag."""
 
     revision: str
     version: str
@@ -60,12 +59,12 @@ def main() -> int:
     if arguments.action == "lock":
         return lock()
     if arguments.out is None:
-        raise SystemExit("python -m deploy.bundle: where to? --out DIR")
+        raise SystemExit("python -m deploy.bundle: --out DIR is required")
     commit = commit_of(ROOT, arguments.commit)
     out: Path = arguments.out
     if out.exists() and any(out.iterdir()):
-        raise SystemExit(f"{out} is not empty: a release is made in a folder of its own")
-    settle(commit.time)
+        raise SystemExit(f"{out} is not empty: name an empty folder, or one that does not exist")
+    fix_environment(commit.time)
     out.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="penstock-release-") as folder,
@@ -86,8 +85,8 @@ def main() -> int:
     return 0
 
 
-def settle(moment: int) -> None:
-    """What this process and those that it starts would else take over from whoever started it."""
+def fix_environment(moment: int) -> None:
+    """Sets umask, locale, hash seed and clock, which this process would inherit from its caller."""
     os.umask(0o022)
     os.environ |= {
         "LC_ALL": "C.UTF-8",
@@ -99,7 +98,7 @@ def settle(moment: int) -> None:
 
 
 def lock() -> int:
-    """Both locks, of what the working tree wants and the archives have today."""
+    """Writes the locks: the dependencies of the working tree, as the archives have them today."""
     debian_packages.LOCK.write_text(debian_packages.lock_text(debian_packages.newest()))
     pinned = wheels.pins((ROOT / "constraints.txt").read_text())
     with tempfile.TemporaryDirectory(prefix="penstock-lock-") as folder:
@@ -113,61 +112,65 @@ def lock() -> int:
                 into.mkdir()
                 wanted = wheels.Wanted((EVERYTHING,), target)
                 fetch = partial(fetcher.fetch, target=target, into=into)
-                found = wheels.fetched(wanted, own, pinned, into, fetch)
-        jars = zookeeper_jars.needed(found["pyspark"].path)
+                by_name = wheels.fetched(wanted, own, pinned, into, fetch)
+        jars = zookeeper_jars.needed(by_name["pyspark"].path)
         zookeeper_jars.LOCK.write_text(zookeeper_jars.lock_text(jars))
         fetcher.tool(pypi.INSTALLER)
         pypi.LOCK.write_text(pypi.lock_text(fetcher.seen))
     written = ", ".join(str(module.LOCK) for module in (debian_packages, pypi, zookeeper_jars))
-    print(f"written: {written}. Build, try (make release-tried), commit.")
+    print(f"wrote {written}. Next: build, test (make release-tried), commit.")
     return 0
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m deploy.bundle", description=__doc__)
     parser.add_argument("action", nargs="?", choices=["release", "lock"], default="release")
-    parser.add_argument("--out", type=Path, help="an empty folder, or one that is not there yet")
-    parser.add_argument("--commit", default="HEAD", help="what is built (%(default)s)")
+    parser.add_argument("--out", type=Path, help="an empty folder, or one that does not exist")
+    parser.add_argument("--commit", default="HEAD", help="the commit to build (%(default)s)")
     parser.add_argument(
-        "--processor", action="append", choices=list(PROCESSORS), help="only these; all otherwise"
+        "--processor", action="append", choices=list(PROCESSORS), help="may be repeated (all)"
     )
     parser.add_argument(
-        "--python", action="append", choices=list(PYTHONS), help="wheelhouses for these; all else"
+        "--python",
+        action="append",
+        choices=list(PYTHONS),
+        help="wheelhouses; may be repeated (all)",
     )
     parser.add_argument(
         "--for-ansible",
         action="store_true",
-        help="what the collection installs on this processor: no Debian packages; the quickest",
+        help="only what the collection installs on this processor, no Debian package: the quickest",
     )
-    parser.add_argument("--spark", action="store_true", help="PySpark for loaders, too: 450 MB")
-    parser.add_argument("--cache", type=Path, default=_CACHE, help="fetched packages (%(default)s)")
-    parser.add_argument("--pool", default=POOL, help="a mirror of Debian (%(default)s)")
+    parser.add_argument("--spark", action="store_true", help="include PySpark for loaders, 450 MB")
+    parser.add_argument(
+        "--cache", type=Path, default=_CACHE, help="folder for downloads (%(default)s)"
+    )
+    parser.add_argument("--pool", default=POOL, help="a Debian mirror (%(default)s)")
     return parser.parse_args()
 
 
 def commit_of(repository: Path, name: str) -> Commit:
-    """The commit that `name` means, and the version of what is built of it."""
+    """The commit named `name`, and the version of a release built from it."""
 
     def git(*arguments: str) -> str:
-        ended = subprocess.run(
+        result = subprocess.run(
             ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=False
         )
-        if ended.returncode:
-            raise SystemExit(f"git {arguments[0]}: {ended.stderr.strip()}")
-        return ended.stdout.strip()
+        if result.returncode:
+            raise SystemExit(f"git {arguments[0]}: {result.stderr.strip()}")
+        return result.stdout.strip()
 
     revision = git("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
     project = tomllib.loads(git("show", f"{revision}:pyproject.toml"))["project"]
     version = str(project["version"])
     if f"v{version}" not in git("tag", "--points-at", revision).splitlines():
-        # Always as long, however many commits a clone has.
+        # A fixed length: git's abbreviation grows with the number of commits in the clone.
         version = f"{version}+g{revision[:10]}"
     return Commit(revision, version, int(git("show", "--no-patch", "--format=%ct", revision)))
 
 
 class Release:
-    """A release that is being made: its parts side by side. Each is reported when it is there, with
-    its size and the seconds that it took."""
+    """Builds the files of a release in parallel, and prints each file's size and build time."""
 
     def __init__(self, commit: Commit, work: Path, out: Path, cache: Path, pool: str) -> None:
         self._commit = commit
@@ -190,15 +193,15 @@ class Release:
         with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
             try:
                 own = self._own_wheels(source, pool)
-                making = self._bundles(processors, own, pool, packages=packages)
-                making.append(pool.submit(self._jars))
-                making.append(pool.submit(self._collection, source))
+                futures = self._bundles(processors, own, pool, packages=packages)
+                futures.append(pool.submit(self._jars))
+                futures.append(pool.submit(self._collection, source))
                 targets = [Target(PROCESSORS[p], python) for p in processors for python in pythons]
-                making += [
+                futures += [
                     pool.submit(self._wheelhouse, target, own, spark=spark) for target in targets
                 ]
-                for each in making:
-                    each.result()
+                for future in futures:
+                    future.result()
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -212,7 +215,7 @@ class Release:
         (self._out / "SHA256SUMS").write_text("".join(rows))
 
     def _own_wheels(self, source: Path, pool: Executor) -> Mapping[str, Path]:
-        """Penstock's, for each processor: with the modules in C where they can be compiled."""
+        """Penstock's wheel for each processor. Only this machine's has the C modules."""
         here = platform.machine()
         modules = pool.submit(wheels.compiled, source, self._work)
         pure = wheels.built(source, self._work / "pure")
@@ -225,21 +228,21 @@ class Release:
         here = platform.machine()
         of_debian = debian_packages.locked(self._committed(debian_packages.LOCK).read_text())
         wanted = {PROCESSORS[name].debian for name in {*processors, here}}
-        mine = [package for package in of_debian if package.architecture in wanted]
+        of_debian = [package for package in of_debian if package.architecture in wanted]
         fetch = partial(debian_packages.fetched, cache=self._cache, pool=self._pool)
-        list(pool.map(fetch, mine))
-        # Bytecode is the same for every processor; an interpreter for this machine makes it.
-        interpreter = self._tree(PROCESSORS[here], mine, {}, "interpreter")
+        list(pool.map(fetch, of_debian))
+        # Bytecode is the same for every processor; an interpreter for this machine compiles it.
+        interpreter = self._tree(PROCESSORS[here], of_debian, {}, "interpreter")
         return [
             pool.submit(
-                self._bundle, PROCESSORS[name], mine, own[name], interpreter, packages=packages
+                self._bundle, PROCESSORS[name], of_debian, own[name], interpreter, packages=packages
             )
             for name in processors
         ]
 
     @contextmanager
     def _file(self, name: str) -> Iterator[Path]:
-        """A file of the release that is being made."""
+        """The path of one of the release's files. Prints its size and build time at the end."""
         began = time.monotonic()
         path = self._out / name
         yield path
@@ -257,30 +260,30 @@ class Release:
             collection.write(path, source, self._commit.version, self._commit.time)
 
     def _committed(self, path: Path) -> Path:
-        """A file of this program as the commit has it."""
-        found = self._work / "source" / path.relative_to(ROOT)
-        if not found.exists():
+        """The commit's version of one of this program's files."""
+        committed = self._work / "source" / path.relative_to(ROOT)
+        if not committed.exists():
             raise SystemExit(
-                f"{self._commit.revision} has no {path.relative_to(ROOT)}: build it in a work tree "
-                "of its own, by the program that it has (git worktree add)"
+                f"commit {self._commit.revision} has no {path.relative_to(ROOT)}: check the commit "
+                "out (git worktree add), and build it with its own deploy.bundle"
             )
-        return found
+        return committed
 
     def _wheelhouse(self, target: Target, own: Mapping[str, Path], *, spark: bool) -> None:
         platform_tag = f"{target.tag}-linux-{target.processor.name}"
         with self._file(f"penstock-wheelhouse-{self._commit.version}-{platform_tag}.tar") as path:
             left_out = frozenset() if spark else wheelhouse.SPARK
-            found = self._fetched([EVERYTHING], target, own, platform_tag, left_out)
+            by_name = self._fetched([EVERYTHING], target, own, platform_tag, left_out)
             installer = wheels.read_wheel(self._fetcher.tool(pypi.INSTALLER))
-            wheelhouse.write(path, found, installer, target, self._commit.time)
-        inside = {name: each for name, each in found.items() if name not in wheelhouse.SPARK}
-        self._list({**inside, installer.name: installer}, path.name)
+            wheelhouse.write(path, by_name, installer, target, self._commit.time)
+        listed = {name: wheel for name, wheel in by_name.items() if name not in wheelhouse.SPARK}
+        self._list({**listed, installer.name: installer}, path.name)
 
     def _spark(self, target: Target, own: Mapping[str, Path]) -> None:
         with self._file(f"penstock-wheelhouse-{self._commit.version}-spark.tar") as path:
-            found = self._fetched(["penstock[loader]"], target, own, "spark")
-            wheelhouse.write_spark(path, found, self._commit.time)
-        self._list({name: found[name] for name in wheelhouse.SPARK}, path.name)
+            by_name = self._fetched(["penstock[loader]"], target, own, "spark")
+            wheelhouse.write_spark(path, by_name, self._commit.time)
+        self._list({name: by_name[name] for name in wheelhouse.SPARK}, path.name)
 
     def _bundle(
         self,
@@ -296,13 +299,13 @@ class Release:
         name = f"penstock-agent-{version}-linux-{processor.name}"
         with self._file(f"{name}.tar.gz") as path:
             roots = ["penstock[agent]"]
-            found = self._fetched(roots, target, {processor.name: own}, f"agent-{processor.name}")
-            tree = self._tree(processor, of_debian, found, f"bundle-{processor.name}")
+            by_name = self._fetched(roots, target, {processor.name: own}, f"agent-{processor.name}")
+            tree = self._tree(processor, of_debian, by_name, f"bundle-{processor.name}")
             agent.compile_modules(tree, interpreter)
-            if wrong := agent.checked(tree, processor):
-                raise SystemExit("the agent's bundle would not run:\n" + "\n".join(wrong))
-            if processor.name == platform.machine() and (error := agent.imports(tree)):
-                raise SystemExit(f"the agent's bundle lacks something:\n{error}")
+            if problems := agent.problems(tree, processor):
+                raise SystemExit("the agent's bundle would not run:\n" + "\n".join(problems))
+            if processor.name == platform.machine() and (error := agent.import_errors(tree)):
+                raise SystemExit(f"the agent's bundle cannot import its modules:\n{error}")
             write_gz(path, members_in(tree, name), moment)
         files = [path.name]
         if packages:
@@ -311,9 +314,9 @@ class Release:
                 debian_package.build(path, tree, source, processor, version=version, time=moment)
             files.append(path.name)
         for file in files:
-            self._list(found, file)
-            mine = [each for each in of_debian if each.architecture == processor.debian]
-            self._parts.extend([sbom.of_debian(each, file) for each in mine])
+            self._list(by_name, file)
+            own_debian = [p for p in of_debian if p.architecture == processor.debian]
+            self._parts.extend([sbom.of_debian(package, file) for package in own_debian])
 
     def _fetched(
         self,
@@ -330,7 +333,7 @@ class Release:
         return wheels.fetched(wanted, own[target.processor.name], self._pinned, into, fetch)
 
     def _tree(
-        self, processor: Processor, packages: list[Package], found: Mapping[str, Wheel], name: str
+        self, processor: Processor, packages: list[Package], by_name: Mapping[str, Wheel], name: str
     ) -> Path:
         debian = self._work / f"{name}-debian"
         for package in packages:
@@ -338,12 +341,12 @@ class Release:
                 file = debian_packages.fetched(package, self._cache, self._pool)
                 debian_packages.unpack(file, debian)
         tree = self._work / name
-        agent.assemble(tree, debian, found.values(), processor, self._commit.version)
+        agent.assemble(tree, debian, by_name.values(), processor, self._commit.version)
         shutil.rmtree(debian)
         return tree
 
-    def _list(self, found: Mapping[str, Wheel], file: str) -> None:
-        parts = [sbom.of_wheel(each, sha256(each.path), file) for each in found.values()]
+    def _list(self, by_name: Mapping[str, Wheel], file: str) -> None:
+        parts = [sbom.of_wheel(wheel, sha256(wheel.path), file) for wheel in by_name.values()]
         self._parts.extend(parts)
 
 

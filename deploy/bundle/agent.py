@@ -1,13 +1,13 @@
-"""The agent's bundle: a folder that runs on every Linux of its processor, whatever is installed.
+"""The agent's bundle: a folder that runs on any Linux with its processor, needing no packages.
 
-    bin/penstock, bin/python3    shell scripts: they start the interpreter below
-    lib/                         the interpreter, its C library and what else it needs, from Debian
-    lib/python3.13/              its standard library, as far as it is of use here
+    bin/penstock, bin/python3    shell scripts that start the interpreter in lib
+    lib/                         the interpreter, its C library and other libraries, from Debian
+    lib/python3.13/              the parts of its standard library that an agent uses
     lib/python3/dist-packages/   Penstock, and the wheels of its extra `agent`
-    licenses/, RELEASE           whose it is; which release it is
+    licenses/, RELEASE           copyright notices; the release's version
 
-Nothing in it says where it lies. A running agent never loads a library of the host: `checked` finds
-every library that anything in the bundle asks for in the bundle.
+The folder can be moved: no file in it contains its path. A running agent loads no library of the
+host: `problems` checks that the bundle contains every library that its files need.
 """
 
 import os
@@ -25,7 +25,7 @@ from deploy.bundle.wheels import Wheel
 _SCRIPT: Final = Path(__file__).with_name("launcher.sh")
 _STDLIB: Final = f"lib/python{BUNDLED_PYTHON}"
 PACKAGES: Final = "lib/python3/dist-packages"
-# Of no use to an agent, or of use to nobody without libraries that are not here.
+# Modules that an agent does not use, or that need libraries that the bundle does not contain.
 _LEFT_OUT: Final = (
     *(
         "sitecustomize.py",
@@ -41,7 +41,7 @@ _LEFT_OUT: Final = (
     *("lib-dynload/_ctypes_test*", "lib-dynload/_uuid*", "lib-dynload/_xx*", "lib-dynload/xx*"),
     *("lib-dynload/readline*",),
 )
-# Another way to the same library, by a package that is not here: a tenth of the bundle.
+# A second binding to the same library. It needs cffi, which is not here; a tenth of the bundle.
 _PACKAGES_LEFT_OUT: Final = ("zstandard/_cffi*",)
 _IMPORTS: Final = """
 import bz2, ctypes, importlib, lzma, pkgutil, ssl, zlib
@@ -49,7 +49,7 @@ import penstock, agent
 for module in pkgutil.walk_packages(agent.__path__, "agent."):
     importlib.import_module(module.name)
 """
-# What libc6 has besides, and only its own tools and other C libraries' programs ask for.
+# Libraries in these packages that only libc's tools or other programs load.
 _LIBRARIES_LEFT_OUT: Final = (
     *("libBrokenLocale*", "libanl*", "libc_malloc_debug*", "libmemusage*", "libnsl*", "libnss_*"),
     *("libpcprofile*", "libthread_db*", "libexpatw*"),
@@ -59,16 +59,16 @@ _LIBRARIES_LEFT_OUT: Final = (
 def assemble(
     tree: Path, debian: Path, wheels: Iterable[Wheel], processor: Processor, release: str
 ) -> None:
-    """All but the compiled modules of Python, in `tree`. `debian` holds the unpacked packages."""
+    """Fills `tree`, except for bytecode. `debian` holds the unpacked packages."""
     libraries = tree / "lib"
     libraries.mkdir(parents=True)
     shutil.copyfile(debian / f"usr/bin/python{BUNDLED_PYTHON}", libraries / "python")
     (libraries / "python").chmod(0o755)
     triplet = debian / f"usr/lib/{processor.name}-linux-gnu"
-    left_out = {each for pattern in _LIBRARIES_LEFT_OUT for each in triplet.glob(pattern)}
+    left_out = {path for pattern in _LIBRARIES_LEFT_OUT for path in triplet.glob(pattern)}
     for library in sorted({*triplet.glob("*.so*")} - left_out):
         if library.name == _soname(library.name):
-            # A link leads to the file with its full version: one of the two is enough.
+            # A link to the file with the full version. Programs load the link's name.
             shutil.copyfile(library.resolve(), libraries / library.name)
             (libraries / library.name).chmod(0o755)
     loader = libraries / processor.loader
@@ -96,7 +96,7 @@ def assemble(
 
 
 def unpack(wheel: Path, packages: Path) -> None:
-    """A wheel's files, where the interpreter finds them. Its commands are left out."""
+    """Unpacks a wheel's packages into `packages`, without its commands."""
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.infolist():
             name = PurePosixPath(member.filename)
@@ -106,7 +106,7 @@ def unpack(wheel: Path, packages: Path) -> None:
                     continue
                 name = PurePosixPath(*rest[1:])
             if name.is_absolute() or ".." in name.parts:
-                raise ValueError(f"{wheel.name} holds {member.filename!r}, which leads out of it")
+                raise ValueError(f"{wheel.name}: path {member.filename!r} leaves the folder")
             if not member.is_dir():
                 target = packages / name
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -114,51 +114,53 @@ def unpack(wheel: Path, packages: Path) -> None:
 
 
 def compile_modules(tree: Path, interpreter: Path) -> None:
-    """Their bytecode, which is believed without a look at the source: so it holds no time, and a
-    host that may not write there starts as fast. `interpreter` is of a bundle for this machine."""
+    """Writes bytecode that Python does not compare with the source: it contains no timestamp, and
+    is as fast where the agent cannot write to the folder. `interpreter` is a bundle that runs
+    here."""
     python = interpreter / "bin/python3"
     options = ["-q", "-f", "--invalidation-mode=unchecked-hash", "-s", str(tree), "-p", "/penstock"]
     subprocess.run(
-        # -s: in one process, so that the order in which names are met is always the same.
+        # -j1: with several processes the order of interned names would differ between builds.
         [str(python), "-I", "-m", "compileall", "-j1", *options, str(tree / "lib")],
         check=True,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
 
 
-def checked(tree: Path, processor: Processor) -> list[str]:
-    """What is wrong with it: libraries that it has not, files for another processor, links that
-    lead out of it."""
+def problems(tree: Path, processor: Processor) -> list[str]:
+    """Lists missing libraries, files for another processor, and links that leave the bundle."""
     files = sorted(tree.rglob("*"))
-    here = {path.name for path in files}
-    wrong = []
+    names = {path.name for path in files}
+    lines = []
     for path in files:
         name = path.relative_to(tree)
         if path.is_symlink() and not path.resolve().is_relative_to(tree.resolve()):
-            wrong.append(f"{name} is a link to {path.readlink()}")
+            lines.append(f"{name} is a link to {path.readlink()}")
         elif elf.is_elf(path):
-            found = elf.needs(path)
-            if found.machine != processor.elf_machine:
-                wrong.append(f"{name} is for another processor ({found.machine})")
-            wrong += [f"{name} needs {each}" for each in found.libraries if each not in here]
-    return wrong
+            needs = elf.needs(path)
+            if needs.machine != processor.elf_machine:
+                lines.append(f"{name} is for another processor ({needs.machine})")
+            lines += [
+                f"{name} needs {library}" for library in needs.libraries if library not in names
+            ]
+    return lines
 
 
-def imports(tree: Path) -> str:
-    """What goes wrong where the agent's modules are imported; "" if nothing does. Only for a bundle
-    for this machine's processor."""
-    ended = subprocess.run(
+def import_errors(tree: Path) -> str:
+    """Imports all of the agent's modules with the bundle's interpreter; returns the traceback, ""
+    on success. Only for a bundle for this machine's processor."""
+    result = subprocess.run(
         [str(tree / "bin/python3"), "-c", _IMPORTS], capture_output=True, text=True, check=False
     )
-    return ended.stderr if ended.returncode else ""
+    return result.stderr if result.returncode else ""
 
 
 def _soname(name: str) -> str:
-    """`libz.so.1` of `libz.so.1.3.1`; a library is asked for by that."""
-    beginning, found, version = name.partition(".so.")
+    """The name by which programs load a library: `libz.so.1` for `libz.so.1.3.1`."""
+    beginning, separator, version = name.partition(".so.")
     parts = version.split(".")
     kept = ".".join(parts[:2]) if beginning == "libbz2" else parts[0]
-    return f"{beginning}.so.{kept}" if found else name
+    return f"{beginning}.so.{kept}" if separator else name
 
 
 def _loader(debian: Path, processor: Processor) -> Path:
@@ -166,4 +168,4 @@ def _loader(debian: Path, processor: Processor) -> Path:
     for folder in (f"usr/lib/{triplet}", "usr/lib", "usr/lib64", "lib"):
         if (debian / folder / processor.loader).exists():
             return (debian / folder / processor.loader).resolve()
-    raise SystemExit(f"libc6 for {processor.debian} holds no {processor.loader}")
+    raise SystemExit(f"libc6 for {processor.debian} contains no {processor.loader}")

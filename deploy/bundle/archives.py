@@ -1,7 +1,7 @@
-"""Archives whose bytes depend on nothing but what is in them.
+"""Reproducible tar archives: equal files give equal bytes.
 
-Members belong to root, and those of a folder are sorted by name. Their modes are 0755 or 0644, and
-their time is the one that was given.
+All members belong to root and have the caller's time and mode 0755 or 0644. A folder's members are
+sorted by name.
 """
 
 import gzip
@@ -13,12 +13,12 @@ from typing import IO
 
 
 def write_tar(file: IO[bytes] | gzip.GzipFile, tree: Path, inside: str, time: int) -> None:
-    """All of `tree`, in a folder named `inside`."""
+    """Writes the files of `tree` below a folder named `inside`."""
     _write(file, members_in(tree, inside), time)
 
 
 def write_gz(path: Path, members: Iterable[tuple[Path, str]], time: int) -> None:
-    """A compressed tar of these files and folders, in this order and by these names."""
+    """Writes a compressed tar of these (path, name) pairs, in this order."""
     with (
         path.open("wb") as file,
         gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=time) as packed,
@@ -58,9 +58,9 @@ def _member(path: Path, name: str, time: int) -> tarfile.TarInfo:
     elif path.is_dir():
         member.type = tarfile.DIRTYPE
     elif path.is_file():
-        found = path.stat()
-        member.size = found.st_size
-        member.mode = 0o755 if found.st_mode & 0o100 else 0o644
+        status = path.stat()
+        member.size = status.st_size
+        member.mode = 0o755 if status.st_mode & 0o100 else 0o644
     else:
-        raise ValueError(f"{path} is neither a file, a folder nor a link")
+        raise ValueError(f"{path} is not a file, folder or link")
     return member

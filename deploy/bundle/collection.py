@@ -1,8 +1,8 @@
-"""The collection for Ansible, `penstock-pipeline-VERSION.tar.gz`.
+"""Builds the Ansible collection, `penstock-pipeline-VERSION.tar.gz`.
 
-The archive is what `ansible-galaxy collection build` makes of deploy/ansible, but its version is
-that of the release, and its bytes depend on nothing but the commit. Ansible's own has times and an
-order of files that differ between two builds.
+The archive equals that of `ansible-galaxy collection build` in deploy/ansible, except that its
+version is the release's and its bytes are reproducible: the times and the order of files in
+Ansible's own archives differ from build to build.
 """
 
 import fnmatch
@@ -19,7 +19,7 @@ from deploy.bundle.archives import sha256, write_gz
 
 FOLDER: Final = "deploy/ansible"
 _NEVER: Final = ("galaxy.yml", "*.pyc", "*.retry", "*/__pycache__", "MANIFEST.json", "FILES.json")
-# Of galaxy.yml, what MANIFEST.json has, in its order.
+# The keys of galaxy.yml that MANIFEST.json repeats, in its order.
 _KEYS: Final = (
     *("namespace", "name", "version", "authors", "readme", "tags", "description", "license"),
     *("license_file", "dependencies", "repository", "documentation", "homepage", "issues"),
@@ -27,7 +27,7 @@ _KEYS: Final = (
 
 
 def write(archive: Path, source: Path, version: str, time: int) -> None:
-    """`source` is what is committed."""
+    """Writes the archive from an exported commit in `source`."""
     folder = source / FOLDER
     about: dict[str, Any] = yaml.safe_load((folder / "galaxy.yml").read_text())
     ignored = (*_NEVER, *about.get("build_ignore", ()))
@@ -53,12 +53,12 @@ def write(archive: Path, source: Path, version: str, time: int) -> None:
             "format": 1,
         }
         manifest.write_text(_json(document))
-        members = [(each, str(each.relative_to(tree))) for each in (manifest, files, *paths)]
+        members = [(path, str(path.relative_to(tree))) for path in (manifest, files, *paths)]
         write_gz(archive, members, time)
 
 
 def _files(folder: Path, root: Path, ignored: tuple[str, ...]) -> Iterator[Path]:
-    """Each folder before what is in it. A link counts as what it leads to."""
+    """Yields folders before their files. Follows links."""
     for file in sorted(folder.iterdir()):
         name = str(file.relative_to(root))
         if not any(fnmatch.fnmatch(name, pattern) for pattern in ignored):

@@ -1,8 +1,8 @@
 """The agent's bundle as a Debian package, `penstock-agent`: the same files in the same place.
 
-It puts the links in place that the unit goes by, makes the user, and starts the agent once there is
-a configuration. Made by dpkg-deb without root. A host is kept either by this package or by the
-collection: where a release was put by somebody else, it does not install.
+The package installs the links that the unit uses, creates the user, and starts the agent if it has
+a configuration. dpkg-deb builds it without root. A host is managed either by this package or by the
+Ansible collection: the package refuses to install over another release.
 """
 
 import os
@@ -30,7 +30,7 @@ _PREINST: Final = """\
 set -e
 link=/opt/penstock/current
 if [ "$1" = install ] && [ -L "$link" ] && ! dpkg-query --search "$link" >/dev/null 2>&1; then
-    echo "penstock-agent: $link was not made by a package: remove that release first" >&2
+    echo "penstock-agent: $link belongs to no package: remove that release first" >&2
     exit 1
 fi
 """
@@ -49,7 +49,7 @@ if [ -n "$2" ]; then
 elif [ -e /etc/penstock/agent.yaml ]; then
     systemctl enable --now penstock-agent.service
 else
-    echo "write /etc/penstock/agent.yaml (penstock check-config agent FILE tells about it), then"
+    echo "write /etc/penstock/agent.yaml (check it: penstock check-config agent FILE), then run"
     echo "    systemctl enable --now penstock-agent"
 fi
 """
@@ -75,7 +75,7 @@ fi
 def build(
     path: Path, tree: Path, source: Path, processor: Processor, *, version: str, time: int
 ) -> None:
-    """`tree` is the assembled bundle, `source` what is committed."""
+    """Builds the package: `tree` is the assembled bundle, `source` the exported commit."""
     package = tree.with_name(f"{tree.name}-package")
     release = package / "opt/penstock/releases" / version
     release.parent.mkdir(parents=True)
@@ -90,21 +90,21 @@ def build(
     shutil.copyfile(source / "LICENSE", about / "copyright")
     for sample in ("agent.yaml", "agent-minimal.yaml"):
         shutil.copyfile(source / "docs/samples" / sample, about / "examples" / sample)
-    # Of files alone: how large a folder is depends on the filesystem that it lies in.
-    files = (each for each in package.rglob("*") if each.is_file() and not each.is_symlink())
-    size = sum(each.stat().st_size for each in files) // 1024
+    # Only files: a folder's size depends on the filesystem.
+    files = (path for path in package.rglob("*") if path.is_file() and not path.is_symlink())
+    size = sum(file.stat().st_size for file in files) // 1024
     control = package / "DEBIAN"
     control.mkdir()
-    said = _CONTROL.format(version=version, architecture=processor.debian, size=size)
-    (control / "control").write_text(said)
+    fields = _CONTROL.format(version=version, architecture=processor.debian, size=size)
+    (control / "control").write_text(fields)
     scripts = {"preinst": _PREINST, "postinst": _POSTINST, "prerm": _PRERM, "postrm": _POSTRM}
     for name, script in scripts.items():
         (control / name).write_text(script)
-    for each in [package, *package.rglob("*")]:
-        if not each.is_symlink():
-            runs = each.is_dir() or each.stat().st_mode & 0o100 or each.name in scripts
-            each.chmod(0o755 if runs else 0o644)
-        os.utime(each, (time, time), follow_symlinks=False)
+    for member in [package, *package.rglob("*")]:
+        if not member.is_symlink():
+            executable = member.is_dir() or member.stat().st_mode & 0o100 or member.name in scripts
+            member.chmod(0o755 if executable else 0o644)
+        os.utime(member, (time, time), follow_symlinks=False)
     pack = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--threads-max=1", "--build"]
     subprocess.run(
         [*pack, str(package), str(path)],

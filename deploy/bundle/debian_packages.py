@@ -1,8 +1,8 @@
-"""The packages of Debian that the agent's bundle is made of: an interpreter, and what it needs.
+"""The Debian packages in the agent's bundle: a Python interpreter and its libraries.
 
-`debian-packages.lock` names each by version and SHA-256, so that a build is the same tomorrow. apt
-fetches them, compares the sums, and is asked for newer ones by `python -m deploy.bundle lock`,
-which believes nothing that is not signed with Debian's keys. Nothing of it is installed here.
+`debian-packages.lock` pins them by version and SHA-256, so that builds stay reproducible. apt
+downloads them and verifies the checksums. `python -m deploy.bundle lock` asks apt for newer
+versions, and trusts only lists signed with Debian's keys. Nothing is installed on this machine.
 """
 
 import io
@@ -25,7 +25,7 @@ _SUITE: Final = "trixie"
 _KEYRING: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _HEAD: Final = (
     "# Made by `python -m deploy.bundle lock`: architecture, package, version, SHA-256, "
-    "where it lies in Debian's pool.\n"
+    "path in Debian's pool.\n"
 )
 NAMES: Final = (
     *("python3.13-minimal", "libpython3.13-minimal", "libpython3.13-stdlib"),
@@ -43,13 +43,13 @@ class Package(msgspec.Struct, frozen=True, order=True):
 
 
 def locked(text: str) -> list[Package]:
-    """What the lock says. Raises ValueError if a line is not understood."""
-    found = []
+    """Parses the lock. Raises ValueError for a malformed line."""
+    packages = []
     for line in text.splitlines():
         if line and not line.startswith("#"):
             architecture, name, version, digest, path = line.split(" ")
-            found.append(Package(architecture, name, version, digest, path))
-    return found
+            packages.append(Package(architecture, name, version, digest, path))
+    return packages
 
 
 def lock_text(packages: list[Package]) -> str:
@@ -59,41 +59,41 @@ def lock_text(packages: list[Package]) -> str:
 
 
 def fetched(package: Package, cache: Path, pool: str) -> Path:
-    """The package's file, from `cache` if it is there already."""
+    """Downloads the package into `cache`, unless it is there already, and returns its path."""
     file = cache / f"{package.sha256}.deb"
     if not file.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        # Of this process: two builds may share a cache.
-        made = file.with_suffix(f".{os.getpid()}.part")
-        get = ["/usr/lib/apt/apt-helper", "download-file", pool + package.path, str(made)]
-        ended = subprocess.run(
+        # Two builds may share a cache, so the name has this process's number.
+        part = file.with_suffix(f".{os.getpid()}.part")
+        get = ["/usr/lib/apt/apt-helper", "download-file", pool + package.path, str(part)]
+        result = subprocess.run(
             [*get, f"SHA256:{package.sha256}"], capture_output=True, text=True, check=False
         )
-        if ended.returncode:
-            made.unlink(missing_ok=True)
+        if result.returncode:
+            part.unlink(missing_ok=True)
             raise SystemExit(
-                f"{package.name} {package.version} could not be fetched from {pool}. If Debian has "
-                "a newer one, run `python -m deploy.bundle lock`, or name a mirror that keeps old "
-                f"ones with --pool:\n{ended.stderr.strip()}"
+                f"could not download {package.name} {package.version} from {pool}. If Debian has a "
+                "newer version, run `python -m deploy.bundle lock`, or pass --pool with a mirror "
+                f"that keeps old versions:\n{result.stderr.strip()}"
             )
-        made.replace(file)
+        part.replace(file)
     if sha256(file) != package.sha256:
-        raise SystemExit(f"{file} is not what the lock names: remove it")
+        raise SystemExit(f"{file} does not match the checksum in the lock: remove it")
     return file
 
 
 def unpack(package_file: Path, into: Path) -> None:
-    """Its files, in the modes that they have there, and nothing that points out of `into`."""
+    """Unpacks the package's files with their modes, without links that leave `into`."""
     tar = subprocess.run(
         ["dpkg-deb", "--fsys-tarfile", str(package_file)], capture_output=True, check=True
     )
     with tarfile.open(fileobj=io.BytesIO(tar.stdout)) as archive:
-        wanted = [each for each in archive if not each.linkname.startswith("/")]
+        wanted = [member for member in archive if not member.linkname.startswith("/")]
         archive.extractall(into, members=wanted, filter="tar")
 
 
 def newest() -> list[Package]:
-    """What Debian has now, with its security updates. By apt, which has a state of its own here."""
+    """Debian's current versions with security updates, from apt with a temporary state."""
     return [
         package for processor in PROCESSORS.values() for package in _newest_of(processor.debian)
     ]
@@ -126,17 +126,17 @@ def _newest_of(architecture: str) -> list[Package]:
         }
         apt = ["apt-get", *(f"-o{key}={value}" for key, value in settings.items())]
         subprocess.run([*apt, "update"], check=True, stdout=subprocess.DEVNULL)
-        told = subprocess.run(
+        result = subprocess.run(
             [*apt, "--print-uris", "download", *NAMES], capture_output=True, text=True, check=True
         )
-    return [_as_apt_says(line, architecture) for line in told.stdout.splitlines()]
+    return [_package_at_uri(line, architecture) for line in result.stdout.splitlines()]
 
 
-def _as_apt_says(line: str, architecture: str) -> Package:
-    """`'URL' NAME_VERSION_ARCHITECTURE.deb SIZE SHA256:…`"""
+def _package_at_uri(line: str, architecture: str) -> Package:
+    """Parses `'URL' NAME_VERSION_ARCHITECTURE.deb SIZE SHA256:…`."""
     url, file, _, digest = line.split(" ")
     name, version, _ = urllib.parse.unquote(file).rsplit("_", 2)
     _, _, path = url.strip("'").partition("/debian")
-    # Of the security archive there is `../debian-security/…`, seen from the pool.
+    # A path relative to the pool; the security archive is at `../debian-security/…`.
     path = path.removeprefix("/") if path.startswith("/") else f"../debian{path}"
     return Package(architecture, name, version, digest.removeprefix("SHA256:"), path)

@@ -1,7 +1,7 @@
-"""What a program or library in ELF's format asks of the system: libraries, and versions of glibc.
+"""Reads from an ELF file which libraries and which versions of glibc it needs.
 
-It reads files of 64 bits, low byte first: all that bundles hold. What lies outside of a file is
-refused, not guessed.
+Only 64-bit little-endian files, the only ones in bundles. An offset beyond the file's end raises
+ValueError.
 """
 
 import struct
@@ -20,16 +20,16 @@ _MOST_ENTRIES: Final = 10_000
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """`versions`: as they stand in the file, like GLIBC_2.17."""
+    """`versions` are symbol versions such as GLIBC_2.17."""
 
     machine: int
     libraries: tuple[str, ...]
     versions: tuple[str, ...]
 
     def glibc(self) -> tuple[int, ...]:
-        """The youngest glibc of which it needs anything; (0,) if it needs none."""
-        numbered = (each.removeprefix("GLIBC_") for each in self.versions if "GLIBC_2" in each)
-        return max((tuple(map(int, each.split("."))) for each in numbered), default=(0,))
+        """The oldest glibc that will do; (0,) if the file needs none."""
+        numbers = (name.removeprefix("GLIBC_") for name in self.versions if "GLIBC_2" in name)
+        return max((tuple(map(int, number.split("."))) for number in numbers), default=(0,))
 
 
 def is_elf(path: Path) -> bool:
@@ -43,30 +43,30 @@ def needs(path: Path) -> Needs:
     try:
         return _needs(path.read_bytes())
     except (struct.error, ValueError) as error:
-        raise ValueError(f"{path} is damaged, or no ELF file of 64 bits: {error}") from error
+        raise ValueError(f"{path} is damaged, or not a 64-bit ELF file: {error}") from error
 
 
 def _needs(data: bytes) -> Needs:
     if data[:6] != b"\x7fELF\x02\x01":
-        raise ValueError("its header says something else")
+        raise ValueError("the header is not that of a 64-bit little-endian file")
     (machine,) = struct.unpack_from("<H", data, 18)
     (start,) = struct.unpack_from("<Q", data, 32)
     size, count = struct.unpack_from("<HH", data, 54)
     headers = [struct.unpack_from("<IIQQQQQQ", data, start + n * size) for n in range(count)]
-    # Each: where it lies in memory, where in the file, how long it is.
+    # (address in memory, offset in the file, length) of each loaded segment.
     loaded: list[tuple[int, int, int]] = [
-        (each[3], each[2], each[5]) for each in headers if each[0] == _PT_LOAD
+        (header[3], header[2], header[5]) for header in headers if header[0] == _PT_LOAD
     ]
 
     def in_file(address: int) -> int:
         for memory, file, length in loaded:
             if memory <= address < memory + length:
                 return address - memory + file
-        raise ValueError(f"nothing of the file is at address {address:#x}")
+        raise ValueError(f"no segment contains address {address:#x}")
 
     libraries: list[int] = []
     entries: dict[int, int] = {}
-    for dynamic in (each for each in headers if each[0] == _PT_DYNAMIC):
+    for dynamic in (header for header in headers if header[0] == _PT_DYNAMIC):
         for at in range(dynamic[2], dynamic[2] + dynamic[5], 16):
             key, value = struct.unpack_from("<QQ", data, at)
             if key == _DT_NEEDED:
@@ -84,11 +84,11 @@ def _needs(data: bytes) -> Needs:
     versions = []
     at = in_file(entries[_DT_VERNEED]) if _DT_VERNEED in entries else 0
     for _ in range(min(entries.get(_DT_VERNEEDNUM, 0), _MOST_ENTRIES)):
-        _, number, _, first, following = struct.unpack_from("<HHIII", data, at)
-        one = at + first
-        for _ in range(number):
-            _, _, _, name, next_one = struct.unpack_from("<IHHII", data, one)
+        _, count, _, first, step = struct.unpack_from("<HHIII", data, at)
+        auxiliary = at + first
+        for _ in range(count):
+            _, _, _, name, auxiliary_step = struct.unpack_from("<IHHII", data, auxiliary)
             versions.append(text(name))
-            one += next_one
-        at += following
+            auxiliary += auxiliary_step
+        at += step
     return Needs(machine, tuple(map(text, libraries)), tuple(sorted(set(versions))))

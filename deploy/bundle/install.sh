@@ -1,11 +1,11 @@
 #!/bin/sh
-# Installs programs of Penstock @VERSION@ into a virtual environment, from this folder alone: nothing is
-# downloaded, and each file is compared with its sum. On the machine that runs Ansible:
+# Installs programs of Penstock @VERSION@ from this folder into a virtual environment. Downloads
+# nothing, and verifies every file's checksum. On the machine that runs Ansible:
 #
 #     sh release/penstock-install-@VERSION@.sh ~/penstock certificates
 #
-# Afterwards run ~/penstock/bin/penstock. The folder is replaced if this script made it, and left
-# alone if it did not. PYTHON=python3.12 names another Python.
+# Then run ~/penstock/bin/penstock. An existing folder is replaced if this script created it;
+# otherwise the script fails. PYTHON=python3.12 selects another Python.
 set -eu
 if [ $# -lt 2 ]; then
     echo "usage: sh $0 FOLDER PROGRAM…, with agent, broker, registry, mirror, loader, audit or" \
@@ -15,7 +15,7 @@ fi
 case $1 in /*) folder=$1 ;; *) folder=$PWD/$1 ;; esac
 shift
 if [ -e "$folder" ] && [ ! -e "$folder/penstock-release" ]; then
-    echo "$folder is there, and was not made by this script: name another folder" >&2
+    echo "$folder exists, and this script did not create it: name another folder" >&2
     exit 1
 fi
 python=${PYTHON:-python3}
@@ -32,7 +32,7 @@ for archive in $archives; do
         exit 1
     fi
     grep -F "  $archive" SHA256SUMS | sha256sum --check --quiet - || {
-        echo "$PWD/$archive is not what SHA256SUMS beside it says" >&2
+        echo "$PWD/$archive does not match SHA256SUMS in the same folder" >&2
         exit 1
     }
     tar -xf "$archive" -C "$wheels" --strip-components=1
@@ -41,7 +41,7 @@ cd "$wheels"
 lists=
 for program in "$@"; do
     if [ ! -e "requirements-$program.txt" ]; then
-        echo "this release has no packages for '$program'" >&2
+        echo "this release contains no program '$program'" >&2
         exit 1
     fi
     lists="$lists --requirement requirements-$program.txt"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# One release's interpreter, with the C library that came with it: nothing of the host's is asked.
-# readlink: who was started from this release keeps to it when the link `current` is moved on.
+# Starts the release's interpreter with the bundled C library instead of the host's. readlink
+# resolves the link `current`: a running process keeps its release when the link changes.
 here=$(readlink -f "$0") && root=${here%/bin/*} || exit 1
 if [ -z "$SSL_CERT_FILE$SSL_CERT_DIR" ]; then
-    for each in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
+    for file in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
         /etc/ssl/ca-bundle.pem; do
-        if [ -r "$each" ]; then
-            export SSL_CERT_FILE="$each"
+        if [ -r "$file" ]; then
+            export SSL_CERT_FILE="$file"
             break
         fi
     done

@@ -1,9 +1,8 @@
-"""PyPI's part of a release: fetched by pip, each file compared with the sum that it must have.
+"""Fetches a release's wheels from PyPI with pip, which verifies every file's checksum.
 
-`wheels.lock` names every file by version and SHA-256, so that a build is the same tomorrow. pip
-takes no other one, wherever it has it from. Of some packages there are only sources, pure Python:
-they are made into wheels here, by the setuptools that is in the lock as well, without asking
-anybody, and never by what pip remembers of an earlier build.
+`wheels.lock` pins every file by version and SHA-256, so that builds stay reproducible. Some
+packages, all pure Python, are published only as sources: they are built into wheels here, with the
+setuptools in the lock, offline and without pip's cache.
 """
 
 import hashlib
@@ -29,12 +28,12 @@ from deploy.bundle.wheels import run_pip
 LOCK: Final = Path(__file__).with_name("wheels.lock")
 _HEAD: Final = "# Made by `python -m deploy.bundle lock`: package, version, SHA-256, file.\n"
 _SOURCES_ONLY: Final = frozenset({"pyspark", "pure-sasl"})
-# What makes wheels of sources, and what a host without pip installs wheels with. Nothing else of a
-# release depends on their versions: the lock has the newest of its day.
+# The builder of wheels from sources, and the installer for hosts without pip. Nothing else in a
+# release depends on their versions, so the lock takes the newest.
 BUILDER: Final = "setuptools"
 INSTALLER: Final = "pip"
 _ANY: Final = {Tag("py3", "none", "any"): 0}
-_MOMENT: Final = "315619200"  # 1980, when zip's calendar begins: the time in wheels that are made
+_MOMENT: Final = "315619200"  # the time in built wheels: 1980, when zip's calendar begins
 
 
 class File(msgspec.Struct, frozen=True, order=True):
@@ -45,13 +44,13 @@ class File(msgspec.Struct, frozen=True, order=True):
 
 
 def locked(text: str) -> list[File]:
-    """What the lock says. Raises ValueError if a line is not understood."""
-    found = []
+    """Parses the lock. Raises ValueError for a malformed line."""
+    files = []
     for line in text.splitlines():
         if line and not line.startswith("#"):
             name, version, digest, file = line.split(" ")
-            found.append(File(name, version, file, digest))
-    return found
+            files.append(File(name, version, file, digest))
+    return files
 
 
 def lock_text(files: Iterable[File]) -> str:
@@ -60,7 +59,7 @@ def lock_text(files: Iterable[File]) -> str:
 
 
 def file_of(path: Path) -> File:
-    """One that was fetched."""
+    """The row of the lock for a downloaded file."""
     if path.name.endswith(".whl"):
         name, version, _, _ = parse_wheel_filename(path.name)
     else:
@@ -69,32 +68,32 @@ def file_of(path: Path) -> File:
 
 
 class Fetcher:
-    """Gets packages into `work`, a folder of its own. Each is kept in `cache` by its sum, so that a
-    later build downloads only what has changed. Without `files` any file of a package is taken: a
-    lock is made so, of `seen`."""
+    """Downloads packages into `work`, a temporary folder. `cache` keeps files by checksum, so that
+    later builds download only what has changed. Without `files`, any file of a version will do:
+    `lock` works this way, and writes the files in `seen`."""
 
     def __init__(self, work: Path, files: Iterable[File] | None, cache: Path) -> None:
         self._work = work
         self._files = None if files is None else list(files)
         self._cache = cache
-        self._made: dict[str, Path] = {}
+        self._built: dict[str, Path] = {}
         self._lock = threading.RLock()
         self.seen: set[File] = set()
 
     def fetch(self, versions: Mapping[str, str], target: Target, into: Path) -> None:
-        """Wheels of these packages for `target`. Raises SystemExit if there is anything wrong."""
-        ready = {name: each for name, each in versions.items() if name not in _SOURCES_ONLY}
-        fits = [f"--platform={each}" for each in target.platforms()]
+        """Puts wheels of these packages for `target` into `into`. Raises SystemExit on failure."""
+        ready = {name: v for name, v in versions.items() if name not in _SOURCES_ONLY}
+        fits = [f"--platform={platform}" for platform in target.platforms()]
         fits += [f"--python-version={target.python}", "--implementation=cp"]
         self._get(ready, into, target.tags(), "--only-binary=:all:", *fits)
         for name in sorted(set(versions) - set(ready)):
             with self._lock:
-                if name not in self._made:
-                    self._made[name] = self._from_sources(name, versions[name])
-            _link(self._made[name], into / self._made[name].name)
+                if name not in self._built:
+                    self._built[name] = self._from_sources(name, versions[name])
+            _link(self._built[name], into / self._built[name].name)
 
     def tool(self, name: str) -> Path:
-        """The wheel of `BUILDER` or `INSTALLER`, which run on every Python."""
+        """The wheel of `BUILDER` or `INSTALLER`, for any Python."""
         into = self._work / name
         with self._lock:
             if not into.exists():
@@ -108,23 +107,23 @@ class Fetcher:
         if not tools.exists():
             unpack(self.tool(BUILDER), tools)
         sources = self._work / f"{name}-sources"
-        known = {"PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": _MOMENT}
+        environment = {"PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": _MOMENT}
         options = ("--no-binary=:all:", "--no-build-isolation")
-        self._get({name: version}, sources, {}, *options, more=known)
+        self._get({name: version}, sources, {}, *options, more=environment)
         (source,) = sources.iterdir()
-        # The wheel depends on these alone: on no commit.
-        stands_on = (
+        # Everything that the wheel depends on.
+        inputs = (
             sha256(source),
             sha256(self.tool(BUILDER)),
             sys.version,
             zlib.ZLIB_RUNTIME_VERSION,
         )
-        kept = self._cache / "made" / hashlib.sha256("\0".join(stands_on).encode()).hexdigest()
+        kept = self._cache / "made" / hashlib.sha256("\0".join(inputs).encode()).hexdigest()
         if not any(kept.glob("*.whl")):
-            made = self._work / f"{name}-made"
+            built = self._work / f"{name}-made"
             own = ["--no-build-isolation", "--no-index", "--no-cache-dir", "--no-deps"]
-            run_pip("wheel", *own, f"--wheel-dir={made}", str(source), more=known)
-            (wheel,) = made.glob("*.whl")
+            run_pip("wheel", *own, f"--wheel-dir={built}", str(source), more=environment)
+            (wheel,) = built.glob("*.whl")
             _keep(wheel, kept / wheel.name)
         (wheel,) = kept.glob("*.whl")
         return wheel
@@ -147,7 +146,7 @@ class Fetcher:
             return
         with tempfile.TemporaryDirectory(dir=self._work) as folder:
             wanted, new = Path(folder) / "wanted.txt", Path(folder) / "new"
-            wanted.write_text("".join(self._row(*each) for each in sorted(missing.items())))
+            wanted.write_text("".join(self._row(*pair) for pair in sorted(missing.items())))
             sums = [] if self._files is None else ["--require-hashes"]
             get = ["--no-deps", *sums, *options, f"--dest={new}", f"--requirement={wanted}"]
             run_pip("download", *get, more=more)
@@ -162,7 +161,7 @@ class Fetcher:
         if not kept.exists():
             return False
         if sha256(kept) != row.sha256:
-            raise SystemExit(f"{kept} is not what its name says: remove it")
+            raise SystemExit(f"{kept} does not match the checksum in its name: remove it")
         self.seen.add(row)
         _link(kept, into / row.file)
         return True
@@ -170,38 +169,38 @@ class Fetcher:
     def _row(self, name: str, version: str) -> str:
         if self._files is None:
             return f"{name}=={version}\n" if version else f"{name}\n"
-        sums = "".join(f" --hash=sha256:{each.sha256}" for each in self._rows(name, version))
+        sums = "".join(f" --hash=sha256:{row.sha256}" for row in self._rows(name, version))
         return f"{name}=={version}{sums}\n"
 
     def _rows(self, name: str, version: str | None = None) -> list[File]:
         rows = [
-            each
-            for each in self._files or ()
-            if each.name == canonicalize_name(name) and version in (None, each.version)
+            file
+            for file in self._files or ()
+            if file.name == canonicalize_name(name) and version in (None, file.version)
         ]
         if not rows:
             raise SystemExit(
                 f"{LOCK.name} has no {name} {version or ''}: run `python -m deploy.bundle lock`, "
-                "and commit what it writes"
+                "and commit the lock"
             )
         return rows
 
 
 def _best(rows: Iterable[File], tags: Mapping[Tag, int]) -> File | None:
-    """The file that pip would take: the one with the first of these tags, or sources."""
+    """The file that pip would choose: the wheel with the first of these tags, or the sources."""
     ranks = {}
     for row in rows:
         if row.file.endswith(".whl"):
-            found = [tags[tag] for tag in parse_wheel_filename(row.file)[3] if tag in tags]
-            if found:
-                ranks[min(found), row] = row
+            fitting = [tags[tag] for tag in parse_wheel_filename(row.file)[3] if tag in tags]
+            if fitting:
+                ranks[min(fitting), row] = row
         elif not tags:
             ranks[0, row] = row
     return ranks[min(ranks)] if ranks else None
 
 
 def _keep(path: Path, kept: Path) -> None:
-    """In the cache, whole or not at all: two builds may share it."""
+    """Copies a file into the cache by a rename, since two builds may share the cache."""
     kept.parent.mkdir(parents=True, exist_ok=True)
     part = kept.with_name(f".{kept.name}.{os.getpid()}.{threading.get_ident()}.part")
     copyfile(path, part)

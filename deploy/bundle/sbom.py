@@ -1,6 +1,6 @@
-"""What is in a release, in CycloneDX 1.5: packages of Debian and PyPI, and jars, with their files.
+"""A release's bill of materials in CycloneDX 1.5: Debian packages, wheels and jars.
 
-It holds no time but the release's, and no number of its own, so that two builds are the same.
+Its only timestamp is the commit's, and it has no serial number, so that builds are reproducible.
 """
 
 import json
@@ -16,7 +16,7 @@ from deploy.bundle.zookeeper_jars import Jar
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One component, and the file of the release that it is in."""
+    """A component, and the release's file that contains it."""
 
     name: str
     version: str
@@ -42,7 +42,7 @@ def of_jar(jar: Jar, file: str) -> Part:
 
 
 def text(parts: Iterable[Part], version: str, commit: str, time: int) -> str:
-    """The document. A component that several files hold is listed once, with all of them."""
+    """The document. A component is listed once, with all files that contain it."""
     files: dict[str, list[Part]] = {}
     for part in parts:
         files.setdefault(part.purl, []).append(part)
@@ -66,8 +66,8 @@ def text(parts: Iterable[Part], version: str, commit: str, time: int) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def _component(found: list[Part]) -> Mapping[str, object]:
-    part = found[0]
+def _component(parts: list[Part]) -> Mapping[str, object]:
+    part = parts[0]
     component: dict[str, object] = {
         "type": "library",
         "bom-ref": part.purl,
@@ -76,7 +76,7 @@ def _component(found: list[Part]) -> Mapping[str, object]:
         "purl": part.purl,
         "hashes": [{"alg": "SHA-256", "content": part.sha256}],
         "properties": [
-            {"name": "penstock:file", "value": file} for file in sorted({p.file for p in found})
+            {"name": "penstock:file", "value": file} for file in sorted({p.file for p in parts})
         ],
     }
     if part.license:

@@ -1,17 +1,17 @@
-"""What a release is made for: a processor, a Python, and which wheels fit there. Pure."""
+"""The targets of a release: processors, Python versions, and the wheels that fit them. Pure."""
 
 from typing import Final
 
 import msgspec
 from packaging.tags import Tag, compatible_tags, cpython_tags
 
-GLIBC: Final = (2, 28)  # the oldest that is promised: RHEL 8, Debian 10
+GLIBC: Final = (2, 28)  # the oldest supported: RHEL 8, Debian 10
 PYTHONS: Final = ("3.11", "3.12", "3.13")
-BUNDLED_PYTHON: Final = "3.13"  # what debian-packages.lock holds
+BUNDLED_PYTHON: Final = "3.13"  # the version in debian-packages.lock
 
 
 class Processor(msgspec.Struct, frozen=True):
-    """One kind of processor by the names that Linux, Debian, and ELF's header have for it."""
+    """A processor architecture's names in Linux, Debian and ELF headers."""
 
     name: str
     debian: str
@@ -35,16 +35,16 @@ class Target(msgspec.Struct, frozen=True):
         return "py" + self.python.replace(".", "")
 
     def platforms(self) -> list[str]:
-        """The tags of wheels that need no younger glibc, the best first."""
+        """The platform tags of wheels that run on `GLIBC`, best first."""
         oldest = 17 if self.processor.name == "aarch64" else 5
         manylinux = [f"manylinux_2_{minor}" for minor in range(GLIBC[1], oldest - 1, -1)]
-        former = ["manylinux2014"]
+        legacy = ["manylinux2014"]
         if self.processor.name == "x86_64":
-            former += ["manylinux2010", "manylinux1"]
-        return [f"{each}_{self.processor.name}" for each in (*manylinux, *former)]
+            legacy += ["manylinux2010", "manylinux1"]
+        return [f"{platform}_{self.processor.name}" for platform in (*manylinux, *legacy)]
 
     def tags(self) -> dict[Tag, int]:
-        """The tags of wheels that fit, with their ranks."""
+        """The ranks of the tags of wheels that fit; 0 is the best."""
         version = tuple(map(int, self.python.split(".")))
         name = "cp" + self.python.replace(".", "")
         own = cpython_tags(version, [name], self.platforms())
@@ -54,8 +54,8 @@ class Target(msgspec.Struct, frozen=True):
         }
 
     def markers(self) -> dict[str, str]:
-        """What conditions of requirements (`; python_version < "3.12"`) are asked with. The full
-        version is the first of its kind, so that whatever any of them needs is there."""
+        """The environment for requirements' markers (`; python_version < "3.12"`). The full version
+        is the first patch release, so that the wheelhouse has what every patch release needs."""
         return {
             "implementation_name": "cpython",
             "implementation_version": f"{self.python}.0",

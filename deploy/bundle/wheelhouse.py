@@ -1,10 +1,9 @@
-"""A wheelhouse: one tar with every wheel that the programs of a host need, and for each extra a
-list with sums.
+"""A wheelhouse: a tar of every wheel that servers need, with a requirements file for each extra.
 
     pip install --no-index --find-links FOLDER --require-hashes -r FOLDER/requirements-broker.txt
 
-installs from it, without asking the internet. PySpark is 450 MB and needed by loaders alone (and
-where ZooKeeper runs from its jars), so it lies in a tar of its own, which fits every Python.
+installs from it offline. PySpark, 450 MB, is in a tar of its own for all Python versions: only
+loaders need it, and a ZooKeeper that runs from PySpark's jars.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +26,7 @@ EXTRAS: Final = (
 def requirements(
     wheels: Mapping[str, Wheel], extra: str, target: Target, sums: Mapping[str, str]
 ) -> str:
-    """What `penstock[extra]` comes to, in pip's form with sums."""
+    """The requirements file of `penstock[extra]`, with checksums."""
     names, missing = closure(wheels, [f"penstock[{extra}]"], target)
     assert not missing, missing
     return "".join(
@@ -36,23 +35,23 @@ def requirements(
 
 
 def extras_of(wheels: Mapping[str, Wheel], target: Target) -> list[str]:
-    """Those that can be installed from these wheels: without PySpark, not the loader's."""
+    """The extras that these wheels can install. Without PySpark `loader` and `all` are missing."""
     return [extra for extra in EXTRAS if not closure(wheels, [f"penstock[{extra}]"], target)[1]]
 
 
 def write(
     path: Path, wheels: Mapping[str, Wheel], installer: Wheel, target: Target, time: int
 ) -> None:
-    """The wheelhouse; PySpark is in its lists of requirements if there is a wheel of it. pip comes
-    along as `installer`, for hosts that have none, and is in no list."""
+    """Writes the wheelhouse. Requirements name PySpark if `wheels` has it, but the tar leaves it
+    out. `installer`, pip's wheel for hosts without pip, is in no requirements file."""
     sums = {name: sha256(wheel.path) for name, wheel in wheels.items()}
     with TemporaryDirectory() as folder:
         tree = Path(folder)
         for extra in extras_of(wheels, target):
             text = requirements(wheels, extra, target, sums)
             (tree / f"requirements-{extra}.txt").write_text(text)
-        inside = [each for name, each in wheels.items() if name not in SPARK]
-        _write(path, [*inside, installer], tree, time)
+        members = [wheel for name, wheel in wheels.items() if name not in SPARK]
+        _write(path, [*members, installer], tree, time)
 
 
 def write_spark(path: Path, wheels: Mapping[str, Wheel], time: int) -> None:

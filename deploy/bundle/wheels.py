@@ -1,7 +1,7 @@
-"""Wheels: Penstock's own, built of a commit, and which others it needs, in the pinned versions.
+"""Penstock's own wheel, built from a commit, and the pinned wheels that it depends on.
 
-pypi.py fetches those for a target that need not be this machine, without asking what they need: pip
-would ask that of the Python it runs on. `closure` asks for the target.
+pip resolves dependencies for the Python that it runs on, which need not be the target's. So
+`closure` resolves them for the target, and pypi.py has pip download single packages.
 """
 
 import base64
@@ -29,8 +29,8 @@ from deploy.bundle.targets import GLIBC, Processor, Target
 
 _STABLE_ABI: Final = ("-DPy_LIMITED_API=0x030b0000", "-DNDEBUG", "-g0", "-O3", "-fPIC", "-shared")
 _LINKED: Final = ("-fvisibility=hidden", "-Wl,--build-id=none", "-Wl,-s")
-_LAST_WORDS: Final = 2000
-# What `hatch_build` compiles for one Python.
+_SHOWN_OUTPUT: Final = 2000
+# The C modules, which `hatch_build` compiles for a single Python.
 MODULES: Final = (
     "wire/_records",
     "broker/storage/_many_files",
@@ -43,7 +43,7 @@ MODULES: Final = (
 
 
 class Wheel(msgspec.Struct, frozen=True):
-    """`requires`: its conditions are not looked at yet."""
+    """A wheel and its metadata. `requires` has markers that are not evaluated yet."""
 
     path: Path
     name: str
@@ -55,22 +55,22 @@ class Wheel(msgspec.Struct, frozen=True):
 def read_wheel(path: Path) -> Wheel:
     name, version, _, _ = parse_wheel_filename(path.name)
     with zipfile.ZipFile(path) as archive:
-        (metadata,) = (
-            each
-            for each in archive.namelist()
-            if each.count("/") == 1 and each.endswith(".dist-info/METADATA")
+        (file,) = (
+            member
+            for member in archive.namelist()
+            if member.count("/") == 1 and member.endswith(".dist-info/METADATA")
         )
-        said = HeaderParser().parsestr(archive.read(metadata).decode("utf-8"))
-    license_said = (said.get("License-Expression") or said.get("License") or "").strip()
-    requires = tuple(map(str, said.get_all("Requires-Dist") or ()))
-    return Wheel(path, name, str(version), requires, license_said.partition("\n")[0][:100])
+        metadata = HeaderParser().parsestr(archive.read(file).decode("utf-8"))
+    license_text = (metadata.get("License-Expression") or metadata.get("License") or "").strip()
+    requires = tuple(map(str, metadata.get_all("Requires-Dist") or ()))
+    return Wheel(path, name, str(version), requires, license_text.partition("\n")[0][:100])
 
 
 def closure(
     wheels: Mapping[str, Wheel], roots: Iterable[str], target: Target
 ) -> tuple[set[str], set[str]]:
-    """The names that `roots` (like `penstock[agent]`) come to, and those of them of which there is
-    no wheel yet."""
+    """The names of all packages that `roots` (such as `penstock[agent]`) depend on, and of those
+    that are not in `wheels` yet."""
     waiting = [Requirement(root) for root in roots]
     seen: set[tuple[str, str]] = set()
     while waiting:
@@ -83,20 +83,22 @@ def closure(
             environment = {**target.markers(), "extra": extra}
             needed = map(Requirement, wheels[name].requires if name in wheels else ())
             waiting += [
-                each for each in needed if each.marker is None or each.marker.evaluate(environment)
+                other
+                for other in needed
+                if other.marker is None or other.marker.evaluate(environment)
             ]
     names = {name for name, _ in seen}
     return names, {name for name in names if name not in wheels}
 
 
 def pins(constraints: str) -> dict[str, str]:
-    """Of `name==version` lines."""
+    """Parses `name==version` lines."""
     rows = (line.strip().partition("==") for line in constraints.splitlines())
-    return {canonicalize_name(name): version for name, found, version in rows if found}
+    return {canonicalize_name(name): version for name, separator, version in rows if separator}
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """All that `roots` come to on `target`, but what is named in `without`."""
+    """The packages that `roots` need on `target`, except those named in `without`."""
 
     roots: tuple[str, ...]
     target: Target
@@ -110,8 +112,8 @@ def fetched(
     into: Path,
     fetch: Callable[[Mapping[str, str]], None],
 ) -> dict[str, Wheel]:
-    """The wheels by name, `own` among them. `fetch` is asked for those that are missing, in rounds:
-    what a wheel needs is known once it is there."""
+    """The wheels by name, including `own`. Calls `fetch` for missing packages in rounds: a wheel's
+    dependencies are known once it is downloaded."""
     wheels = {name: Wheel(Path(), name, "", (), "") for name in wanted.without}
     wheels["penstock"] = read_wheel(own)
     while True:
@@ -121,13 +123,13 @@ def fetched(
         if unknown := sorted(missing - set(pinned)):
             raise SystemExit(f"constraints.txt pins no version of {', '.join(unknown)}")
         fetch({name: pinned[name] for name in missing})
-        wheels |= {each.name: each for each in map(read_wheel, sorted(into.glob("*.whl")))}
+        wheels |= {wheel.name: wheel for wheel in map(read_wheel, sorted(into.glob("*.whl")))}
         if still := sorted(missing - set(wheels)):
-            raise SystemExit(f"pip gave no wheel of {', '.join(still)}")
+            raise SystemExit(f"pip downloaded no wheel of {', '.join(still)}")
 
 
 def exported(repository: Path, commit: str, into: Path) -> Path:
-    """What is committed, in `into`."""
+    """Exports the commit's files into `into`."""
     archive = subprocess.run(
         ["git", "-C", str(repository), "archive", commit], capture_output=True, check=True
     )
@@ -137,23 +139,23 @@ def exported(repository: Path, commit: str, into: Path) -> Path:
 
 
 def stamp(source: Path, version: str) -> None:
-    """Names the version in a tree that was exported: two commits have two versions."""
+    """Writes the version into an exported tree, so that wheels of two commits differ in it."""
     for name, pattern in (
         ("pyproject.toml", r'^version = "[^"]*"$'),
         ("penstock/__init__.py", r'^__version__ = "[^"]*"$'),
     ):
         file = source / name
-        former = file.read_text()
-        lines = re.findall(pattern, former, re.MULTILINE)
+        text = file.read_text()
+        lines = re.findall(pattern, text, re.MULTILINE)
         if len(lines) != 1:
-            raise SystemExit(f"{name} has {len(lines)} lines that name a version, instead of one")
+            raise SystemExit(f"{name} has {len(lines)} lines with a version, expected one")
         line = f'{lines[0].partition(" = ")[0]} = "{version}"'
-        file.write_text(former.replace(lines[0], line))
+        file.write_text(text.replace(lines[0], line))
 
 
 def built(source: Path, into: Path) -> Path:
-    """Penstock's wheel, without anything compiled."""
-    # CC: the module would be of this machine's Python and glibc.
+    """Builds Penstock's pure-Python wheel."""
+    # CC=false prevents compilation: the modules would be for this machine's Python and glibc.
     own = ["--no-deps", "--no-build-isolation", f"--wheel-dir={into}", str(source)]
     run_pip("wheel", *own, more={"CC": "false"})
     (wheel,) = into.glob("*.whl")
@@ -161,24 +163,25 @@ def built(source: Path, into: Path) -> Path:
 
 
 def run_pip(command: str, *options: str, more: Mapping[str, str] | None = None) -> None:
-    """With its own settings, and `more` in its environment. Raises SystemExit if it fails."""
+    """Runs pip with the user's settings and `more` in its environment. Raises SystemExit if it
+    fails."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", command, "--quiet"]
-    ended = subprocess.run(
+    result = subprocess.run(
         [*pip, *options],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, **(more or {})},
     )
-    if ended.returncode:
-        said = (ended.stderr.strip() or ended.stdout.strip())[-_LAST_WORDS:]
-        raise SystemExit(f"pip {command} failed, and nothing was made:\n{said}")
+    if result.returncode:
+        output = (result.stderr.strip() or result.stdout.strip())[-_SHOWN_OUTPUT:]
+        raise SystemExit(f"pip {command} failed, so no release was built:\n{output}")
 
 
 def compiled(source: Path, into: Path) -> dict[str, Path]:
-    """The modules in C for this machine's processor, for every Python from 3.11 on, by where they
-    lie in the wheel. Raises SystemExit if there is no compiler, or if one needs a younger glibc
-    than was promised."""
+    """Compiles the C modules for this machine's processor and Python 3.11 or later; returns their
+    files by path in the wheel. Raises SystemExit if there is no compiler, or if a module needs a
+    newer glibc than `GLIBC`."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         files = list(pool.map(lambda name: _compiled(source, name, into), MODULES))
     return {
@@ -190,49 +193,50 @@ def _compiled(source: Path, name: str, into: Path) -> Path:
     code = source / f"{name}.c"
     module = into / f"{code.stem}.abi3.so"
     headers = f"-I{sysconfig.get_path('include')}"
-    # Named without its folder, which would be in there.
+    # Run in the source's folder: the compiler would record a path.
     compiler = os.environ.get("CC", "cc")
-    ended = subprocess.run(
+    result = subprocess.run(
         [compiler, *_STABLE_ABI, headers, code.name, *_LINKED, "-o", str(module)],
         cwd=code.parent,
         capture_output=True,
         text=True,
         check=False,
     )
-    if ended.returncode:
-        raise SystemExit(f"{name}.c is not compiled:\n{ended.stderr}")
+    if result.returncode:
+        raise SystemExit(f"could not compile {name}.c:\n{result.stderr}")
     if elf.needs(module).glibc() > GLIBC:
-        raise SystemExit(f"{compiler} made {name}.c need a younger glibc than {GLIBC}")
+        oldest = ".".join(map(str, GLIBC))
+        raise SystemExit(f"{name}.c compiled with {compiler} needs a newer glibc than {oldest}")
     return module
 
 
 def with_modules(
     wheel: Path, modules: Mapping[str, Path], processor: Processor, into: Path
 ) -> Path:
-    """The same wheel, of one platform, and the modules in it."""
+    """Copies a pure-Python wheel into one for a platform, with compiled modules added."""
     tag = f"cp311-abi3-manylinux_{GLIBC[0]}_{GLIBC[1]}_{processor.name}"
     into.mkdir(parents=True, exist_ok=True)
-    made = into / wheel.name.replace("py3-none-any", tag)
-    with zipfile.ZipFile(wheel) as former:
-        time = former.infolist()[0].date_time
-        files = {each.filename: former.read(each) for each in former.infolist()}
-    files |= {there: module.read_bytes() for there, module in modules.items()}
+    target = into / wheel.name.replace("py3-none-any", tag)
+    with zipfile.ZipFile(wheel) as pure:
+        time = pure.infolist()[0].date_time
+        files = {member.filename: pure.read(member) for member in pure.infolist()}
+    files |= {name: module.read_bytes() for name, module in modules.items()}
     (record,) = (name for name in files if name.endswith(".dist-info/RECORD"))
     del files[record]
-    about = record.replace("RECORD", "WHEEL")
-    lines = files[about].decode().splitlines()
-    kept = [each for each in lines if not each.startswith(("Tag:", "Root-Is-Purelib:"))]
-    kept = [*(each for each in kept if each), "Root-Is-Purelib: false", f"Tag: {tag}"]
-    files[about] = "".join(f"{each}\n" for each in kept).encode()
+    header = record.replace("RECORD", "WHEEL")
+    lines = files[header].decode().splitlines()
+    kept = [line for line in lines if line and not line.startswith(("Tag:", "Root-Is-Purelib:"))]
+    kept += ["Root-Is-Purelib: false", f"Tag: {tag}"]
+    files[header] = "".join(f"{line}\n" for line in kept).encode()
     rows = "".join(f"{name},sha256={_digest(data)},{len(data)}\n" for name, data in files.items())
     files[record] = f"{rows}{record},,\n".encode()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             member = zipfile.ZipInfo(name, time)
             member.external_attr = (0o755 if name in modules else 0o644) << 16
             member.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(member, data)
-    return made
+    return target
 
 
 def _digest(data: bytes) -> str:

@@ -1,7 +1,7 @@
-"""ZooKeeper's jars: one tar of those that its server needs, taken from the installed PySpark.
+"""A tar of the jars that a ZooKeeper server needs, taken from the installed PySpark.
 
-PySpark is 450 MB; these are 9 MB. `zookeeper-jars.lock` names each by its sum, and any other file
-is refused, so that the tar is the same wherever it is made.
+PySpark is 450 MB, the jars are 9 MB. `zookeeper-jars.lock` pins them by SHA-256; a jar with another
+checksum is rejected, so that the tar is reproducible.
 """
 
 import importlib.util
@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from cluster.jars import find_tls_class_path
+from cluster.zookeeper_server.jars import find_tls_class_path
 from deploy.bundle.archives import sha256, write_tar
 
 LOCK: Final = Path(__file__).with_name("zookeeper-jars.lock")
@@ -40,7 +40,7 @@ class Jar(msgspec.Struct, frozen=True, order=True):
 
 
 def locked(text: str) -> list[Jar]:
-    """The jars of a lock. Raises ValueError for a line that is not one."""
+    """Parses the lock. Raises ValueError for a malformed line."""
     rows = (line.split(" ") for line in text.splitlines() if line and not line.startswith("#"))
     return [Jar(purl, digest, file) for purl, digest, file in rows]
 
@@ -50,7 +50,7 @@ def lock_text(jars: Iterable[Jar]) -> str:
 
 
 def needed(pyspark: Path) -> list[Jar]:
-    """The jars in a wheel of PySpark that ZooKeeper needs, also for TLS."""
+    """The jars in PySpark's wheel that ZooKeeper needs, including those for TLS."""
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(pyspark) as wheel:
         for name in wheel.namelist():
             if name.startswith("pyspark/jars/") and name.endswith(".jar"):
@@ -60,11 +60,11 @@ def needed(pyspark: Path) -> list[Jar]:
 
 
 def write(path: Path, jars: Iterable[Jar], time: int) -> None:
-    """The tar. Raises SystemExit if the installed PySpark has other jars."""
+    """Writes the tar. Raises SystemExit if the installed PySpark has other jars."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SystemExit(
-            "PySpark, which has ZooKeeper's jars, is not installed: pip install pyspark"
+            "PySpark, which contains ZooKeeper's jars, is not installed: pip install pyspark"
         )
     installed = Path(spec.origin).parent / "jars"
     with tempfile.TemporaryDirectory() as folder:
@@ -72,8 +72,8 @@ def write(path: Path, jars: Iterable[Jar], time: int) -> None:
             source = installed / jar.file
             if not source.is_file() or sha256(source) != jar.sha256:
                 raise SystemExit(
-                    f"{source} is not the jar that {LOCK.name} names: install the PySpark of "
-                    "constraints.txt, or run `python -m deploy.bundle lock` if that has changed"
+                    f"{source} does not match {LOCK.name}: install the PySpark version in "
+                    "constraints.txt; if that changed, run `python -m deploy.bundle lock`"
                 )
             copyfile(source, Path(folder) / jar.file)
         with path.open("wb") as file:
@@ -83,7 +83,7 @@ def write(path: Path, jars: Iterable[Jar], time: int) -> None:
 def _read(path: Path) -> Jar:
     match = _NAME.fullmatch(path.name)
     if match is None:
-        raise SystemExit(f"{path.name} has no version in its name")
+        raise SystemExit(f"jar without a version in its name: {path.name}")
     with zipfile.ZipFile(path) as jar:
         groups = [
             parts[2]

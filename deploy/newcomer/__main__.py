@@ -1,11 +1,11 @@
-"""`python3 -m deploy.newcomer`: what the README promises, tried where nothing is installed yet.
+"""`python3 -m deploy.newcomer`: follows the README on a Debian where nothing is installed yet.
 
-As root, on Debian, with debootstrap. In a minimal root filesystem, as an ordinary user: first with
-Python and without Java, where the wheel is built, each extra is installed into an empty environment
-and its program is started; then with the packages that the README names and nothing else, where
-`penstock up` is started from such an environment, and `make demo` (with --test also `make test`)
-is typed in a clean clone. A table says what came of it, how long it took, and how large it is.
-Exit code 0 only if everything came out as promised.
+Run it as root on Debian with debootstrap. It creates a minimal root filesystem, and works there as
+an ordinary user. With Python and no Java, it builds the wheel, installs each extra into an empty
+environment, and starts its program. Then it installs exactly the packages that the README names,
+starts `penstock up` from such an environment, and runs `make demo` (with --test also `make test`)
+in a clean clone. A table shows each step's result, time, and a size or duration where there is one.
+Exits with 0 only if all steps succeeded.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deploy.newcomer import steps
-from deploy.newcomer.root_filesystem import HOME, Ended, RootFilesystem
+from deploy.newcomer.root_filesystem import HOME, Result, RootFilesystem
 from deploy.newcomer.steps import EXTRAS, Step
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +27,7 @@ PYTHON = "python3-venv"
 
 
 class Row(NamedTuple):
-    """A line of the table."""
+    """A row of the table."""
 
     step: str
     outcome: str
@@ -50,28 +50,30 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make newcomer", description=__doc__)
-    parser.add_argument("--test", action="store_true", help="and `make test`: a quarter of an hour")
-    parser.add_argument("--mirror", help="where debootstrap finds Debian's packages, if it is told")
+    parser.add_argument(
+        "--test", action="store_true", help="also run `make test`: a quarter of an hour"
+    )
+    parser.add_argument("--mirror", help="a Debian mirror (debootstrap's default)")
     parser.add_argument(
         "--directory",
         type=Path,
         default=Path("/var/tmp/penstock-newcomer"),  # noqa: S108
-        help="8 GB are needed; the minimal system stays for the next time (%(default)s)",
+        help="needs 8 GB; the minimal system is kept for the next run (%(default)s)",
     )
     return parser.parse_args()
 
 
 def _check_here() -> None:
     if os.geteuid() != 0:
-        raise SystemExit("make newcomer: root filesystems are made by root")
+        raise SystemExit("make newcomer: only root can create a root filesystem")
     needed = {"debootstrap": "debootstrap", "unshare": "util-linux", "ip": "iproute2"}
     for command, package in needed.items():
         if shutil.which(command) is None:
-            raise SystemExit(f"make newcomer: no {command}: apt install {package}")
+            raise SystemExit(f"make newcomer: {command} is missing: apt install {package}")
 
 
 def _rows(directory: Path, mirror: str | None, *, test: bool) -> Iterator[Row]:
-    """What came of each step, in their order."""
+    """Runs the steps in order, and yields a row for each."""
     minimal = RootFilesystem(directory / "minimal")
     if not minimal.directory.exists():
         minimal.make(mirror)
@@ -97,28 +99,28 @@ def _rows(directory: Path, mirror: str | None, *, test: bool) -> Iterator[Row]:
 
 
 def _installed(root: RootFilesystem, packages: list[str]) -> Row:
-    """Without them nothing else can be tried."""
-    ended = root.install(*packages)
-    if ended.exit_code:
-        raise SystemExit(_last_lines(ended))
-    return Row(f"apt install {' '.join(packages)}", "ok", ended.seconds, "")
+    """Ends the program if apt fails: no later step can succeed."""
+    result = root.install(*packages)
+    if result.exit_code:
+        raise SystemExit(_last_lines(result))
+    return Row(f"apt install {' '.join(packages)}", "ok", result.seconds, "")
 
 
 def _tried(root: RootFilesystem, step: Step) -> Row:
-    ended = root.as_user(step.script, offline=step.offline)
-    lines = ended.said.splitlines()
-    begin = step.figure
-    found = [line.removeprefix(begin) for line in lines if begin and line.startswith(begin)]
-    if ended.exit_code:
-        said = root.directory.with_name("said.log")
-        said.write_text(ended.said, encoding="utf-8")
-        print(f"{_last_lines(ended)}\nall of it: {said}", file=sys.stderr)
-    outcome = "ok" if ended.exit_code == 0 else f"exit code {ended.exit_code}"
-    return Row(step.name, outcome, ended.seconds, "".join(found))
+    result = root.as_user(step.script, offline=step.offline)
+    lines = result.output.splitlines()
+    prefix = step.figure
+    figures = [line.removeprefix(prefix) for line in lines if prefix and line.startswith(prefix)]
+    if result.exit_code:
+        log = root.directory.with_name("output.log")
+        log.write_text(result.output, encoding="utf-8")
+        print(f"{_last_lines(result)}\nthe whole output is in {log}", file=sys.stderr)
+    outcome = "ok" if result.exit_code == 0 else f"exit code {result.exit_code}"
+    return Row(step.name, outcome, result.seconds, "".join(figures))
 
 
-def _last_lines(ended: Ended) -> str:
-    return "\n".join(ended.said.splitlines()[-LAST_LINES:])
+def _last_lines(result: Result) -> str:
+    return "\n".join(result.output.splitlines()[-LAST_LINES:])
 
 
 if __name__ == "__main__":

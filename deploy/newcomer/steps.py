@@ -1,6 +1,6 @@
-"""What a newcomer does, as shell scripts that are run in a root filesystem. Pure.
+"""A newcomer's steps, as shell scripts that run in a root filesystem. Pure.
 
-Each script ends with an exit code other than 0 if it did not come out as the README promises.
+A script's exit code is 0 only if the README's promise held.
 """
 
 from pathlib import Path
@@ -10,8 +10,8 @@ EXTRAS: Final = ("agent", "broker", "registry", "loader", "audit", "all")
 
 
 class Step(NamedTuple):
-    """`figure` is how the line of its output begins that has a figure for the table. `offline`: on
-    a network of its own, where every port is free."""
+    """A named script. An output line that begins with `figure` has a figure for the table.
+    `offline` runs it in a network namespace of its own, where every port is free."""
 
     name: str
     script: str
@@ -20,11 +20,11 @@ class Step(NamedTuple):
 
 
 def readme_packages(readme: str) -> list[str]:
-    """What its text says that a bare Debian lacks. Raises ValueError if it does not say."""
+    """The packages in the README's `apt install` command. Raises ValueError if there is none."""
     _, _, rest = readme.partition("`apt install ")
-    packages, found, _ = rest.partition("`")
-    if not found:
-        raise ValueError("the README does not say which packages are needed: `apt install …`")
+    packages, quote, _ = rest.partition("`")
+    if not quote:
+        raise ValueError("the README has no `apt install …` command")
     return packages.split()
 
 
@@ -36,7 +36,7 @@ def wheel(clone: Path) -> Step:
 
 
 def install(extra: str) -> Step:
-    """Into an empty environment. What that weighs is without pip and what else is there before."""
+    """Installs an extra into an empty environment. Its size excludes the empty environment's."""
     environment = f"env-{extra}"
     return Step(
         f"pip install WHEEL[{extra}]",
@@ -53,7 +53,7 @@ echo "size: $(($(du -sm {environment} | cut -f1) - before)) MB"
 
 
 def starts(extra: str) -> Step:
-    """A program starts, waits for those that are not there, and stops when it is told."""
+    """Starts a program whose servers are missing, which must wait, and stop on SIGTERM."""
     needed = {
         "agent": f"--set data_dir=run-{extra} --set 'inputs=[{{paths: [/var/log/x], topic: x}}]'",
         "broker": f"--set data_dir=run-{extra} --set id=1 --set zookeeper=127.0.0.1:2181",
@@ -69,7 +69,7 @@ kill -TERM $! || {{ cat {extra}.log; exit 1; }}
 wait $!
 code=$?
 cat {extra}.log
-# 1: it was stopped before it was ready.
+# 1: stopped before it was ready.
 [ $code -le 1 ] && ! grep Traceback {extra}.log
 """,
         offline=True,
@@ -77,9 +77,9 @@ cat {extra}.log
 
 
 def reads_configuration() -> Step:
-    """A loader does nothing by itself where there are no brokers."""
+    """Checks a loader's configuration, all that a loader can do without brokers."""
     return Step(
-        "a loader's configuration is read",
+        "penstock check-config loader",
         """
 printf 'root: file://%s/warehouse\\ntopics: ["*"]\\n' "$HOME" > loader.yaml
 env-loader/bin/penstock check-config loader --offline loader.yaml
@@ -89,19 +89,19 @@ env-loader/bin/penstock check-config loader --offline loader.yaml
 
 
 def needs_no_java() -> Step:
-    return Step("there is no Java", "! command -v java")
+    return Step("Java is not installed", "! command -v java")
 
 
 def up() -> Step:
-    """All is ready; lines that are being written are followed, stored, landed, and the verdict on
-    them is complete; then Ctrl-C."""
+    """Runs `penstock up` until it is ready and the report on a growing log is complete, that is,
+    its lines are in HDFS; then presses Ctrl-C."""
     return Step(
-        "penstock up, from there",
+        "penstock up",
         """
 export PATH=$HOME/env-all/bin:$PATH
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 began=$(milliseconds)
-wait_for() { # a name, and a command that succeeds when it is so
+wait_for() { # the log's name, then a command that succeeds at the end
     until "${@:2}" > "$1.log" 2>&1; do
         if [ $(($(milliseconds) - began)) -gt 240000 ] || ! kill -0 $up; then
             cat up.log "$1.log"

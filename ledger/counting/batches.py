@@ -30,10 +30,17 @@ import msgspec
 from crc32c import crc32c
 
 from ledger.counting.owners import Owners
-from wire.batch import CONTROL, CRC_START, LENGTH_PREFIX, LOG_APPEND_TIME, BatchHeader, Buffer
 from wire.errors import BatchError
 from wire.mirrored import MirrorOf
-from wire.records import records
+from wire.record_batches.batch import (
+    CONTROL,
+    CRC_START,
+    LENGTH_PREFIX,
+    LOG_APPEND_TIME,
+    BatchHeader,
+    Buffer,
+)
+from wire.record_batches.records import records
 
 Json = dict[str, Any]
 RawHeader = tuple[int, ...]  # the fields of a BatchHeader

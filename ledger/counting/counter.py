@@ -25,8 +25,8 @@ from ledger.counting.entries import (
     is_full,
 )
 from ledger.counting.journal import CountingJournal, PartitionKey, Place
-from wire.batch import LENGTH_PREFIX, BatchHeader, Buffer
 from wire.mirrored import MirrorOf
+from wire.record_batches.batch import LENGTH_PREFIX, BatchHeader, Buffer
 
 _NOWHERE: Final = (-1, -1)
 _MANY_BATCHES: Final = 512
@@ -80,6 +80,7 @@ class Counter:
         self._at = _NOWHERE  # segment and byte, in the current partition
         self._size = 0  # windows, stretches and batches of the current partition
         self._due = 0.0
+        self._says_start = speaker.started > 0  # with the first entry
 
     def settle(self) -> None:
         """Sends all unacknowledged entries, and drops what was counted since the last entry. Raises
@@ -150,6 +151,14 @@ class Counter:
         self._journal_findings({}, scrubbed=logs)
         return True
 
+    def health(self, statement: Json) -> bool:
+        """Journals how the program is. Does nothing and returns False while entries are pending:
+        the next statement makes this one obsolete."""
+        if self._journal.pending:
+            return False
+        self._journal_findings({}, health=[statement])
+        return True
+
     def _journal_findings(
         self,
         places: Mapping[PartitionKey, Place],
@@ -157,6 +166,7 @@ class Counter:
         withdrawn: Sequence[Json] = (),
         damaged: Sequence[Json] = (),
         scrubbed: Sequence[Json] = (),
+        health: Sequence[Json] = (),
     ) -> None:
         entry = entry_of(
             self._speaker,
@@ -165,6 +175,7 @@ class Counter:
             withdrawn=withdrawn,
             damaged=damaged,
             scrubbed=scrubbed,
+            health=health,
         )
         self._journal.write([entry], places)
 
@@ -263,8 +274,12 @@ class Counter:
             seq=self._journal.next_seq,
             now_millis=time.time_ns() // 1_000_000,
         )
+        if entries and self._says_start:
+            entries[0] = {**entries[0], "heartbeats": [self._speaker.start]}
         if entries or forgotten or self._has_gone_back:
             self._journal.write(entries, self._places, forgotten)
+        if entries:
+            self._says_start = False
         self.settle()
 
     def _named_partition(self) -> tuple[PartitionKey, PartitionCount]:

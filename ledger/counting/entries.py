@@ -32,6 +32,13 @@ class Speaker(msgspec.Struct, frozen=True):
     cluster: str
     window_millis: int
     tier: str = "broker"
+    started: int = 0  # when the program was, in milliseconds since 1970; 0: it does not say
+    program_version: str = ""
+
+    @property
+    def start(self) -> Json:
+        """Says that the program was started. It promises nothing of any time."""
+        return {"until": 0, "program_version": self.program_version, "started": self.started}
 
 
 def entries_of(
@@ -56,14 +63,16 @@ def entry_of(
     withdrawn: Sequence[Json] = (),
     damaged: Sequence[Json] = (),
     scrubbed: Sequence[Json] = (),
+    health: Sequence[Json] = (),
 ) -> Json:
-    """One entry for findings about logs other than counts; they are few."""
+    """One entry for other statements than counts; they are few."""
     return {
         **_head(speaker, seq, now_millis, speaker.window_millis),
         "passages": [],
         "damaged": list(damaged),
         "withdrawn": list(withdrawn),
         "scrubbed": list(scrubbed),
+        "health": list(health),
     }
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from crc32c import crc32c
 
-from ground.durable_files import replacing
+from ground.files.durable_files import replacing
 from ground.known_types import known_type
 from ledger.counting.batches import Json
 

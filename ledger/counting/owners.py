@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Final
 
 from ground.varints import long_at
-from wire.batch import LOG_APPEND_TIME, NO_PRODUCER, BatchHeader
+from wire.record_batches.batch import LOG_APPEND_TIME, NO_PRODUCER, BatchHeader
 
 _MOST_PRODUCERS: Final = 65_536
 _LONGEST_TEXT: Final = 4096  # of a host or an application

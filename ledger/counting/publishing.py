@@ -7,9 +7,9 @@ the schema id, the producer.
 from contextlib import ExitStack
 from typing import Final
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.producer import Producer
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
 from ledger.counting.batches import Json
 from ledger.names import LEDGER_TOPIC
 from ledger.publishing import partition_of, schema_id
@@ -18,7 +18,7 @@ from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
 from schemas.remote.address import RegistryAddress
 from wire.acls import Operation
-from wire.records import Codec
+from wire.record_batches.records import Codec
 
 _PATIENCE_SECONDS: Final = 10.0
 

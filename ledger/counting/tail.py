@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Final, NamedTuple, TypeVar
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import Corrupt, NotAllowed
-from client.offsets import AtTime, Beginning, End, Start, start_offsets
-from client.partition_reader import PartitionReader
+from client.reading.offsets import AtTime, Beginning, End, Start, start_offsets
+from client.reading.partition_reader import PartitionReader
 from ledger.counting.counted_offsets import (
     CountedUpTo,
     History,
@@ -32,7 +32,7 @@ from schemas.registry_client import RegistryClient
 from schemas.remote.address import RegistryAddress
 from wire.acls import Operation
 from wire.errors import BatchError
-from wire.records import records
+from wire.record_batches.records import records
 
 T = TypeVar("T")
 

@@ -22,10 +22,10 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.connection.brokers import Brokers
 from client.errors import ClientError
-from client.offset_commits import Consumed, commit_offsets
+from client.groups.offset_commits import Consumed, commit_offsets
+from client.producing.delivery import TopicPartition
 from ledger.publishing import write_entries
 from loader.commit.history import History
 from loader.commit.layout import run_folder_of, run_of_folder, staging

@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from client.fetcher import FetchedBatch
+from client.reading.fetcher import FetchedBatch
 from columns.native import Rows, first_schema_id
 from loader.decoding.columns import Columns
 from loader.decoding.decoded import BROKEN_BATCH, NO_VALUE, NOT_FRAMED, Dead, Decoded
@@ -24,10 +24,10 @@ from loader.decoding.row_assembly import RowAssembly
 from loader.decoding.writers import SchemaSource, Unusable, Writers
 from schemas.envelope import PREFIX_SIZE, split
 from schemas.errors import BadMessage
-from wire.batch import HEADER_SIZE
-from wire.compression import Codec, decompress
 from wire.errors import BatchError
-from wire.records import Record, records
+from wire.record_batches.batch import HEADER_SIZE
+from wire.record_batches.compression import Codec, decompress
+from wire.record_batches.records import Record, records
 
 MOST_BROKEN: Final = 100_000  # records of a broken batch that become dead letters of their own
 NOTHING: Final = (0, 0)

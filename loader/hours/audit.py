@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from ground.http_client import HttpClient, HttpError, parse_program_url
-from ground.http_security import HttpSecurity, access_to
+from ground.http.client import HttpClient, HttpError, parse_program_url
+from ground.http.security import HttpSecurity, access_to
 from ground.known_types import known_type
 from ground.printable import plain_words
 from loader.hours.completeness import MOST_NAMES, Complete, HourVerdict, Waiting

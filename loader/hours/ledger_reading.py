@@ -21,9 +21,9 @@ from typing import Final
 
 import msgspec
 
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.offsets import offsets_of
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
+from client.reading.offsets import offsets_of
 from ground.known_types import known_type
 from ledger.agents import Agents, Beat, HeardAgent, HostRetired, LeftTopics
 from ledger.heartbeats import said

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ground.intervals import Intervals, has
 from loader.decoding.decoded import COLLISION, Dead, Decoded
 from schemas.envelope import split
-from wire.records import records
+from wire.record_batches.records import records
 
 _OFFSET: Final = "_offset"
 

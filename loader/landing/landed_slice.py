@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from client.partition_reader import Instead
+from client.reading.partition_reader import Instead
 from ground.intervals import GrowingIntervals
 from loader.decoding.decoded import Dead
 from loader.errors import Mismatch
@@ -33,7 +33,7 @@ from loader.reports import (
     too_many_hours,
 )
 from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour, Slice, hour_of
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 MOST_ACCOUNTS: Final = 200  # beyond that, duplicates do not get accounts of their own
 

@@ -12,11 +12,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import Corrupt, OffsetsMissing
-from client.fetcher import FetchedBatch
-from client.partition_reader import Instead, PartitionReader, PassedOver
+from client.reading.fetcher import FetchedBatch
+from client.reading.partition_reader import Instead, PartitionReader, PassedOver
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
 from loader.decoding.decoded import Dead, Decoded
@@ -33,7 +33,7 @@ from loader.landing.writer_schemas import WriterSchemas
 from loader.reports import half_open
 from loader.tables import HOUR_MILLIS, Slice, hour_of
 from schemas.parsing import parse
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 CLIENT_ID: Final = "penstock-loader"
 _DEAD_BYTES: Final = 8 * 1024 * 1024  # of dead letters in memory

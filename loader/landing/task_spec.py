@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from client.security import Security
+from client.connection.security import Security
 from ground.intervals import union
 from ground.known_types import known_type
 from loader.config import FileCompression, HeaderColumns

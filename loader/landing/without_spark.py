@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from loader.errors import StoreError
 from loader.landing.pieces import MOST_HOURS, PIECE_END, file_of
 from loader.landing.task import landed

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import msgspec
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from ground.known_types import known_type
 from ledger.names import VERSION
 from ledger.publishing import write_entries

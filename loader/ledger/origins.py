@@ -4,8 +4,8 @@ beside the offsets.
 
 from collections.abc import Collection
 
-from client.admin import configs_of_topics
-from client.brokers import Brokers
+from client.admin.topics import configs_of_topics
+from client.connection.brokers import Brokers
 from client.errors import Refused, Unsupported
 from wire.mirrored import MIRROR_OF, MirrorOf
 

@@ -14,20 +14,20 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from client.admin import topic_configs
-from client.batches_at import batches_at
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.epochs import end_offsets_of_epochs
+from client.admin.topics import topic_configs
+from client.connection.brokers import Brokers
+from client.connection.metadata import TopicMetadata
 from client.errors import Refused, Unsupported
-from client.metadata import TopicMetadata
-from client.offsets import offsets_of
+from client.producing.delivery import TopicPartition
+from client.reading.batches_at import batches_at
+from client.reading.epochs import end_offsets_of_epochs
+from client.reading.offsets import offsets_of
 from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import Divergence, PartitionFacts, TopicFacts, is_another
 from loader.reports import LastBatch
 from wire.acls import Operation
-from wire.batch import BatchHeader
 from wire.messages.list_offsets import EARLIEST, LATEST
+from wire.record_batches.batch import BatchHeader
 
 Earlier = Callable[[str, int], Iterable[LastBatch]]  # of a partition, from earlier runs
 

@@ -6,7 +6,7 @@ since. Replacing such files would lose these for good, so it is refused.
 
 from collections.abc import Mapping, Sequence
 
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import TopicFacts, is_another
 from loader.planning.plan import Gap, Plan, Why, refusal

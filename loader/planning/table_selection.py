@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from cluster.errors import InvalidTopicName
-from cluster.names import check_topic_name
+from cluster.layout.names import check_topic_name
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.tables import SourceTopic, TableSource

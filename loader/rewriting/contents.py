@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from loader.config import FileFormat
 from loader.rewriting.files import read, read_lines, rewriting_session
 from loader.rewriting.groups import Footer

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from client.errors import ClientError
-from client.fetcher import FetchedBatch
-from client.offsets import offsets_at
-from client.partition_reader import PartitionReader
+from client.reading.fetcher import FetchedBatch
+from client.reading.offsets import offsets_at
+from client.reading.partition_reader import PartitionReader
 from ground.intervals import Interval, Intervals, has, intersection, merged, minus, union
 from ledger.claims import Claim, claims
 from ledger.lookup import lookup_at
@@ -41,7 +41,7 @@ from schemas.errors import SchemaError
 from schemas.parsing import parse
 from wire.acls import Operation
 from wire.messages.list_offsets import EARLIEST, LATEST
-from wire.records import records
+from wire.record_batches.records import records
 
 MOST_COLLISIONS: Final = 5_000  # stretches in one run, which the ledger lists
 _TOGETHER: Final = 100_000  # events that are compared at a time

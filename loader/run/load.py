@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
 from loader.config import LoaderConfig
 from loader.errors import GapError, Interrupted, LoaderError, RunTaken, StoreError
@@ -31,7 +31,12 @@ from loader.ledger.observations import Observations
 from loader.planning.table_selection import matching, tables_of
 from loader.rewriting.row_format import check_format
 from loader.run.load_context import LoadContext, LoadRequest
-from loader.run.load_reports import report_failure, report_no_start, report_successes
+from loader.run.load_reports import (
+    report_failure,
+    report_health,
+    report_no_start,
+    report_successes,
+)
 from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.run.table import TableRun
 from loader.store.opening import open_store
@@ -94,9 +99,11 @@ def load(
                 watcher=watcher,
                 stopping=stopping,
             )
+            report_health(context, brokers, began)
             with ThreadPoolExecutor(config.tasks.tables, "table") as threads:
                 outcomes = list(threads.map(lambda table: run_table(context, table), tables))
             report_successes(context, tables, outcomes, began)
+            report_health(context, brokers, began)
             return outcomes
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from loader.commit.history import History
 from loader.config import LoaderConfig
 from loader.errors import Interrupted
@@ -44,6 +44,7 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
     check_files: tuple[Hour, ...] | None = None  # only checks these; empty: all hours
     dry_run: bool = False
     config_file: str = ""  # of this loader, for commands that mend a load; empty: unknown
+    every: float = 0.0  # seconds from one load to the next; 0: the configuration says it
 
     @property
     def reads_nothing(self) -> bool:

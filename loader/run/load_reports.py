@@ -1,4 +1,5 @@
-"""Reports in the ledger how loads of tables end: that they fail, and that they succeed again.
+"""Reports in the ledger how loads of tables end: that they fail, and that they succeed again; and
+the loader's own health, when a load begins and when it ends.
 
 A failure is reported when it begins, when its reason changes, and about every hour while it lasts.
 A small file beside the commit log keeps what was reported:
@@ -17,16 +18,20 @@ again. If the root is inaccessible, every load reports the failure, as its begin
 """
 
 import logging
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
+from client.connection.connection import SOFTWARE_VERSION
 from client.errors import ClientError
 from ground.known_types import known_type
+from ledger.health import Health, HealthProbe
 from loader.config import LoaderConfig
 from loader.errors import (
     FilesDiffer,
@@ -38,7 +43,7 @@ from loader.errors import (
     reason_of,
 )
 from loader.ledger.observations import Observations, divided
-from loader.run.load_context import LoadContext
+from loader.run.load_context import LoadContext, LoadRequest
 from loader.run.outcomes import TableOutcome
 from loader.store.store import PENSTOCK
 from loader.tables import TableSource
@@ -181,6 +186,32 @@ def report_no_start(
                 registry.close()
     except (ClientError, SchemaError) as other:
         log.warning("cannot report in the ledger that the load failed: %s", other)
+
+
+def report_health(context: LoadContext, brokers: Brokers, began: int) -> None:
+    """Reports that a load, which started at `began`, is under way or over, and what it can see."""
+    if not _reports(context):
+        return
+    lists = [{"health": [health_of(context.config, context.request, began).json]}]
+    try:
+        context.observations.tell(brokers, context.registry, lists, context.now())
+    except (ClientError, SchemaError) as error:
+        log.info("cannot report the loader's health in the ledger: %s", error)
+
+
+def health_of(config: LoaderConfig, request: LoadRequest, began: int) -> Health:
+    """The disks are those of this machine: of a local root, and where Spark writes."""
+    scheme, _, root = config.root.partition(":")
+    local = [f"/{root.lstrip('/')}"] if scheme == "file" else []
+    spark = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    probe = HealthProbe(
+        SOFTWARE_VERSION,
+        name=config.root,
+        directories=filter(None, (*local, *spark)),
+        certificates=config.security.certificate_files,
+        interval=request.every or config.started_every,
+    )
+    return replace(probe.health(), started=began)
 
 
 def _reports(context: LoadContext) -> bool:

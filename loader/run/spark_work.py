@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from loader.config import FileFormat
 from loader.hours.closing import Merge, Merged
 from loader.landing.task_spec import LandingJob

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from loader.commit.history import Attempt, History, check_untouched, with_checksums
 from loader.commit.next_state import next_run
 from loader.commit.old_hours import listed, recalled

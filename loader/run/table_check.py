@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.errors import ClientError
 from ledger.names import topic_id_text
 from loader.checks.comparison import HourOutcome

@@ -19,7 +19,7 @@ from loader.config import FileFormat, HeaderColumns
 from loader.decoding.columns import Columns
 from loader.decoding.spark_types import columns_of_spark, spark_json
 from loader.decoding.widening import CannotWiden, widened
-from loader.errors import LoaderError, NoSchema
+from loader.errors import ColumnChanged, LoaderError, NoSchema
 from loader.manifests import Manifest, Marker
 from loader.tables import TableSource
 from schemas.definitions.types import Record
@@ -50,6 +50,7 @@ class TableColumns(msgspec.Struct, frozen=True):
     columns: Columns
     schema: AvroSchema
     writers: dict[int, str]
+    latest: str  # the schema's subject and version
     warnings: tuple[str, ...] = ()
 
 
@@ -69,6 +70,7 @@ def table_columns(
         Columns(reader.schema, header=header, with_cluster=table.with_cluster),
         reader.schema,
         {latest.id: latest.schema.resolved_text for latest in schemas},
+        str(reader),
         tuple(_left_out(reader, schemas)),
     )
 
@@ -147,9 +149,10 @@ def check_format(table: str, former: TableForm | None, format_: FileFormat) -> N
 
 
 def next_form(
-    table: str, former: TableForm | None, columns: Columns, format_: FileFormat
+    table: str, former: TableForm | None, columns: Columns, format_: FileFormat, latest: str
 ) -> TableForm:
-    """The form with files of these columns added. Raises LoaderError if both cannot be read."""
+    """The form with files of these columns, those of the `latest` schema, added. Raises
+    LoaderError if both cannot be read."""
     header = columns.header.value if columns.has_header else ""
     if former is None:
         return TableForm(columns.spark_json, format_, header)
@@ -162,10 +165,9 @@ def next_form(
     try:
         together = widened(columns_of_spark(former.columns), columns.arrow)
     except CannotWiden as error:
-        raise LoaderError(
+        raise ColumnChanged(
             f"table {table}: column `{error.column}` is {error.former} in its files, but"
-            f" {error.latest} in the latest schema; these cannot be read as one column:"
-            f" {_WAY_OUT}, or register a schema that keeps the type"
+            f" {error.latest} in the latest schema ({latest}); these cannot be read as one column"
         ) from error
     return TableForm(spark_json(together), format_, header or former.header)
 

@@ -154,7 +154,9 @@ class TableReading:
             load.warn(warning)
         self._former = form_of(latest)
         columns = self._columns.columns
-        self._form = next_form(load.name, self._former, columns, config.format)
+        self._form = next_form(
+            load.name, self._former, columns, config.format, self._columns.latest
+        )
         self._times = times_from(load.context.now(), config.oldest, config.newest)
         self._target = RowFormat(config.format, config.compression, columns.spark_json)
 

@@ -5,9 +5,9 @@ small ones combined.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.offsets import offsets_of
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
+from client.reading.offsets import offsets_of
 from loader.planning.slicing import Range, slices
 from loader.source.description import CLIENT_ID
 from loader.source.options import Earliest, Latest, Position, SourceOptions

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from ground.known_types import known_type
 from loader.config import HeaderColumns
 from loader.decoding.columns import Columns

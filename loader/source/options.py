@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from client.addresses import parse_addresses
-from client.bootstrap import Bootstrap
+from client.connection.addresses import parse_addresses
+from client.connection.bootstrap import Bootstrap
 from client.errors import BadAddress
-from ground.http_security import HttpSecurity
+from ground.http.security import HttpSecurity
 from ground.known_types import known_type
 from loader.config import HeaderColumns
 from loader.errors import OptionRefused

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from loader.errors import GapError, OptionRefused
 from loader.planning.facts import PartitionFacts, TopicFacts
 from loader.planning.slicing import Range

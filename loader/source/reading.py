@@ -14,13 +14,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import OffsetsMissing
-from client.fetcher import FetchedBatch
-from client.offsets import offsets_of
-from client.partition_reader import Instead, PartitionReader, PassedOver
+from client.producing.delivery import TopicPartition
+from client.reading.fetcher import FetchedBatch
+from client.reading.offsets import offsets_of
+from client.reading.partition_reader import Instead, PartitionReader, PassedOver
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.decoded import Dead, Decoded
 from loader.errors import DeadRecord

@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
 from ground.known_types import known_type
 from loader.errors import LoaderError, OptionRefused
 from loader.manifests import PartitionState, TopicState

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from client.admin import all_topics
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.admin.topics import all_topics
+from client.connection.brokers import Brokers
 from client.errors import UnknownTopic
-from client.offsets import offsets_of
-from client.partition_reader import PartitionReader
+from client.producing.delivery import TopicPartition
+from client.reading.offsets import offsets_of
+from client.reading.partition_reader import PartitionReader
 from loader.manifests import PartitionState
 from loader.planning.facts import TopicFacts
 from loader.planning.log_queries import query_facts

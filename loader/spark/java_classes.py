@@ -20,8 +20,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from cluster.jars import find_java
-from ground.durable_files import sync_directory
+from cluster.zookeeper_server.jars import find_java
+from ground.files.durable_files import sync_directory
 from loader.spark.packing import cache_directory, forget_old
 
 PREFIX: Final = "java-classes-"

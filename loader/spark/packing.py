@@ -36,7 +36,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from ground.durable_files import replacing
+from ground.files.durable_files import replacing
 from loader.errors import EnvironmentFailed, NotPackable
 
 # The folders that loader/ imports. Other programs do not run in executors.

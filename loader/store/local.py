@@ -16,7 +16,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from ground.durable_files import sync_directory, sync_file
+from ground.files.durable_files import sync_directory, sync_file
 from loader.errors import StoreError
 from loader.parallel import in_parallel
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path

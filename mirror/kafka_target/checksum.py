@@ -16,7 +16,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from wire.batch import CRC_START, HEADER, HEADER_SIZE, BatchHeader
+from wire.record_batches.batch import CRC_START, HEADER, HEADER_SIZE, BatchHeader
 
 _CASTAGNOLI: Final = 0x82F63B78
 _ONE: Final = 1 << 31

@@ -15,14 +15,14 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from client.brokers import Brokers
-from client.connection import BrokerConnection
+from client.connection.brokers import Brokers
+from client.connection.connection import BrokerConnection
 from client.errors import Refused, check
 from client.patience import Patience
 from mirror.kafka_target.map_topic import Place
 from mirror.kafka_target.runs import Writer
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 from wire.messages import add_partitions_to_txn, end_txn, find_coordinator, init_producer_id
 from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from wire.messages.end_txn import EndTxnRequest

@@ -18,20 +18,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Final, NamedTuple
 
-from client.committed import READ_COMMITTED
-from client.fetch_session import Key
-from client.leader_connection import LeaderConnection
-from client.mirrored_produce import MirroredBatches, mirrored_body
-from mirror.batches import Cut
+from client.connection.leader_connection import LeaderConnection
+from client.producing.mirrored_produce import MirroredBatches, mirrored_body
+from client.reading.committed import READ_COMMITTED
+from client.reading.fetch_session import Key
 from mirror.kafka_target.map_topic import MapTopic, Place
 from mirror.kafka_target.outgoing import Footing, Taken, take
 from mirror.kafka_target.runs import Page
-from mirror.partition import CopiedPartition
+from mirror.partitions.batches import Cut
+from mirror.partitions.partition import CopiedPartition
 from wire.errors import ErrorCode
+from wire.framing.slices import FileSlice
 from wire.messages import produce
 from wire.messages.fetch import PartitionData
 from wire.messages.produce import PartitionProduceResponse, ProduceResponse
-from wire.slices import FileSlice
 
 _ROUNDS: Final = 8  # in flight
 _COMMIT_MS: Final = 15_000

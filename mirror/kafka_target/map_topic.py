@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from client import admin
-from client.brokers import Brokers
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
 from client.errors import Corrupt, ErrorCode, Refused, check
-from client.fetcher import Fetcher
-from client.offsets import Beginning, End, start_offsets
+from client.reading.fetcher import Fetcher
+from client.reading.offsets import Beginning, End, start_offsets
 from client.rights import on_topic
 from mirror.kafka_target.runs import Page, PageKey, Run, Runs, Writer
 from wire.acls import Operation
@@ -27,7 +27,7 @@ from wire.errors import BatchError
 from wire.messages import produce
 from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from wire.mirrored import MirrorOf
-from wire.records import Record, build_batch, records
+from wire.record_batches.records import Record, build_batch, records
 
 _ALL: Final = -1
 _TIMEOUT_MS: Final = 10_000

@@ -19,11 +19,13 @@ from typing import Final, NamedTuple
 import msgspec
 from crc32c import crc32c
 
-from client.committed import Committed
-from mirror.batches import Cut, cut
+from client.reading.committed import Committed
 from mirror.kafka_target.checksum import crc_with
 from mirror.kafka_target.runs import Run, Writer
-from wire.batch import (
+from mirror.partitions.batches import Cut, cut
+from wire.errors import BatchError, ErrorCode
+from wire.messages.fetch import AbortedTransaction
+from wire.record_batches.batch import (
     CODEC_MASK,
     CRC_START,
     HEADER,
@@ -32,9 +34,7 @@ from wire.batch import (
     BatchHeader,
     next_sequence,
 )
-from wire.errors import BatchError, ErrorCode
-from wire.messages.fetch import AbortedTransaction
-from wire.records import DELETE_HORIZON, Codec, build_batch, records
+from wire.record_batches.records import DELETE_HORIZON, Codec, build_batch, records
 
 _NEEDS_REWRITE: Final = LOG_APPEND_TIME | DELETE_HORIZON
 

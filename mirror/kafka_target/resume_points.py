@@ -11,7 +11,7 @@ Rule 2: the last batch of the copy and the source's batch are compared by what t
 Rule 3: faults that stop a partition are detected before anything is taken over, since each takeover
         leaves a marker.
 
-The other faults are those of any copy (mirror/resume_points.py). Blocks.
+The other faults are those of any copy (mirror/partitions/resume_points.py). Blocks.
 """
 
 import time
@@ -22,16 +22,16 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from client.addresses import Address
-from client.bootstrap import Access
-from client.brokers import Brokers
-from client.connection import BrokerConnection
-from client.fetch_session import Key
+from client.connection.addresses import Address
+from client.connection.bootstrap import Access
+from client.connection.brokers import Brokers
+from client.connection.connection import BrokerConnection
+from client.reading.fetch_session import Key
 from mirror.kafka_target.fences import fence
 from mirror.kafka_target.map_topic import MapTopic, Place
 from mirror.kafka_target.outgoing import Footing, is_same
 from mirror.kafka_target.runs import Page, Run, Writer
-from mirror.resume_points import (
+from mirror.partitions.resume_points import (
     Again,
     Beginning,
     Both,
@@ -43,7 +43,7 @@ from mirror.resume_points import (
     headers_at,
     spans,
 )
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 _PATIENCE_S: Final = 15.0  # for the marker to appear
 _GLANCE_S: Final = 0.02

@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from client.addresses import Address
-from client.bootstrap import Access, Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.connection.addresses import Address
+from client.connection.bootstrap import Access, Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import Unsupported
-from client.fetch_session import Key
+from client.producing.delivery import TopicPartition
+from client.reading.fetch_session import Key
 from mirror.kafka_target.kafka_writer import KafkaWriter
 from mirror.kafka_target.map_topic import MapTopic, Mark, Place
 from mirror.kafka_target.outgoing import Footing
 from mirror.kafka_target.resume_points import Found, ResumePoints
-from mirror.resume_points import Wanted
+from mirror.partitions.resume_points import Wanted
 from mirror.topics import Topic
 from wire.messages import add_partitions_to_txn
 from wire.mirrored import MIRROR_OF, PAUSED

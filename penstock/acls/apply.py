@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from client.acls import Rule, add_acls, all_acls, remove_acls
+from client.admin.acls import Rule, add_acls, all_acls, remove_acls
 from penstock.acls.rules import (
     OPERATIONS,
     patterns,

@@ -2,8 +2,8 @@
 
 import click
 
-from broker.permissions import Permissions
-from client.acls import Rule, add_acls, all_acls, beside_acls, remove_acls
+from broker.access.permissions import Permissions
+from client.admin.acls import Rule, add_acls, all_acls, beside_acls, remove_acls
 from ground.printable import one_line
 from penstock.acls.rules import (
     COLUMNS,

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from client.acls import Rule
+from client.admin.acls import Rule
 from wire.acls import (
     ANYTHING,
     EVERYBODY,

@@ -75,8 +75,8 @@ def make(
         penstock backup make zookeeper.json --zookeeper zk1:2181/penstock \\
             --zookeeper-secret-file /etc/penstock/secrets/zookeeper-secret
     """
-    from cluster.identity import find_cluster_id  # noqa: PLC0415
     from cluster.map_backup import contents, kinds  # noqa: PLC0415
+    from cluster.records.identity import find_cluster_id  # noqa: PLC0415
 
     at = needed_zookeeper(zookeeper, zookeeper_secret_file)
     with session_with(at) as session:

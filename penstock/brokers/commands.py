@@ -2,7 +2,7 @@
 
 import click
 
-from client.admin import all_topics
+from client.admin.topics import all_topics
 from penstock.brokers.replica_roles import (
     AWAY,
     BEHIND,

@@ -2,10 +2,10 @@
 
 import click
 
-from client.admin import all_topics
-from client.elections import elect_preferred
+from client.admin.elections import elect_preferred
+from client.admin.topics import all_topics
+from client.connection.metadata import ClusterMetadata
 from client.errors import ErrorCode
-from client.metadata import ClusterMetadata
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say
 from penstock.connections.cluster import bootstrap_option, connected

@@ -12,11 +12,11 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
-from client.admin import all_topics
-from client.brokers import Brokers
+from client.admin.reassignments import Key, Moving, move, moving, take_throttle_away, throttle
+from client.admin.topics import all_topics
+from client.connection.brokers import Brokers
+from client.connection.metadata import ClusterMetadata
 from client.errors import ClientError
-from client.metadata import ClusterMetadata
-from client.reassignments import Key, Moving, move, moving, take_throttle_away, throttle
 from penstock.brokers.placement import NoPlace, Placement, Racks, Replicas, drained, filled
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from client.metadata import NO_LEADER, BrokerMetadata, ClusterMetadata, PartitionMetadata
+from client.connection.metadata import NO_LEADER, BrokerMetadata, ClusterMetadata, PartitionMetadata
 
 LEADS, IN_SYNC, BEHIND, AWAY = "leads", "in sync", "behind", "away"
 

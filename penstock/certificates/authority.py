@@ -20,8 +20,8 @@ from typing import Final
 import msgspec
 from cryptography import x509
 
-from ground.directory_lock import DirectoryLock, InUse
-from ground.durable_files import replace_file
+from ground.files.directory_lock import DirectoryLock, InUse
+from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 from penstock.certificates.names import (
     AUTHORITY,

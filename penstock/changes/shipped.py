@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from client.consumer import Consumer
-from client.offsets import AtTime, Beginning
+from client.reading.consumer import Consumer
+from client.reading.offsets import AtTime, Beginning
 from ground.administration import Entry
 from ground.known_types import known_type
 from penstock.connections.cluster import connected

@@ -1,6 +1,7 @@
 """What long-running programs say of themselves: one line an event, on stderr.
 
-    2026-11-20T07:00:00.123Z INFO cluster.session zookeeper session connected address=zk1:2181
+    2026-11-20T07:00:00.123Z INFO cluster.session.session zookeeper session connected
+    address=zk1:2181
 
 or, with `--log-format json`, the same as an object. An event is one line whatever a peer put into
 it: what is not printable is escaped, and so are the line breaks of a traceback.

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from ground.http_client import (
+from ground.http.client import (
     HttpAnswer,
     HttpClient,
     HttpError,
@@ -17,7 +17,7 @@ from ground.http_client import (
     TooLarge,
     parse_program_url,
 )
-from ground.http_security import HttpAccess
+from ground.http.security import HttpAccess
 from penstock.cli.failures import Failed
 
 _MOST_BYTES: Final = 256 * 1024 * 1024

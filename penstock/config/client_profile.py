@@ -5,12 +5,12 @@ The keys are named like the options of the command, and the keys of a program's 
 
 import msgspec
 
-from client.addresses import parse_addresses
+from client.connection.addresses import parse_addresses
+from client.connection.security import Security
 from client.errors import BadAddress
-from client.security import Security
-from cluster.security import ZooKeeperSecurity
-from ground.http_client import parse_program_url
-from ground.http_security import HttpSecurity, check_scheme
+from cluster.session.security import ZooKeeperSecurity
+from ground.http.client import parse_program_url
+from ground.http.security import HttpSecurity, check_scheme
 from ground.settings import FilePath, HostAndPort, Url
 
 

@@ -25,8 +25,8 @@ from msgspec import inspect
 
 from agent.config import AgentConfig
 from audit.config import AuditConfig
-from broker.config import BrokerConfig
-from cluster.zookeeper_config import ZooKeeperConfig
+from broker.configs.config import BrokerConfig
+from cluster.zookeeper_server.config import ZooKeeperConfig
 from ground.settings import WORD
 from loader.config import LoaderConfig
 from mirror.config import MirrorConfig

@@ -7,10 +7,10 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.security import Security
 from client.errors import BadAddress, ClientError, NotReachable, UnknownTopic
-from client.security import Security
 from ground.printable import one_line
 from penstock.cli import address_variables
 from penstock.cli.completion import words

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from ground.http_client import HttpUrl
-from ground.http_security import HttpSecurity, check_scheme
+from ground.http.client import HttpUrl
+from ground.http.security import HttpSecurity, check_scheme
 from penstock.cli import address_variables
 from penstock.cli.failures import WrongConfiguration
 from penstock.cli.http_address import HttpUrlType

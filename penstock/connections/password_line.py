@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from ground.login_files import check_name
-from ground.password_file import SlowHash
-from ground.secrets import NoSecret, Secret
+from ground.logins.login_files import check_name
+from ground.logins.password_file import SlowHash
+from ground.logins.secrets import NoSecret, Secret
 from penstock.cli.failures import Failed
 
 _SHORTEST = 8

@@ -10,13 +10,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from client.addresses import Address
-from client.bootstrap import IN_THE_CLEAR, Bootstrap
-from client.connection import BrokerConnection, reason
+from client.connection.addresses import Address
+from client.connection.bootstrap import IN_THE_CLEAR, Bootstrap
+from client.connection.connection import BrokerConnection, reason
 from client.errors import ClientError, NotReachable
-from cluster.addresses import parse_address
 from cluster.errors import BadAddress
-from ground.http_client import HttpUrl
+from cluster.session.addresses import parse_address
+from ground.http.client import HttpUrl
 from schemas.errors import RegistryError, RegistryNotReachable, RegistryTimedOut
 from schemas.registry_client import RegistryClient
 from schemas.remote.address import RegistryAddress

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from ground.http_security import HttpSecurity
+from ground.http.security import HttpSecurity
 from ground.printable import one_line
 from penstock.cli import address_variables
 from penstock.cli.completion import words
@@ -19,15 +19,8 @@ from penstock.connections.profile import (
     origin,
     security_option,
 )
-from schemas.errors import (
-    BadMessage,
-    InvalidSchema,
-    RegistryNotReachable,
-    RegistryRefused,
-    SchemaError,
-)
-from schemas.parsing import AvroSchema
-from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
+from schemas.errors import RegistryNotReachable, RegistryRefused, SchemaError
+from schemas.registry_client import RegistryClient
 from schemas.remote.address import RegistryAddress
 
 DEFAULT_REGISTRY = "http://127.0.0.1:8081"
@@ -94,22 +87,6 @@ def registry_at(place: str | RegistryAddress) -> Iterator[RegistryClient]:
         raise Failed(shortened(why) + origin("registry", address.urls)) from None
     except SchemaError as error:
         raise Failed(shortened(str(error)) + origin("registry", address.urls)) from None
-
-
-def schemas_by_id(client: RegistryClient) -> Callable[[int], AvroSchema | None]:
-    """What a message's id means; None if there is no such schema, BadMessage if it is of no use."""
-
-    def schema(schema_id: int) -> AvroSchema | None:
-        try:
-            return client.schema(schema_id)
-        except RegistryRefused as refused:
-            if refused.code == SCHEMA_NOT_FOUND:
-                return None
-            raise
-        except InvalidSchema as error:
-            raise BadMessage(f"its schema {schema_id} cannot be used: {error}") from None
-
-    return schema
 
 
 def existing_subjects(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

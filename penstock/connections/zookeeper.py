@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import click
 
 from cluster.errors import ClusterError, NotAllowed
-from cluster.security import ZooKeeperSecurity
-from ground.secrets import NoSecret, Secret
+from cluster.session.security import ZooKeeperSecurity
+from ground.logins.secrets import NoSecret, Secret
 from penstock.cli.failures import Failed, missing_extra
 from penstock.connections.profile import (
     chosen_security,
@@ -21,7 +21,7 @@ from penstock.connections.profile import (
 )
 
 if TYPE_CHECKING:
-    from cluster.session import Session
+    from cluster.session.session import Session
 
 _SECURITY: Final = "zookeeper_security"
 
@@ -96,8 +96,8 @@ def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Sess
     the command's one line, before it changes anything."""
     try:
         # An agent's host has no kazoo, and asks brokers.
-        from cluster.identity import find_cluster_id  # noqa: PLC0415
-        from cluster.session import Session  # noqa: PLC0415
+        from cluster.records.identity import find_cluster_id  # noqa: PLC0415
+        from cluster.session.session import Session  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         if missing.name != "kazoo":
             raise

@@ -14,10 +14,10 @@ from typing import Any, Final, Self
 import pyarrow
 import pyarrow.parquet
 
-from client.brokers import Brokers
-from client.consumer import Consumer
+from client.connection.brokers import Brokers
 from client.errors import ClientError
-from client.offsets import Beginning
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
 from penstock.cli.failures import Failed
 from penstock.demo.applications.writing import WrittenTally
 from penstock.demo.figures import NO_NUMBER, Arrivals, Figures, arrivals

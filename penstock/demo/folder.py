@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from ground.listening import is_free
+from ground.network.listening import is_free
 from penstock.demo.watch import DemoFailed
 from penstock.directory.places import HOST, PRIVATE, MirrorPorts, Ports
 

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from audit.answers import ReportAnswer, TopicReport
 from audit.findings import State
-from ground.http_client import parse_program_url
-from ground.http_security import access_to
+from ground.http.client import parse_program_url
+from ground.http.security import access_to
 from penstock.cli.failures import Failed
 from penstock.demo.samples import SAMPLES
 from penstock.demo.watch import Watch

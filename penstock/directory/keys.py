@@ -17,9 +17,9 @@ import yaml
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from ground.durable_files import replace_file
-from ground.password_file import SlowHash
-from ground.secrets import NoSecret, Secret
+from ground.files.durable_files import replace_file
+from ground.logins.password_file import SlowHash
+from ground.logins.secrets import NoSecret, Secret
 from penstock.certificates.authority import USUAL_DAYS, Authority, Refused, make_authority
 from penstock.certificates.signing import Purpose
 from penstock.directory.errors import DirectoryUnusable

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from ground.directory_lock import DirectoryLock, InUse
+from ground.files.directory_lock import DirectoryLock, InUse
 from penstock.directory.errors import AlreadyRunning
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from client.security import Mechanism
+from client.connection.security import Mechanism
 from ledger.names import LEDGER_TOPIC
 from penstock.directory.places import HOST, OFFLINE, SOURCE, MirrorPorts, Places, Ports
 from wire.acls import (
@@ -159,7 +159,7 @@ def locked_settings(
                 _permission("agent", "*", "read", "write"),
                 _permission("loader", "*", "read"),
                 _permission("loader", LEDGER_TOPIC, "write"),
-                _permission("audit", LEDGER_TOPIC, "read"),
+                _permission("audit", "*", "read"),
             ],
         },
         "agent": client("agent"),
@@ -211,8 +211,9 @@ def rules(*, mirrored: bool = False) -> tuple[Rule, ...]:
         *_rules("loader", topic, LEDGER_TOPIC, write, create),
         *_rules("loader", group, _LOADER_GROUP, read, describe),
         *_rules("audit", topic, LEDGER_TOPIC, read, configs),
-        # A topic that the audit may not see is one that was deleted, to it.
-        *_rules("audit", topic, ANYTHING, describe),
+        # A topic that the audit may not see is one that was deleted, to it. It shows messages.
+        *_rules("audit", topic, ANYTHING, read, describe),
+        *_rules("audit", topic, _SCHEMAS_TOPIC, read, permission=Permission.DENY),
         *_rules("audit", group, ANYTHING, describe),
         *(_rules_of_mirror() if mirrored else ()),
     )

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from client.bootstrap import Bootstrap
-from client.security import Security
-from ground.http_security import HttpSecurity
+from client.connection.bootstrap import Bootstrap
+from client.connection.security import Security
+from ground.http.security import HttpSecurity
 from ground.known_types import known_type
 from penstock.directory.locks import ADMIN, Locks, at_audit, at_brokers, at_registry
 from penstock.directory.places import Addresses, MirrorPorts, Places, Ports

@@ -21,10 +21,10 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from agent.config_inputs import Input
+from agent.configuration.inputs import Input
 from agent.files.patterns import split
 from ground.administration_log import FILE_NAME
-from ground.durable_files import replace_file
+from ground.files.durable_files import replace_file
 from penstock.directory.errors import DirectoryUnusable, WrongFollow
 from penstock.directory.locks import Locks, locked_settings
 from penstock.directory.places import (
@@ -49,6 +49,10 @@ _LEDGER_SECONDS: Final = 2.0
 _GRACE_SECONDS: Final = 10.0  # nothing is far away
 _POLL_SECONDS: Final = _LEDGER_SECONDS  # of the audit: entries come no sooner
 _GROUPS_SECONDS: Final = 5.0
+_ALERTS: Final = {"after": 20.0, "gather": 2.0, "silent": 60.0}
+_LATE_SECONDS: Final = 120.0  # and three loads
+# Damage is found within a minute, at the cost of a megabyte a second.
+_CHECKS: Final = {"young_seconds": 30.0, "young_bytes_per_second": 1_000_000}
 _DRAIN_SECONDS: Final = 3.0  # all must be stopped within ten
 _LOOKS_SECONDS: Final = 2.0  # a mirror for new topics
 _OFFLINE_IDS: Final = 1_000_000_000  # of its own schemas, apart from those that are copied
@@ -75,14 +79,16 @@ def settings(
     *,
     secure: bool = False,
     alerts: bool = False,
+    load_every: int = 60,
 ) -> Mapping[str, Settings]:
     """By program. With a mirror, lines land by way of the cluster into which it copies. With
     `alerts` they are sent to the URL in the directory's file."""
     addresses = Addresses.of(ports, secure=secure)
     found = _settings(places, ports, addresses)
+    found["audit"]["alerts"] = _ALERTS | {"late": _LATE_SECONDS + 3 * load_every}
     if alerts:
         receiver = {"url_file": literal(str(places.alert_url))}
-        found["audit"]["alerts"] = {"receivers": {"alert": receiver}}
+        found["audit"]["alerts"]["receivers"] = {"alert": receiver}
     if mirror:
         found = _with_mirror(found, places, addresses, mirror)
     if secure:
@@ -119,6 +125,7 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
             "zookeeper_secret_file": literal(str(places.data("zookeeper") / "secret")),
             "registry": addresses.registry,
             "ledger_interval": _LEDGER_SECONDS,
+            "checks": _CHECKS,
         },
         "registry": {
             "cluster": CLUSTER,
@@ -151,6 +158,7 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
             "grace": _GRACE_SECONDS,
             "poll": _POLL_SECONDS,
             "groups": {"interval": _GROUPS_SECONDS},
+            "messages": {"topics": ["*"], "shown_to": "readers"},
             "commands": {
                 "loader": literal(str(places.config("loader"))),
                 "audit": literal(str(places.config("audit"))),
@@ -321,6 +329,7 @@ def prepare(
     mirror: MirrorPorts | None = None,
     secure: bool = False,
     alert: str | None = None,
+    load_every: int = 60,
 ) -> None:
     """`alert`: a URL for alerts from now on, or empty for none; None: as before.
 
@@ -344,7 +353,9 @@ def prepare(
         elif alert is not None:
             places.alert_url.unlink(missing_ok=True)
         alerts = places.alert_url.exists()
-        content_of = settings(places, ports, mirror, secure=secure, alerts=alerts)
+        content_of = settings(
+            places, ports, mirror, secure=secure, alerts=alerts, load_every=load_every
+        )
         for program, content in content_of.items():
             replace_file(places.config(program), settings_text(content).encode())
         if follows:

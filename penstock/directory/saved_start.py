@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ground.durable_files import replace_file
+from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 from penstock.directory.errors import DirectoryUnusable
 from penstock.directory.locks import Locks

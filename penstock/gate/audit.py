@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from audit.answers import AgentRow, AgentsAnswer, Findings, TopicsAnswer
 from audit.queries import MOST_ITEMS
-from ground.http_client import HttpUrl
+from ground.http.client import HttpUrl
 from penstock.cli.failures import Failed
 from penstock.gate.baseline import AuditBefore, KnownFinding
 from penstock.gate.reasons import Reason, Trouble, some

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 import msgspec
 
 from audit.findings import Finding
-from ground.durable_files import replace_file
+from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 from penstock.cli.failures import Failed, WrongConfiguration
 

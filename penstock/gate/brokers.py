@@ -7,12 +7,12 @@ it is missed. So those that are meant are asked themselves, and the whole must h
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.metadata import NO_LEADER, ClusterMetadata
 from client.errors import ClientError, ErrorCode
-from client.metadata import NO_LEADER, ClusterMetadata
-from ground.http_client import HttpUrl
-from ground.http_security import HttpAccess
+from ground.http.client import HttpUrl
+from ground.http.security import HttpAccess
 from penstock.brokers.replica_roles import is_under, why_under
 from penstock.cli.failures import WrongConfiguration
 from penstock.gate.reasons import Reason, Trouble, some

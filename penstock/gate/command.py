@@ -13,10 +13,10 @@ from typing import Any, BinaryIO, Final, TypeVar, cast
 
 import click
 
-from client.bootstrap import Bootstrap
+from client.connection.bootstrap import Bootstrap
 from client.errors import BadAddress, ClientError
-from ground.http_client import HttpUrl
-from ground.http_security import HttpAccess, access_to
+from ground.http.client import HttpUrl
+from ground.http.security import HttpAccess, access_to
 from ground.printable import one_line
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say

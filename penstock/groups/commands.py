@@ -5,10 +5,10 @@ from contextlib import suppress
 
 import click
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.errors import ErrorCode, NotAllowed, Refused
-from client.group_changes import delete_group
-from client.group_offsets import GroupOfMembers, describe_groups, list_groups
+from client.groups.changes import delete_group
+from client.groups.offsets import GroupOfMembers, describe_groups, list_groups
 from penstock.cli.completion import words
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.output import json_option, print_json, print_table, say

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable
 
 import click
 
-from client.delivery import TopicPartition
-from client.group_changes import delete_offsets
-from client.group_offsets import committed_offsets
+from client.groups.changes import delete_offsets
+from client.groups.offsets import committed_offsets
+from client.producing.delivery import TopicPartition
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from penstock.cli.failures import Failed
 
 Offsets = dict[TopicPartition, int]

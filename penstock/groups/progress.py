@@ -4,10 +4,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.group_lag import Lag, lag
-from client.group_offsets import (
+from client.connection.brokers import Brokers
+from client.groups.lag import Lag, lag
+from client.groups.offsets import (
     Committed,
     GroupOfMembers,
     ListedGroup,
@@ -15,6 +14,7 @@ from client.group_offsets import (
     committed_offsets,
     describe_groups,
 )
+from client.producing.delivery import TopicPartition
 from penstock.cli.failures import Failed
 
 GROUP_COLUMNS = ("name", "kind", "state", "members", "coordinator")

@@ -7,12 +7,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.connection.brokers import Brokers
 from client.errors import ErrorCode, Refused
-from client.group_offsets import committed_offsets, describe_groups, list_groups
-from client.offset_commits import Consumed, commit_offsets
-from client.offsets import AtOffset, AtTime, Beginning, End
+from client.groups.offset_commits import Consumed, commit_offsets
+from client.groups.offsets import committed_offsets, describe_groups, list_groups
+from client.producing.delivery import TopicPartition
+from client.reading.offsets import AtOffset, AtTime, Beginning, End
 from penstock.cli.confirmation import confirm, yes_option
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table, say

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.offsets import AtOffset, AtTime, Beginning, End, offsets_of
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
+from client.reading.offsets import AtOffset, AtTime, Beginning, End, offsets_of
 from penstock.cli.failures import Failed
 from penstock.groups.topic_arguments import TopicArgument
 from wire.messages.list_offsets import EARLIEST, LATEST

@@ -11,13 +11,13 @@ import click
 import msgspec
 
 from client.errors import ClientError
-from ground.http_client import HttpUrl
-from ground.http_security import access_to
-from ground.listening import is_everywhere
+from ground.http.client import HttpUrl
+from ground.http.security import access_to
+from ground.network.listening import is_everywhere
 from mirror.config import MirrorConfig
+from mirror.cutover.promotion import Compared, Promotion
+from mirror.cutover.truncation import Excess
 from mirror.errors import MirrorFailure
-from mirror.promotion import Compared, Promotion
-from mirror.truncation import Excess
 from penstock.cli.confirmation import confirm, yes_option
 from penstock.cli.failures import Failed
 from penstock.cli.http_address import get

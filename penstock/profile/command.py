@@ -5,7 +5,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from ground.http_client import HttpUrl
+from ground.http.client import HttpUrl
 from penstock.cli import address_variables
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from client.quotas import EntityQuotas, alter_quotas, quotas
+from client.admin.quotas import EntityQuotas, alter_quotas, quotas
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option, connected
 

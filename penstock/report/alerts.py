@@ -1,14 +1,16 @@
 """`penstock alert`: what an audit has raised, who knows of it, and what receivers answer."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
 from audit.alerting.answers import Acknowledge, Mute, Noted, NotedAlert, NotedAlerts, Unmute
 from audit.alerting.conditions import KINDS
 from audit.config import AuditConfig
-from ground.http_client import HttpUrl
+from ground.http.client import HttpUrl
 from ground.printable import one_line
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table
@@ -17,7 +19,21 @@ from penstock.config.options import configured
 from penstock.report.asking import ask, audit_option
 from penstock.report.operator import local_account
 
+_FEW: Final = 5
 _reason = click.option("--reason", required=True, metavar="TEXT", help="Why; it is shown.")
+
+
+def raised_alerts(audit: HttpUrl, topics: Sequence[str], cluster: str) -> Sequence[NotedAlert]:
+    """Some of those that no finding of a report is about: of these topics and of programs."""
+    answer = ask(audit, "alerts", {"state": "raised", "size": 100}, NotedAlerts)
+    found = [
+        each
+        for each in answer.items
+        if each.hour < 0
+        and (not cluster or each.cluster in {cluster, ""})
+        and (not topics or each.topic in {*topics, ""})
+    ]
+    return found[:_FEW]
 
 
 @click.command("list")

@@ -14,8 +14,8 @@ import msgspec
 
 from audit.answers import Problem, ReportAnswer
 from audit.findings import State, worst
-from ground.http_client import HttpUrl
-from ground.http_security import HttpAccess, HttpSecurity, access_to
+from ground.http.client import HttpUrl
+from ground.http.security import HttpAccess, HttpSecurity, access_to
 from ground.known_types import known_type
 from penstock.cli import address_variables
 from penstock.cli.failures import Failed

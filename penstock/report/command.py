@@ -1,20 +1,23 @@
 """`penstock report`, and its exit code: what the verdict comes to."""
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
 import click
 import msgspec
 
+from audit.alerting.answers import NotedAlert
 from audit.answers import ReportAnswer, TopicReport
 from audit.findings import State
-from ground.http_client import HttpUrl
+from ground.http.client import HttpUrl
 from ground.printable import one_line
 from penstock.cli.failures import Failed, usage_words
 from penstock.cli.output import json_option, print_json
 from penstock.cli.time_arguments import DayType, HourType, TimeRange, TimeType
 from penstock.connections.cluster import existing_topics
+from penstock.report.alerts import raised_alerts
 from penstock.report.asking import asked_report, audit_option, last_day, verdict
 from penstock.report.page import report_page
 from penstock.report.table import show_report
@@ -120,8 +123,8 @@ def command(
 ) -> int:
     """Say whether every line has arrived.
 
-    Of all topics, or of some; without a time, of the last 24 whole hours, with a line about what is
-    wrong since then. Times are UTC unless they say otherwise.
+    Of all topics, or of some; without a time, of the last 24 whole hours, with what is wrong since
+    then and which alerts are raised. Times are UTC unless they say otherwise.
 
     Exit code 0: all is accounted for; 1: events are missing, duplicated or changed; 2: nothing is
     known to be wrong, and some lines are still on their way; 3: no agent was watching for a while,
@@ -139,15 +142,17 @@ def command(
     """
     asked = _asked(day, hour, begin, end)
     report = asked_report(audit, topics, cluster, asked)
-    newer = None
+    newer: ReportAnswer | None = None
+    alerts: Sequence[NotedAlert] = ()
     if not as_json and all(each is None for each in (day, hour, begin, end)):
         newer = asked_report(audit, topics, cluster, TimeRange(asked.end, report.now + 1))
+        alerts = raised_alerts(audit, topics, cluster)
     if page is not None:
         page.write(report_page(report))
     if as_json:
         print_json(msgspec.to_builtins(report))
     elif page is None or page.name != "-":
-        show_report(report, everything=bool(topics), newer=newer)
+        show_report(report, everything=bool(topics), newer=newer, alerts=alerts)
     code = exit_code(report, at_least)
     if code == TOO_FEW and at_least is not None:
         for topic in report.topics:

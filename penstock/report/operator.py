@@ -17,9 +17,9 @@ from click.core import ParameterSource
 
 from audit.answers import AgentRow, AgentsAnswer
 from audit.config import AuditConfig
-from client.brokers import Brokers
-from client.security import Security
-from ground.http_client import HttpUrl
+from client.connection.brokers import Brokers
+from client.connection.security import Security
+from ground.http.client import HttpUrl
 from ground.printable import one_line
 from ledger.operators import check_writable, write_accepted, write_retired
 from penstock.cli.failures import Failed
@@ -253,6 +253,7 @@ def _number(text: str) -> int:
     "--from", "from_time", type=TimeType(), metavar="TIME", help="Only windows from then on."
 )
 @click.option("--to", "to_time", type=TimeType(), metavar="TIME", help="Only windows before that.")
+@click.option("--whole-topic", is_flag=True, help="All of it: nothing more is expected of it.")
 @reason_option
 @ledger_options
 @json_option
@@ -268,6 +269,7 @@ def accept(
     host: str | None,
     from_time: int | None,
     to_time: int | None,
+    whole_topic: bool,
     reason: str,
     ledgers: Sequence[LedgerPlace],
     as_json: bool,
@@ -278,12 +280,16 @@ def accept(
     apply to a fault for it to be accepted. The names are those that `penstock report` and the page
     show. A time is UTC unless it says otherwise.
 
+    With --whole-topic nothing more is expected of the topic, until an agent ships to it. That is
+    for a topic that a typo has made.
+
     \b
     Example:
         penstock audit accept page_views --partition 0 --offsets 4711-4722 --reason "disk broke"
         penstock audit accept page_views --source a1-7 --bytes 8192-9216 --reason "was truncated"
         penstock audit accept page_views --host web-3 --from 2026-11-20T07 --to 2026-11-20T08 \\
             --reason "its log was deleted"
+        penstock audit accept page_veiws --whole-topic --reason typo
     """
     if offsets and partition is None:
         raise click.UsageError("--offsets are those of a --partition")
@@ -295,9 +301,11 @@ def accept(
         raise click.UsageError("give --seqs or --bytes of this --source")
     if from_time is not None and to_time is not None and from_time >= to_time:
         raise click.UsageError("--from must be before --to")
-    if all(each is None for each in (partition, source, host, from_time, to_time)):
+    limits = (partition, source, host, from_time, to_time)
+    if whole_topic == any(each is not None for each in limits):
         raise click.UsageError(
-            "say what is accepted: --partition, --source, --host, --from or --to"
+            "say what is accepted: --whole-topic alone, or --partition, --source, --host, --from "
+            "or --to"
         )
     if len(ledgers) > 1:
         names = ", ".join(each.cluster for each in ledgers)
@@ -310,7 +318,7 @@ def accept(
         "offsets": [{"first": each.first, "count": each.size} for each in offsets],
         "runs": [*_runs(source or "", seqs, byte_ranges)],
         "host": host or "",
-        "from_time": from_time,
+        "from_time": 0 if whole_topic else from_time,
         "to_time": to_time,
         "reason": reason,
         "operator": operator(ledger.credentials),
@@ -355,7 +363,9 @@ def _accepted_words(accepted: Mapping[str, Any]) -> Iterator[str]:
             yield f"bytes {each['position']:,} to {each['end_position']:,} {of}"
     if accepted["host"]:
         yield f"host {one_line(accepted['host'])}"
-    if accepted["from_time"] is not None:
+    if accepted["from_time"] == 0:
+        yield "all of it"
+    elif accepted["from_time"] is not None:
         yield f"windows from {time_text(accepted['from_time'])} UTC on"
     if accepted["to_time"] is not None:
         yield f"windows before {time_text(accepted['to_time'])} UTC"

@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 
 import click
 
+from audit.alerting.answers import NotedAlert
 from audit.answers import ReportAnswer, TierTotals, TopicReport
+from audit.cures import advice
 from audit.findings import State
 from audit.headline import MARKS, NOT_LOADED
 from ground.printable import one_line
@@ -64,7 +66,11 @@ class _Remark(NamedTuple):
 
 
 def show_report(
-    report: ReportAnswer, *, everything: bool, newer: ReportAnswer | None = None
+    report: ReportAnswer,
+    *,
+    everything: bool,
+    newer: ReportAnswer | None = None,
+    alerts: Sequence[NotedAlert] = (),
 ) -> None:
     """`everything`: also of topics with which all is well, and somebody watched all the time. Of
     what is `newer` than the report, only what is wrong."""
@@ -74,6 +80,10 @@ def show_report(
     print(subject(report))
     if newer is not None:
         _show_newer(newer)
+    for alert in alerts:
+        words = f" {alert.kind}, raised {time_text(alert.raised // 1000 * 1000)}: {alert.words}"
+        _print(NOT_LOADED, "yellow", one_line(words))
+        _print_command(alert.command)
     if not report.topics:
         print("\nThe audit knows no topic.")
         return
@@ -94,7 +104,13 @@ def _show_newer(newer: ReportAnswer) -> None:
     headline = headline_on(newer.state, newer.topics)
     if newer.state.is_fault or headline.mark == NOT_LOADED:
         _print(headline.mark, _COLOURS_OF_SIGNS[headline.mark], f" since then: {headline.title}")
+        _print_command(headline.worst[0].finding.command if headline.worst else "")
         print(f"  see penstock report --from {time_text(newer.from_time).replace(' ', 'T')}")
+
+
+def _print_command(command: str) -> None:
+    if command:
+        print(f"  {advice(one_line(command))}")
 
 
 def _show_overview(topics: Sequence[TopicReport]) -> None:
@@ -147,7 +163,7 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(mark, colour, finding_words(each))
         if each.command and commands < _FEW_COMMANDS:
             commands += 1
-            yield _Remark(" ", "", f"what to do: {one_line(each.command)}")
+            yield _Remark(" ", "", advice(one_line(each.command)))
     if more := left_out(len(topic.findings), topic.findings_total, "such findings"):
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
     for sentence in remark_lines(topic):

@@ -162,8 +162,9 @@ def subject(report: ReportAnswer) -> str:
 
 
 def topic_name(topic: TopicReport) -> str:
-    """With the id of one that was deleted: another one may have that name."""
-    return f"{topic.topic} (deleted, id {topic.topic_id})" if topic.deleted else topic.topic
+    """With the id of one that was deleted or retired: another one may have that name."""
+    gone = f" (deleted or retired, id {topic.topic_id})"
+    return topic.topic + gone if topic.deleted else topic.topic
 
 
 def flow(topic: TopicReport) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import click
 
 from cluster.errors import InvalidTopicName
-from cluster.names import check_topic_name
+from cluster.layout.names import check_topic_name
 from ground.printable import one_line
 from penstock.cli.failures import Failed
 from schemas.errors import InvalidSchema

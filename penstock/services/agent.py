@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from agent.program import run
-from ground.http_client import HttpUrl
+from ground.http.client import HttpUrl
 from penstock.cli.event_log import LogFormat, log_to_stderr
 from penstock.cli.failures import WrongConfiguration
 from penstock.cli.output import json_option

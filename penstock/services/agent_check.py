@@ -18,10 +18,10 @@ from agent.config_check import (
     check_topics,
     topics_of,
 )
-from agent.config_inputs import Input, check_distinct
+from agent.configuration.inputs import Input, check_distinct
 from agent.inputs_directory import InputsDirectory
 from agent.status import Refusal
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.errors import ClientError
 from ledger.names import LEDGER_TOPIC
 from penstock.config.configuration import ConfigurationError

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from agent.config import AgentConfig
-from agent.config_inputs import Input
+from agent.configuration.inputs import Input
 from agent.errors import ConfigRejected
 from penstock.config.configuration import ConfigurationError, load
 

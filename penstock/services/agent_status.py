@@ -7,10 +7,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from agent.status import STATUS_PATH, FileStatus, InputStatus, Status, TopicStatus, why_not_ready
-from ground.http_client import HttpUrl, parse_program_url
-from ground.http_security import HttpSecurity, access_to
+from ground.http.client import HttpUrl, parse_program_url
+from ground.http.security import HttpSecurity, access_to
 from ground.known_types import known_type
-from ground.listening import is_everywhere
+from ground.network.listening import is_everywhere
 from ground.printable import one_line
 from penstock.cli import address_variables
 from penstock.cli.failures import Failed

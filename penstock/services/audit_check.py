@@ -10,10 +10,10 @@ import msgspec
 
 from audit.config import AuditConfig, Cluster
 from audit.inventory import BadInventory, read
-from client.admin import topic_configs
-from client.brokers import Brokers
+from client.admin.topics import topic_configs
+from client.connection.brokers import Brokers
+from client.connection.metadata import ClusterMetadata
 from client.errors import ClientError
-from client.metadata import ClusterMetadata
 from ledger.names import LEDGER_TOPIC, SUBJECT
 from penstock.connections.reachability import (
     SECONDS,

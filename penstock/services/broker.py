@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from broker.config import BrokerConfig
+from broker.configs.config import BrokerConfig
 from broker.program import run
 from penstock.cli.event_log import LogFormat, log_to_stderr
 from penstock.config.options import configuration_options, configured, log_format_option

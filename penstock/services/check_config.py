@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from audit.config import AuditConfig
-from broker.config import BrokerConfig
-from client.bootstrap import Bootstrap
+from broker.configs.config import BrokerConfig
+from client.connection.bootstrap import Bootstrap
 from loader.config import LoaderConfig
 from mirror.config import MirrorConfig
 from penstock.cli.failures import Failed, WrongConfiguration, missing_extra

@@ -11,11 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from audit.http.operators import BadOperatorsFile, read_operators
-from ground.password_file import BadPasswordFile, read_users
-from ground.secrets import NoSecret, Secret
-from ground.server_tls import ListenerTls, server_context
-from ground.tls import BadTls, Tls, client_context
-from ground.token_file import BadTokenFile, read_tokens
+from ground.logins.password_file import BadPasswordFile, read_users
+from ground.logins.secrets import NoSecret, Secret
+from ground.logins.token_file import BadTokenFile, read_tokens
+from ground.tls.client import BadTls, Tls, client_context
+from ground.tls.server import ListenerTls, server_context
 
 _WRONG: Final = (BadTls, BadPasswordFile, BadTokenFile, BadOperatorsFile, NoSecret)
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from client.errors import ClientError
-from mirror.cluster_scanner import ClusterScanner, Scan
+from mirror.clusters.scanner import ClusterScanner, Scan
 from mirror.config import MirrorConfig
 from mirror.errors import NoTarget
 from mirror.topics import Alter, Change, Create, Enlarge, Standing, TopicCopy

@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from cluster.errors import EmbeddedError
-from cluster.zookeeper import run_configured
-from cluster.zookeeper_config import DEFAULT_PORT, ZooKeeperConfig
-from cluster.zookeeper_status import Asking
-from ground.listening import is_loopback
+from cluster.zookeeper_server.config import DEFAULT_PORT, ZooKeeperConfig
+from cluster.zookeeper_server.server import run_configured
+from cluster.zookeeper_server.status import Asking
+from ground.network.listening import is_loopback
 from ground.supervisor import Supervisor
 from penstock.cli.event_log import LogFormat, log_to_stderr
 from penstock.cli.failures import Failed

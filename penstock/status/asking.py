@@ -17,8 +17,8 @@ import msgspec
 
 from agent.status import STATUS_PATH, Status
 from client.errors import ClientError
-from ground.http_client import HttpClient, HttpUrl, parse_program_url
-from ground.http_security import HttpAccess, access_to
+from ground.http.client import HttpClient, HttpUrl, parse_program_url
+from ground.http.security import HttpAccess, access_to
 from ground.known_types import known_type
 from penstock.connections.reachability import registry_failure
 from penstock.directory.pipeline_access import PipelineAccess

@@ -13,12 +13,13 @@ import msgspec
 from msgspec.structs import replace
 
 from audit import answers
+from audit.alerting.answers import NotedAlert, NotedAlerts
 from audit.findings import State
 from audit.judged_hours import HOUR
 from audit.queries import MOST_ITEMS
 from audit.verdicts import Wait, WindowVerdict
-from ground.http_client import HttpClient, HttpUrl
-from ground.http_security import HttpAccess
+from ground.http.client import HttpClient, HttpUrl
+from ground.http.security import HttpAccess
 from ground.known_types import known_type
 from penstock.status.part import NoStatus, said_by
 from penstock.status.values import LoadStanding
@@ -27,6 +28,7 @@ _SELDOM_S: Final = 5.0
 _ONE_LOAD_MILLIS: Final = 10_000  # between what one load commits of one topic and of the next
 _MOST_LOADS: Final = 200
 _MOST_LOOKED_INTO: Final = 20
+_MOST_ALERTS: Final = 20
 _FINEST_MILLIS: Final = 1_000  # rounded up to the audit's windows
 
 A = TypeVar("A")
@@ -50,6 +52,8 @@ class AuditPart(msgspec.Struct, frozen=True):
     brokers: answers.BrokersAnswer
     open: Mapping[Name, OpenTopic]  # of those topics of which it was asked
     headlines: Mapping[str, answers.Headline | None]  # by cluster
+    unwell: Sequence[answers.HealthRow] = ()  # programs with something wrong, the worst first
+    alerts: Sequence[NotedAlert] = ()  # that are raised, the newest first
 
 
 class AskingAudit:
@@ -78,9 +82,14 @@ class AskingAudit:
             self._get("brokers", answers.BrokersAnswer),
             self._open(topics),
             self._headlines(topics),
+            [each for each in self._health().items if each.kind],
+            self._get("alerts", NotedAlerts, state="raised", size=_MOST_ALERTS).items,
         )
         self._kept_since = time.monotonic()
         return self._kept
+
+    def _health(self) -> answers.HealthAnswer:
+        return self._get("health", answers.HealthAnswer, size=MOST_ITEMS)
 
     def _headlines(self, topics: answers.TopicsAnswer) -> dict[str, answers.Headline | None]:
         if len(topics.clusters) == 1:

@@ -13,14 +13,14 @@ from typing import Final
 
 import msgspec
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.metadata import NO_LEADER, ClusterMetadata
-from client.offsets import offsets_of
-from client.security import Security
-from ground.http_client import HttpClient, HttpUrl, parse_program_url
-from ground.http_security import HttpAccess
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.metadata import NO_LEADER, ClusterMetadata
+from client.connection.security import Security
+from client.producing.delivery import TopicPartition
+from client.reading.offsets import offsets_of
+from ground.http.client import HttpClient, HttpUrl, parse_program_url
+from ground.http.security import HttpAccess
 from penstock.status.part import NoStatus, said_by
 from penstock.status.values import BrokerStanding
 from wire.messages.list_offsets import EARLIEST, LATEST

@@ -12,8 +12,9 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from audit.cures import advice
 from client.errors import BadAddress
-from ground.http_client import HttpUrl
+from ground.http.client import HttpUrl
 from penstock.cli.output import json_option, print_table
 from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, brokers_security
 from penstock.connections.http_options import broker_http_of, broker_http_option, http_security
@@ -34,10 +35,12 @@ from penstock.status.words import (
     FAULTY,
     UNKNOWN,
     Words,
+    alert_words,
     count,
     duration,
     failing_words,
     load_words,
+    rate,
     shown,
     size,
     topic_words,
@@ -46,9 +49,19 @@ from penstock.status.words import (
 )
 
 _BROKERS: Final = ("broker", "address", "leads", "partitions", "remark")
-_TOPICS: Final = ("topic", "partitions", "stored", "events", "landed", "not_read", "verdict")
+_TOPICS: Final = (
+    "topic",
+    "partitions",
+    "stored",
+    "events",
+    "per_second",
+    "landed",
+    "not_read",
+    "verdict",
+)
 _AGENTS: Final = ("agent", "host", "state", "files", "not_read", "heard", "version")
 _FEW_AGENTS: Final = 20
+_FEW_ALERTS: Final = 5
 _STYLES: Final = {"silent": "red", "never": "red", "behind": "yellow"}
 _WELL: Final = 0
 _NOT_WELL: Final = 1
@@ -63,6 +76,13 @@ class Figure(int):
         return count(self)
 
 
+class PerSecond(float):
+    """A rate; below 0 it is not known."""
+
+    def __str__(self) -> str:
+        return rate(self)
+
+
 def is_well(standing: PipelineStatus) -> bool:
     """Everybody answers, and nothing is known to be wrong."""
     return not (standing.problems or standing.failing_loads or standing.verdict in FAULTY)
@@ -71,7 +91,7 @@ def is_well(standing: PipelineStatus) -> bool:
 def show_standing(standing: PipelineStatus) -> None:
     _say(verdict_words(standing), bold=True)
     if standing.command:
-        _say(Words(" ", "", f"what to do: {shown(standing.command, 4_000)}"))
+        _say(Words(" ", "", advice(shown(standing.command, 4_000))))
     for each in failing_words(standing):
         _say(each)
     if standing.alerts >= 0:
@@ -83,6 +103,8 @@ def show_standing(standing: PipelineStatus) -> None:
     if standing.alerts > 0:
         alerts = "1 alert is" if standing.alerts == 1 else f"{standing.alerts:,} alerts are"
         _say(Words("!", "yellow", f"{alerts} raised"))
+        for each in alert_words(standing.raised[:_FEW_ALERTS]):
+            _say(each)
     for problem in standing.problems:
         _say(Words("!", "yellow", shown(problem, 400)))
     _section(_BROKERS, [_broker(each) for each in standing.brokers])
@@ -130,6 +152,7 @@ def _topic(each: TopicStanding) -> dict[str, Any]:
         "partitions": Figure(each.partitions),
         "stored": Figure(each.stored),
         "events": Figure(each.end),
+        "per_second": PerSecond(each.rate),
         "landed": Figure(each.landed),
         "not_read": size(each.unread_bytes),
         "verdict": f"{state.mark} {state.text}".lstrip(),

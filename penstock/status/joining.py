@@ -7,6 +7,7 @@ import msgspec
 
 from agent.status import Status, why_not_ready
 from audit import answers
+from audit.alerting.conditions import CLOCK, UNLOADED
 from audit.findings import State, worst
 from audit.headline import NOT_LOADED
 from penstock.report.words import headline_words
@@ -14,6 +15,7 @@ from penstock.status.audit import AuditPart, OpenTopic, cluster_of, landed_of, l
 from penstock.status.cluster import ClusterPart, Remarks
 from penstock.status.values import (
     AgentStanding,
+    AlertStanding,
     FailingLoadStanding,
     LoadStanding,
     PipelineStatus,
@@ -25,6 +27,8 @@ _STALE_MILLIS: Final = 60_000  # a ledger that was not read since then says noth
 _JUST_STARTED_MILLIS: Final = 60_000  # the audit hears of an agent a moment after its start
 _MOST_OF_ONE_KIND: Final = 10  # lines
 _NOT_HEARD: Final = ("never", "silent")
+# Kinds of alerts about programs that nothing else here is about.
+_OF_PROGRAMS: Final = frozenset({"mirror", "loader", "zookeeper", "disk", "certificate"})
 
 
 class StatusParts(msgspec.Struct, frozen=True):
@@ -41,6 +45,7 @@ class StatusParts(msgspec.Struct, frozen=True):
 def joined(parts: StatusParts, now: int) -> PipelineStatus:
     cluster, rows, load = _of_audit(parts)
     topics = tuple(_topics(parts, cluster, rows, load))
+    silent = _silent_agents(parts, cluster, now)
     if load is not None:
         lags = [each.end - each.landed for each in topics if min(each.end, each.landed) >= 0]
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
@@ -57,10 +62,17 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         failing_loads=tuple(_failing(audit, cluster)),
         headline=_headline(audit, cluster),
         command=_command(audit, cluster),
-        verdict=_verdict(rows, topics),
-        complete_until=min((each.complete_until for each in topics if each.state), default=-1),
+        verdict=_verdict(rows, topics, silent),
+        complete_until=min(
+            (
+                *(each.complete_until for each in topics if each.complete_until >= 0),
+                *(each.heard for each in silent if each.heard > 0),
+            ),
+            default=-1,
+        ),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
         alerts=audit.topics.alerts if audit else -1,
+        raised=tuple(_raised(audit, cluster)),
         problems=(*parts.silent, *_problems(parts, cluster, now)),
         altered=tuple(audit.topics.altered) if audit else (),
     )
@@ -105,6 +117,7 @@ def _topics(
             partitions=held.partitions if held else -1,
             stored=held.stored if held else -1,
             end=held.end if held else -1,
+            rate=row.rate.events if row else -1.0,
             landed=landed.get(name, unlanded),
             unread_bytes=-1 if unread is None else unread.get(name, 0),
             state=row.state if row else "",
@@ -131,6 +144,18 @@ def _failing(audit: AuditPart | None, cluster: str) -> Iterator[FailingLoadStand
             )
 
 
+def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStanding]:
+    """Without what the headline or a failing load says."""
+    headline = audit.headlines.get(cluster) if audit else None
+    known = {each.finding.id for each in headline.worst} if headline else set()
+    for alert in audit.alerts if audit else ():
+        is_said = alert.kind == UNLOADED or (alert.finding and alert.finding in known)
+        if alert.cluster in {cluster, ""} and not is_said:
+            yield AlertStanding(
+                kind=alert.kind, words=alert.words, raised=alert.raised, command=alert.command
+            )
+
+
 def _headline(audit: AuditPart | None, cluster: str) -> str:
     """Empty where nothing is wrong; an audit of an earlier release has none."""
     found = audit.headlines.get(cluster) if audit else None
@@ -144,9 +169,16 @@ def _command(audit: AuditPart | None, cluster: str) -> str:
     return found.worst[0].finding.command if found and found.worst else ""
 
 
-def _verdict(rows: Mapping[str, answers.TopicRow], topics: Sequence[TopicStanding]) -> str:
-    """The worst of all topics; none where the brokers have no topic."""
+def _verdict(
+    rows: Mapping[str, answers.TopicRow],
+    topics: Sequence[TopicStanding],
+    silent: Sequence[answers.AgentRow],
+) -> str:
+    """The worst of all topics; none where the brokers have no topic. While an agent is silent there
+    may be lines that it has not read, so nothing is complete up to now."""
     state = worst([each.state for each in rows.values()]) if rows else ""
+    if state is State.COMPLETE and silent:
+        return State.PENDING
     return "" if state in {State.EMPTY, State.COMPLETE} and not topics else state
 
 
@@ -214,6 +246,7 @@ def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
     if parts.agent is not None and (why := why_not_ready(parts.agent)):
         yield f"agent: not ready: {why}"
     yield from _not_heard(parts, cluster, now)
+    yield from _unwell(parts, cluster)
     if parts.audit is not None:
         said = parts.audit.topics
         for notice in said.notices:
@@ -227,19 +260,43 @@ def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
 
 def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
     """Who ships nothing, or cannot say so. One that has started just now is given a moment."""
-    asked = parts.agent
-    new = asked and now - asked.started_millis < _JUST_STARTED_MILLIS
-    rows = [
-        each
-        for each in (parts.audit.agents.items if parts.audit else [])
-        if each.state in _NOT_HEARD
-        and each.cluster in {cluster, ""}  # a host of the inventory is no cluster's
-        and not (asked and new and each.agent == asked.agent)
-    ]
+    rows = _silent_agents(parts, cluster, now)
     for each in rows[:_MOST_OF_ONE_KIND]:
         yield silence_words(each.agent, each.host, each.heard, now)
     if len(rows) > _MOST_OF_ONE_KIND:
         yield f"and {len(rows) - _MOST_OF_ONE_KIND:,} agents more are silent"
+
+
+def _silent_agents(parts: StatusParts, cluster: str, now: int) -> list[answers.AgentRow]:
+    asked = parts.agent
+    clocks = {each.host for each in parts.audit.alerts if each.kind == CLOCK} if parts.audit else ()
+    new = asked and now - asked.started_millis < _JUST_STARTED_MILLIS
+    return [
+        each
+        for each in (parts.audit.agents.items if parts.audit else [])
+        if each.state in _NOT_HEARD
+        and each.host not in clocks  # it is heard, with another time
+        and each.cluster in {cluster, ""}  # a host of the inventory is no cluster's
+        and not (asked and new and each.agent == asked.agent)
+    ]
+
+
+def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
+    """Programs that the audit knows something wrong of. Agents that are silent, and brokers and
+    registries that do not answer, are said elsewhere."""
+    rows = [
+        row
+        for row in (parts.audit.unwell if parts.audit else [])
+        if row.kind in _OF_PROGRAMS
+        and row.cluster in {cluster, ""}
+        and (row.program, row.kind) != ("broker", "zookeeper")  # as ZooKeeper's row says
+    ]
+    for row in rows[:_MOST_OF_ONE_KIND]:
+        about = f"{row.program}: {row.words}"
+        yield f"{about}; what to do: {row.command}" if row.command else about
+    if len(rows) > _MOST_OF_ONE_KIND:
+        more = len(rows) - _MOST_OF_ONE_KIND
+        yield f"and {more:,} programs more need attention: see the audit's page, Health"
 
 
 def _few(names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final, Generic, TypeVar
 
-from ground.http_client import HttpClient, HttpError
+from ground.http.client import HttpClient, HttpError
 
 T = TypeVar("T")
 

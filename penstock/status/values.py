@@ -35,6 +35,7 @@ class TopicStanding(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = -1
     stored: int = -1  # messages that the brokers hold now
     end: int = -1  # of all partitions together: grows with each message, for rates
+    rate: float = -1.0  # messages a second, as the audit measured last
     landed: int = -1  # offsets that loaders have committed, all partitions together
     unread_bytes: int = -1  # of followed files, not acknowledged yet; of the agent that was asked
     state: str = ""  # the audit's word for the last day: complete, pending, unknown, missing …
@@ -80,6 +81,15 @@ class FailingLoadStanding(msgspec.Struct, frozen=True, kw_only=True):
     destination: str = ""
 
 
+class AlertStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """An alert that is raised."""
+
+    kind: str
+    words: str
+    raised: int
+    command: str = ""  # that mends it, or shows more of it
+
+
 class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Everything."""
 
@@ -98,6 +108,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     complete_until: int = -1  # of all topics
     verdict_as_of: int = -1  # up to when the ledger has been read
     alerts: int = -1
+    raised: tuple[AlertStanding, ...] = ()  # the newest, but for those that the headline is about
     problems: tuple[str, ...] = ()  # who does not answer or is silent, and what brokers have lost
     altered: tuple[AlteredTotal, ...] = ()  # text of the last day that is not what the files have
 

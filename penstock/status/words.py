@@ -5,15 +5,17 @@ sign.
 """
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from audit.cures import advice
 from audit.findings import State, summed
 from audit.headline import EXCEPT_ACCEPTED, MARKS, MEANINGS, kind_words, tables_words
 from ground.printable import one_line
 from penstock.report.remarks import altered_words
 from penstock.report.words import faults_of, marked
-from penstock.status.values import LoadStanding, PipelineStatus, TopicStanding
+from penstock.status.values import AlertStanding, LoadStanding, PipelineStatus, TopicStanding
 
 UNKNOWN: Final = "-"
 COLOURS: Final = {
@@ -89,6 +91,17 @@ def failing_words(standing: PipelineStatus) -> list[Words]:
         found.append(NOT_LOADED._replace(text=shown(f"{what}, for {ago}: {each.reason}", 400)))
         if each.cure:
             found.append(Words(" ", "", shown(f"what to do: {each.cure}", 400)))
+    return found
+
+
+def alert_words(alerts: Sequence[AlertStanding]) -> list[Words]:
+    """What is raised since when, and what to do."""
+    found = []
+    for alert in alerts:
+        words = f"{alert.kind}, raised {_moment(alert.raised)}: {alert.words}"
+        found.append(Words("!", "yellow", shown(words, 400)))
+        if alert.command:
+            found.append(Words(" ", "", shown(advice(alert.command), 1_000)))
     return found
 
 

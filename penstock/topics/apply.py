@@ -23,11 +23,11 @@ from typing import Any, Final
 import click
 import msgspec
 
-from client import admin
-from client.admin import DEFAULT, ConfigEntry, all_topics, configs_of_topics
-from client.brokers import Brokers
+from client.admin import topics as admin
+from client.admin.topics import DEFAULT, ConfigEntry, all_topics, configs_of_topics
+from client.connection.brokers import Brokers
+from client.connection.metadata import TopicMetadata
 from client.errors import Refused
-from client.metadata import TopicMetadata
 from penstock.cli.failures import WrongConfiguration
 from penstock.connections.cluster import bootstrap_option, connected
 from penstock.declared.plans import (

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from client.admin import (
+from client.admin.topics import (
     DEFAULT,
     add_partitions,
     all_topics,
@@ -14,9 +14,9 @@ from client.admin import (
     delete_topic,
     topic_configs,
 )
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
+from client.connection.metadata import NO_LEADER, TopicMetadata
 from client.errors import UnknownTopic
-from client.metadata import NO_LEADER, TopicMetadata
 from penstock.brokers.replica_roles import is_under, why_under
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.output import json_option, print_json, print_table
@@ -139,7 +139,7 @@ def _topic(brokers: Brokers, name: str) -> TopicMetadata:
 def _partitions(brokers: Brokers, topic: TopicMetadata) -> list[dict[str, object]]:
     """A partition without a leader has no offsets to show."""
     # The other commands on topics wait for nothing of offsets to be imported.
-    from client.offsets import Beginning, End, start_offsets  # noqa: PLC0415
+    from client.reading.offsets import Beginning, End, start_offsets  # noqa: PLC0415
 
     led = [each.index for each in topic.partitions if each.leader != NO_LEADER]
     first = start_offsets(brokers, topic.name, led, Beginning())

@@ -8,8 +8,8 @@ from typing import Final
 
 import click
 
-from client.consumer import Consumer
-from client.offsets import AtOffset, AtTime, Beginning, End, Start
+from client.reading.consumer import Consumer
+from client.reading.offsets import AtOffset, AtTime, Beginning, End, Start
 from penstock.cli.output import json_option
 from penstock.cli.time_arguments import time_millis
 from penstock.connections.cluster import bootstrap_option, connected, existing_topics

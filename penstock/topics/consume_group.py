@@ -6,9 +6,9 @@ from typing import Final
 
 import click
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.group.consumer import GroupConsumer
-from client.offsets import Start
+from client.reading.offsets import Start
 from cluster.errors import Fenced, Unavailable
 from penstock.connections.zookeeper import ZooKeeperAt, session_with
 from penstock.topics.message_lines import MessageLines

@@ -14,7 +14,7 @@ import click
 from ground.printable import one_line
 from penstock.cli.output import print_json
 from schemas.errors import BadMessage
-from wire.records import Record
+from wire.record_batches.records import Record
 
 Decode = Callable[[bytes | None], Any]
 

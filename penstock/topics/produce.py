@@ -18,14 +18,14 @@ from typing import IO, Any, Final
 
 import click
 
-from client.brokers import Brokers
-from client.producer import BATCH_BYTES, Acks, Delivered, Producer
+from client.connection.brokers import Brokers
+from client.producing.producer import BATCH_BYTES, Acks, Delivered, Producer
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
 from penstock.connections.cluster import bootstrap_option, connected, existing_topics
 from penstock.connections.registry import registry_at, registry_option
 from penstock.schemas.arguments import VERSION, Which
-from wire.records import Codec
+from wire.record_batches.records import Codec
 
 ACKS = {"all": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
 _STDIN: Final = Path("-")

@@ -10,21 +10,22 @@ from typing import NamedTuple
 
 import click
 
-from broker.config import BrokerConfig
-from broker.data_directory import DataDirectory, DirectoryInUse
-from broker.storage import directories, layout
-from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
-from broker.storage.acknowledged import AcknowledgedFile, PartitionId
-from broker.storage.batches import walk
-from broker.storage.directories import PartitionDirectory
-from broker.storage.epochs import NO_EPOCH, LeaderEpochs
+from broker.configs.config import BrokerConfig
+from broker.replicas.data_directory import DataDirectory, DirectoryInUse
+from broker.storage import layout
+from broker.storage.directory import directories
+from broker.storage.directory.acknowledged import FILE_NAME as ACKNOWLEDGED
+from broker.storage.directory.acknowledged import AcknowledgedFile, PartitionId
+from broker.storage.directory.directories import PartitionDirectory
+from broker.storage.directory.identity import DirectoryOwner, read_topic_id
 from broker.storage.errors import BadCheckpoint, ForeignDataDirectory, StorageError
-from broker.storage.files import OpenFile
-from broker.storage.identity import DirectoryOwner, read_topic_id
+from broker.storage.segments.batches import walk
+from broker.storage.segments.files import OpenFile
+from broker.storage.state.epochs import NO_EPOCH, LeaderEpochs
 from cluster.errors import ClusterError
 from cluster.recover import FoundPartition, RecoveredTopics, recover
-from cluster.session import Session
-from cluster.zookeeper import EmbeddedZooKeeper
+from cluster.session.session import Session
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
 from penstock.config.options import configuration_options, configured

@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 from msgspec.structs import asdict
 
-from broker.config import BrokerConfig
-from broker.data_directory import DataDirectory, DirectoryInUse
-from broker.storage import directories
+from broker.configs.config import BrokerConfig
+from broker.replicas.data_directory import DataDirectory, DirectoryInUse
 from broker.storage.config import LogConfig
+from broker.storage.directory import directories
 from broker.storage.errors import StorageError
 from broker.storage.repair import GivenUp, truncate_at_corruption
 from penstock.cli.failures import Failed

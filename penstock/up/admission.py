@@ -9,15 +9,15 @@ added stays. What is right already is not written again, so a kill costs nothing
 
 from functools import partial
 
-from cluster import acls
-from cluster import users as kept_users
 from cluster.errors import ClusterError, Unavailable
-from cluster.session import Session
-from cluster.users import Credentials
-from cluster.zookeeper import read_secret
-from cluster.zookeeper_status import answers
-from ground.scram import MOST_ITERATIONS, ScramCredential, ScramMechanism, new_salt
-from ground.secrets import NoSecret, Secret
+from cluster.records import acls
+from cluster.records import users as kept_users
+from cluster.records.users import Credentials
+from cluster.session.session import Session
+from cluster.zookeeper_server.server import read_secret
+from cluster.zookeeper_server.status import answers
+from ground.logins.scram import MOST_ITERATIONS, ScramCredential, ScramMechanism, new_salt
+from ground.logins.secrets import NoSecret, Secret
 from penstock.directory.locks import Locks, rules, users
 from penstock.directory.places import HOST, OFFLINE, SOURCE, Places, Ports
 

@@ -64,6 +64,7 @@ class LocalPipeline:
         self._renewal_at = time.monotonic() + _RENEWAL_SECONDS
         self._admission = Admission(places, ports, mirrored=bool(mirror)) if secure else None
         self._follow = follow
+        self._load_every = load_every
         self._alert = alert
         self._supervisor = Supervisor(
             programs(
@@ -99,6 +100,7 @@ class LocalPipeline:
                 mirror=self._mirror,
                 secure=self._secure,
                 alert=self._alert,
+                load_every=self._load_every,
             )
             self._held = held.pop_all()
         return self

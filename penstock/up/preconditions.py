@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cluster.errors import NoJava
-from cluster.jars import find_java
-from ground import listening
+from cluster.zookeeper_server.jars import find_java
+from ground.network import listening
 from penstock.cli.failures import missing_extra
 from penstock.directory.errors import AlreadyRunning
 from penstock.directory.lock import Lock

@@ -10,9 +10,9 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from cluster.zookeeper_status import answers
-from ground.http_client import HttpClient, HttpError, parse_program_url
-from ground.http_security import HttpAccess, HttpSecurity, access_to
+from cluster.zookeeper_server.status import answers
+from ground.http.client import HttpClient, HttpError, parse_program_url
+from ground.http.security import HttpAccess, HttpSecurity, access_to
 from penstock.cli.event_log import LogFormat
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import HOST, Addresses, MirrorPorts, Places, Ports

@@ -1,9 +1,9 @@
 """One program as a child of this process.
 
-It dies with us, however we end: even SIGKILL leaves none behind (see cluster/tether.py). That hangs
-on the thread that starts it, which must be the main one. It is in a session of its own, so that
-Ctrl-C in our terminal reaches only us, who stop programs in their order; and whatever it starts
-itself is killed with it.
+It dies with us, however we end: even SIGKILL leaves none behind (see
+cluster/zookeeper_server/tether.py). That hangs on the thread that starts it, which must be the main
+one. It is in a session of its own, so that Ctrl-C in our terminal reaches only us, who stop
+programs in their order; and whatever it starts itself is killed with it.
 """
 
 import os
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from cluster import tether
+from cluster.zookeeper_server import tether
 from penstock.directory.log_files import open_log
 from penstock.up import hand_over
 

@@ -20,12 +20,12 @@ from typing import Any
 import click
 import msgspec
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.admin.users import UserPasswords
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.security import Login, Mechanism, Security
 from client.errors import NotLetIn, WrongCredentials
-from client.security import Login, Mechanism, Security
-from client.users import UserPasswords
-from ground.scram import FEWEST_ITERATIONS, MOST_ITERATIONS
+from ground.logins.scram import FEWEST_ITERATIONS, MOST_ITERATIONS
 from penstock.cli.failures import Failed
 from penstock.connections.cluster import brokers_security, connected
 from penstock.declared.plans import (

@@ -7,10 +7,10 @@ from typing import Any, Final, Protocol, TypeVar
 
 import click
 
-from client import users as over_brokers
-from client.brokers import Brokers
-from client.users import UserPasswords
-from ground.scram import FEWEST_ITERATIONS, MOST_ITERATIONS
+from client.admin import users as over_brokers
+from client.admin.users import UserPasswords
+from client.connection.brokers import Brokers
+from ground.logins.scram import FEWEST_ITERATIONS, MOST_ITERATIONS
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.failures import Failed, missing_extra
 from penstock.cli.output import json_option, print_json, print_table

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from client.users import UserPasswords
-from cluster import users
+from client.admin.users import UserPasswords
 from cluster.errors import ClusterError
-from cluster.identity import find_cluster_id
-from cluster.security import ZooKeeperSecurity
-from cluster.session import Session
-from cluster.users import Credentials
+from cluster.records import users
+from cluster.records.identity import find_cluster_id
+from cluster.records.users import Credentials
+from cluster.session.security import ZooKeeperSecurity
+from cluster.session.session import Session
 from ground.administration import Change, Kind, Program, Who
 from ground.administration_log import append
-from ground.scram import ScramCredential, ScramMechanism, new_salt
+from ground.logins.scram import ScramCredential, ScramMechanism, new_salt
 from penstock.cli.failures import Failed
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from ground.scram import LONGEST_PASSWORD
-from ground.secrets import NoSecret, Secret
+from ground.logins.scram import LONGEST_PASSWORD
+from ground.logins.secrets import NoSecret, Secret
 from penstock.cli.failures import Failed
 
 _RANDOM_BYTES: Final = 24

@@ -20,9 +20,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from ground.login_files import check_name
-from ground.password_file import PasswordFile
-from ground.token_file import TokenFile
+from ground.logins.login_files import check_name
+from ground.logins.password_file import PasswordFile
+from ground.logins.token_file import TokenFile
 from registry.access.callers import ANYBODY, PRINCIPAL, Caller, Peer
 from registry.access.login_throttle import LoginThrottle, TooManyLogins
 from registry.access.permissions import Permissions

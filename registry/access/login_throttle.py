@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ground.networks import network_of
+from ground.network.networks import network_of
 
 _FIRST_S: Final = 0.1
 _OF_A_USER_S: Final = 10.0  # at most

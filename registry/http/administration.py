@@ -14,12 +14,12 @@ import msgspec
 
 from ground.administration import OK, Change, Kind, Who
 from ground.administration_log import AdministrationLog
-from registry.contents import RegistryContents
 from registry.errors import ErrorAnswer
 from registry.http.call import Call
 from registry.http.messages import HttpResponse
 from registry.http.parameters import flag, subject_name
 from registry.log.forwarding import FORWARDED
+from registry.schemas_topic.contents import RegistryContents
 
 _ANONYMOUS: Final = "ANONYMOUS"
 _ALL: Final = "*"

@@ -6,7 +6,7 @@ and old Java clients fail on unknown fields.
 
 import msgspec
 
-from registry.values import AVRO, NOTHING, Config, Level, Reference, Version
+from registry.schemas_topic.values import AVRO, NOTHING, Config, Level, Reference, Version
 
 
 class SchemaAnswer(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):

@@ -7,12 +7,12 @@ import msgspec
 
 from registry.access.callers import Caller
 from registry.access.permissions import ALL, Operation
-from registry.contents import RegistryContents
 from registry.errors import ErrorAnswer, forbidden
 from registry.http.messages import HttpRequest
 from registry.http.parameters import new_subject_name, subject_name
 from registry.registry import Registry
 from registry.requests import SchemaRequest
+from registry.schemas_topic.contents import RegistryContents
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from typing import Final, cast
 
 import msgspec
 
-from ground.certificate_names import NameRule, certificate_name
+from ground.tls.certificate_names import NameRule, certificate_name
 from registry.access.callers import Peer
 from registry.errors import ErrorAnswer
 from registry.http.media_types import V1

@@ -1,6 +1,8 @@
 """Resources that look up schemas and check compatibility: costly work without the writer."""
 
-from registry.compatibility import CompatibilityCheck, compatibility_check
+from registry.changes.compatibility import CompatibilityCheck, compatibility_check
+from registry.changes.lookup import content_of
+from registry.changes.registration import normalizes, validates
 from registry.errors import (
     ErrorAnswer,
     invalid_schema,
@@ -13,11 +15,9 @@ from registry.http.call import Call
 from registry.http.messages import HttpResponse, answer
 from registry.http.parameters import flag, version_number
 from registry.http.worker_threads import check_parses, find_registered, run_sized
-from registry.lookup import content_of
 from registry.parsed_schemas import sent_schema
-from registry.registration import normalizes, validates
 from registry.requests import SchemaRequest, schema_request
-from registry.values import Version
+from registry.schemas_topic.values import Version
 
 
 async def look_up_schema(call: Call) -> HttpResponse:

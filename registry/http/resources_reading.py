@@ -5,7 +5,6 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from registry.access.permissions import Operation
-from registry.contents import RegistryContents, VersionKey
 from registry.data_contracts import properties
 from registry.errors import (
     ErrorAnswer,
@@ -27,7 +26,8 @@ from registry.http.parameters import (
 )
 from registry.http.worker_threads import run_sized
 from registry.parsed_schemas import stored_schema
-from registry.values import AVRO, Version
+from registry.schemas_topic.contents import RegistryContents, VersionKey
+from registry.schemas_topic.values import AVRO, Version
 
 T = TypeVar("T")
 

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from registry.compatibility import config_in_scope
-from registry.contents import RegistryContents
-from registry.deletion import delete_subject, delete_version
+from registry.changes.compatibility import config_in_scope
+from registry.changes.deletion import delete_subject, delete_version
+from registry.changes.modes import read_only
+from registry.changes.registration import is_registered, normalizes, register
+from registry.changes.settings import set_config, set_mode, unset_config, unset_mode
 from registry.errors import no_level_of_its_own, no_mode_of_its_own
 from registry.http.answers import ModeAnswer, config_answer, config_change, registered
 from registry.http.call import Call
@@ -17,11 +19,9 @@ from registry.http.worker_threads import find_registered
 from registry.log import error_texts
 from registry.log.error_texts import ErrorTexts
 from registry.log.forwarding import FORWARDED, ForwardedRequest, Passed
-from registry.modes import read_only
-from registry.registration import is_registered, normalizes, register
 from registry.requests import config_request, mode_request, schema_request
-from registry.settings import set_config, set_mode, unset_config, unset_mode
-from registry.values import Decision, Mode
+from registry.schemas_topic.contents import RegistryContents
+from registry.schemas_topic.values import Decision, Mode
 
 log = logging.getLogger(__name__)
 

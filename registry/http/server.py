@@ -11,15 +11,15 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from client.addresses import Address
+from client.connection.addresses import Address
 from ground.administration import Program
 from ground.administration_log import AdministrationLog, CannotRemember
-from ground.certificate_expiry import CertificateWatch
-from ground.listening import listen
-from ground.password_file import BadPasswordFile, PasswordFile
-from ground.server_tls import ServerTls
-from ground.tls import BadTls
-from ground.token_file import BadTokenFile, TokenFile
+from ground.logins.password_file import BadPasswordFile, PasswordFile
+from ground.logins.token_file import BadTokenFile, TokenFile
+from ground.network.listening import listen
+from ground.tls.certificate_expiry import CertificateWatch
+from ground.tls.client import BadTls
+from ground.tls.server import ServerTls
 from registry.access.authentication import Authenticator, LoginMethods
 from registry.access.permissions import Permissions
 from registry.config import RegistryConfig

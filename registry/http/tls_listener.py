@@ -14,9 +14,9 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
-from ground.networks import NetworkRoom
-from ground.server_tls import ServerTls
-from ground.tls import BadTls
+from ground.network.networks import NetworkRoom
+from ground.tls.client import BadTls
+from ground.tls.server import ServerTls
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from registry.contents import RegistryContents
-from registry.lookup import Search, content_of, look_up
+from registry.changes.lookup import Search, content_of, look_up
 from registry.parsed_schemas import SentSchema, sent_schema
 from registry.requests import SchemaRequest
-from registry.values import Version
+from registry.schemas_topic.contents import RegistryContents
+from registry.schemas_topic.values import Version
 
 T = TypeVar("T")
 

@@ -11,11 +11,11 @@ from typing import Final
 from client.errors import ClientError
 from ground.outage import Outage
 from registry.config import RegistryConfig
-from registry.contents import RegistryContents
 from registry.errors import RegistryFailure
 from registry.log.topic import SchemasTopic, ready_topic
 from registry.log.topic_follower import TopicFollower
 from registry.log.topic_view import TopicView
+from registry.schemas_topic.contents import RegistryContents
 
 log = logging.getLogger(__name__)
 

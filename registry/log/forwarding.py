@@ -20,9 +20,9 @@ from urllib.parse import quote
 import msgspec
 from httptools import HttpParserError, HttpResponseParser
 
-from ground.http_security import HttpAccess
-from ground.secrets import NoSecret
-from ground.tls import BadTls
+from ground.http.security import HttpAccess
+from ground.logins.secrets import NoSecret
+from ground.tls.client import BadTls
 from registry.access.callers import PRINCIPAL
 from registry.log.error_texts import REGISTERING, ErrorTexts
 

@@ -16,16 +16,16 @@ from enum import Enum
 from typing import Final, Protocol
 
 from client.errors import ClientError
-from client.producer import Identity
+from client.producing.producer import Identity
 from cluster.errors import Unavailable
-from cluster.nodes import WriterNode
+from cluster.layout.nodes import WriterNode
 from cluster.registry_writer import WriterCandidate, WriterOffice, after
-from cluster.session import Session
+from cluster.session.session import Session
 from cluster.values import WriterEpoch
-from registry.contents import RegistryContents
 from registry.log.topic_follower import ReadBatch
 from registry.log.topic_view import TopicView
-from wire.batch import NO_PRODUCER
+from registry.schemas_topic.contents import RegistryContents
+from wire.record_batches.batch import NO_PRODUCER
 
 TakeId = Callable[[], int]
 

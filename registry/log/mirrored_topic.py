@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Final
 
 from registry.config import MirroredSchemas, RegistryConfig
-from registry.contents import RegistryContents
 from registry.errors import RegistryFailure
 from registry.log.followed_topic import FollowedTopic, found_topic
 from registry.log.topic_follower import ReadBatch
+from registry.schemas_topic.contents import RegistryContents
 
 _RETRY_SECONDS: Final = 5.0
 ABSENT: Final = -1

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import ClientError, ErrorCode, Refused
-from client.producer import Identity, Producer
+from client.producing.producer import Identity, Producer
 from registry.log.topic import CLIENT_ID, largest_batch
-from registry.values import LogRecord
-from wire.batch import HEADER_SIZE
-from wire.records import Record, build_batch
+from registry.schemas_topic.values import LogRecord
+from wire.record_batches.batch import HEADER_SIZE
+from wire.record_batches.records import Record, build_batch
 
 _RECORD_OVERHEAD: Final = 32  # upper bound for lengths, deltas and attributes
 _NO_LIMIT: Final = 2**31  # bytes: batches are sent by `flush` only

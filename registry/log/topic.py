@@ -10,12 +10,12 @@ from uuid import UUID
 
 import msgspec
 
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.metadata import TopicMetadata
 from client.errors import ErrorCode, Refused, UnknownTopic
-from client.metadata import TopicMetadata
-from client.offsets import Beginning, End, start_offsets
+from client.reading.offsets import Beginning, End, start_offsets
 from registry.errors import RegistryFailure
 from wire.acls import Operation
 

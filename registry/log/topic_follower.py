@@ -16,16 +16,16 @@ from typing import Final
 
 import msgspec
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import ClientError, ErrorCode, Refused, UnknownTopic, check
-from client.fetcher import FetchedBatch, Fetcher
-from client.producer import Identity
+from client.producing.producer import Identity
+from client.reading.fetcher import FetchedBatch, Fetcher
 from client.rights import on_topic
 from ground.outage import Outage
 from registry.errors import RegistryFailure
 from registry.log.topic import CLIENT_ID, SchemasTopic, check_partitions, known_id
-from registry.values import LogRecord
+from registry.schemas_topic.values import LogRecord
 from wire.acls import Operation
 from wire.errors import BatchError
 from wire.messages import offset_for_leader_epoch
@@ -34,7 +34,7 @@ from wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from wire.records import records
+from wire.record_batches.records import records
 
 _POLL_SECONDS: Final = 0.5  # upper bound on the time to stop
 _HELD_MS: Final = 2_000  # long poll; new data is sent immediately

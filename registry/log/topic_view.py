@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final
 
-from registry.contents import RegistryContents
 from registry.log.topic_follower import ReadBatch
+from registry.schemas_topic.contents import RegistryContents
 
 _GLANCE_SECONDS: Final = 0.1
 

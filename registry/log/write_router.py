@@ -12,11 +12,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ground.http_security import HttpAccess
+from ground.http.security import HttpAccess
 from ground.known_types import known_type
 from ground.outage import Outage
 from registry.config import Timeouts
-from registry.contents import RegistryContents
 from registry.errors import (
     NO_REGISTRY,
     NOT_LOGGED_IN,
@@ -29,7 +28,8 @@ from registry.log.forwarding import ForwardedRequest, Forwarder, NotPassed, Pass
 from registry.log.publishing import Fenced, NotPublished
 from registry.log.topic_view import TopicView
 from registry.log.writer import NotWriter, TopicWriter
-from registry.values import Decision
+from registry.schemas_topic.contents import RegistryContents
+from registry.schemas_topic.values import Decision
 
 T = TypeVar("T")
 

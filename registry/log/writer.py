@@ -32,19 +32,19 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from client.bootstrap import Bootstrap
+from client.connection.bootstrap import Bootstrap
 from client.errors import ClientError
-from client.producer import Identity
+from client.producing.producer import Identity
 from cluster.registry_writer import LAST_PRODUCER_EPOCH
 from cluster.values import WriterEpoch
 from ground.outage import Outage
-from registry.contents import RegistryContents
 from registry.errors import schema_too_large, too_busy
 from registry.log.leadership import Leadership, Over, Tenure
 from registry.log.publishing import NotOurId, NotPublished, Publisher
 from registry.log.topic_follower import ReadBatch
 from registry.log.topic_view import TopicView
-from registry.values import Decision, LogRecord
+from registry.schemas_topic.contents import RegistryContents
+from registry.schemas_topic.values import Decision, LogRecord
 
 T = TypeVar("T")
 

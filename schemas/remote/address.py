@@ -8,7 +8,7 @@ from typing import Self
 
 import msgspec
 
-from ground.http_security import HttpSecurity, check_scheme
+from ground.http.security import HttpSecurity, check_scheme
 from schemas.remote.urls import parse_urls
 
 __all__ = ["RegistryAddress", "check_registry"]

@@ -9,7 +9,7 @@ shorter, so that a mistyped address is noticed.
 Rule 2: a request that must not be executed twice (a deletion: the second time is an error) is
 retried only while it has certainly not been sent.
 
-ground/http_client.py limits a response in time and size, and keeps connections, which all threads
+ground/http/client.py limits a response in time and size, and keeps connections, which all threads
 share. After a fork, create a new transport.
 """
 
@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from ground.chance import chance
-from ground.http_client import (
+from ground.http.client import (
     HttpAnswer,
     HttpClient,
     HttpError,
@@ -30,7 +30,7 @@ from ground.http_client import (
     TimedOut,
     TooLarge,
 )
-from ground.http_security import access_to
+from ground.http.security import access_to
 from ground.known_types import known_type
 from schemas.errors import (
     RegistryError,

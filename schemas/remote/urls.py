@@ -1,6 +1,6 @@
 """Parses URLs of a registry: `http://host:port`, several separated by commas."""
 
-from ground.http_client import HttpUrl, parse_program_url
+from ground.http.client import HttpUrl, parse_program_url
 
 __all__ = ["parse_urls"]
 

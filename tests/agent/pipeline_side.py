@@ -13,15 +13,15 @@ from typing import Any
 
 import msgspec
 
+from agent.accounting.parcels import Eventless, Parcel
 from agent.config import AgentConfig
-from agent.config_inputs import Input
-from agent.file_inputs import FileInput
+from agent.configuration.file_inputs import FileInput
+from agent.configuration.inputs import Input
 from agent.files.files import Files
-from agent.intake import Intake
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
-from agent.parcels import Eventless, Parcel
 from agent.pipeline import Pipeline
+from agent.reading.intake import Intake
 from agent.shipping.shipper import Shipper
 from agent.status import AgentPhase, Status
 from agent.status_report import AgentParts, status_of
@@ -35,7 +35,7 @@ from schemas.parsing import AvroSchema, parse
 from schemas.remote.urls import parse_urls
 from tests.agent.full_disk import no_file_beyond
 from tests.agent.shipping.agent_side import DEAD_ID, LINE_ID, schema_of
-from wire.records import records
+from wire.record_batches.records import records
 
 OTHER_LINES = 3
 WITH_SEVERITY = parse(

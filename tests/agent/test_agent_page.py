@@ -6,7 +6,7 @@ Keys are held by tests/penstock/config.
 import re
 from pathlib import Path
 
-from agent.config_inputs import Format
+from agent.configuration.inputs import Format
 from agent.http.metrics import families
 from agent.status import AgentPhase, Status
 from ground.exposition import door_families

@@ -12,11 +12,11 @@ from agent.config_check import (
     remarks_on,
     topics_of,
 )
-from agent.config_inputs import Input
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.new_topics import NewTopics
+from agent.configuration.inputs import Input
+from client.admin.new_topics import NewTopics
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 
 INPUT = Input(paths=("/var/log/x",), topic="t")
 CONFIG = AgentConfig(inputs=(INPUT,))

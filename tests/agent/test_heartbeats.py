@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.accounting.runs import SourceId
 from agent.heartbeats import Heartbeat
-from agent.runs import SourceId
 
 A, B = SourceId("a"), SourceId("b")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config_inputs import Input
+from agent.configuration.inputs import Input
 from agent.errors import ConfigRejected
 from agent.inputs_directory import InputsDirectory
 

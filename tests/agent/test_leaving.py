@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agent.parcels import Eventless, Parcel
-from agent.runs import Run, SourceId
+from agent.accounting.parcels import Eventless, Parcel
+from agent.accounting.runs import Run, SourceId
 from agent.topic_schemas.values import TopicSchema
 from tests.agent.pipeline_side import (
     OTHER_LINES,

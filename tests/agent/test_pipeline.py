@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.config_inputs import Format
+from agent.configuration.inputs import Format
 from agent.shipping.shipper import Shipper
 from agent.topic_schemas.values import TopicSchema
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
 from ground.administration import Change, Kind, Program, Who, read_entry
 from ground.administration_log import AdministrationLog, AdministrationLogConfig
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.agent.pipeline_side import (
     OTHER_LINES,
     WITH_SEVERITY,

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agent.accounting.parcels import Parcel
+from agent.accounting.runs import Run, SourceId
 from agent.journal.contents import MOST_WAITING
-from agent.parcels import Parcel
-from agent.runs import Run, SourceId
 from agent.status import FileStatus, InputStatus
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.agent.nobody import as_nobody, open_folder
 from tests.agent.pipeline_side import PipelineSide, append, input_of, pipeline_side
 

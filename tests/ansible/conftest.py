@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from harness.ansible_tools import VARIABLE, Played, ansible_tool, play
+from harness.hosts.ansible_tools import VARIABLE, Played, ansible_tool, play
 
 HERE: Final = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deploy.role_pages import defaults, roles, specs
-from harness.ansible_tools import COLLECTION
+from harness.hosts.ansible_tools import COLLECTION
 
 ROLES = sorted(path for path in (COLLECTION / "roles").iterdir() if path.is_dir())
 KINDS = {"str", "int", "float", "bool", "list", "dict", "path", "raw"}

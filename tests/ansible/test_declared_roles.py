@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.ansible_tools import REPOSITORY, Played
-from harness.broker_process import BrokerProcess
-from harness.made_secrets import made_secret
-from harness.registry_process import RegistryProcess
-from harness.secured_broker import SecuredBroker
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.hosts.ansible_tools import REPOSITORY, Played
+from harness.logins.made_secrets import made_secret
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.penstock.secured_broker import SecuredBroker
 from tests.ansible.conftest import Steps
 from tests.penstock.running import At, penstock
 
@@ -151,7 +151,7 @@ def test_schemas(
     assert ("FULL" in shown_change.diff, "added" in shown_change.diff) == (True, True)
     assert outcomes(changed) == {subject: "changed"}
     assert outcomes(gone) == {subject: "deleted", "nobodys": "unchanged"}
-    assert "it is a link that leads out" in linked.failure
+    assert "target is outside the folder" in linked.failure
 
 
 def test_users(
@@ -205,7 +205,7 @@ def test_users(
     assert outcomes(interrupted)["web"] == "changed"
     assert refused.code == 2
     assert "bob: there is such a user, whose password is not here" in refused.failure
-    assert "none can be kept in a file" in unkept.failure
+    assert "set penstock_users_dir, or" in unkept.failure
     assert outcomes(gone)["bob"] == "deleted"
     # The fourth one's is kept for the next run; bob's is not.
     assert {each.name for each in kept.iterdir()} == {"web.password", "fourth.password.next"}

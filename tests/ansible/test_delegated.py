@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.ansible_tools import play
+from harness.hosts.ansible_tools import play
 from tests.ansible.conftest import HERE
 
 pytestmark = pytest.mark.not_quick("starts Ansible")

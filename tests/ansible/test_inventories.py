@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from audit.config import AuditConfig
-from harness.ansible_tools import COLLECTION, play
+from harness.hosts.ansible_tools import COLLECTION, play
 from loader.config import LoaderConfig
 from mirror.config import MirrorConfig
 from penstock.config.client_profile import ClientProfile
@@ -28,16 +28,19 @@ KINDS: Final[Mapping[str, type[Any]]] = {
     "registry": RegistryConfig,
     "client": ClientProfile,
 }
-HOSTS: Final = {"client": "penstock_broker:penstock_registry:penstock_audit"}
-ROLES: Final = {"client": "common"}
-VARIABLES: Final = {"client": "penstock_common_client"}
+Found = Mapping[Path, dict[tuple[str, str], Any]]
+UNIT: Final = "unit"
+SERVERS: Final = "penstock_broker:penstock_registry:penstock_audit"
+HOSTS: Final = {"client": SERVERS, UNIT: "penstock_zookeeper"}
+ROLES: Final = {"client": "common", UNIT: "zookeeper"}
+VARIABLES: Final = {"client": "penstock_common_client", UNIT: "penstock_zookeeper_service"}
 
 pytestmark = pytest.mark.not_quick("starts Ansible")
 
 
 def _written(program: str) -> str:
     """As on a host."""
-    variable = VARIABLES.get(program, f"penstock_{program}_whole")
+    variable = VARIABLES.get(program, f"penstock_{program}_full_config")
     return f"{{{{ {variable} | penstock.pipeline.plain_numbers | to_nice_json }}}}"
 
 
@@ -52,13 +55,13 @@ def configurations(folder: Path, inventory: Path) -> dict[tuple[str, str], Any]:
             "roles": [{"role": f"penstock.pipeline.{ROLES.get(program, program)}", "when": False}],
             "post_tasks": [{"name": "Shown", "ansible.builtin.debug": {"msg": _written(program)}}],
         }
-        for program in KINDS
+        for program in (*KINDS, UNIT)
     ]
     played = play(folder, document, yaml.safe_load(inventory.read_text()))
     assert played.code == 0, played.said
     (folder / "zookeeper-secret").write_text("a secret")
     environment = {"CREDENTIALS_DIRECTORY": str(folder)}
-    found = {}
+    found: dict[tuple[str, str], Any] = {}
     for program, host, text in (
         (result["play"], result["host"], result["msg"])
         for name, result in played.tasks
@@ -66,35 +69,30 @@ def configurations(folder: Path, inventory: Path) -> dict[tuple[str, str], Any]:
     ):
         path = folder / f"{program}-{host}.yaml"
         path.write_text(text if isinstance(text, str) else json.dumps(text))
-        found[program, host] = load(KINDS[program], path, (), environment)
+        kind = KINDS.get(program)
+        found[program, host] = load(kind, path, (), environment) if kind else path.read_text()
     return found
 
 
 @pytest.fixture(scope="module")
-def found(
-    ansible: None, tmp_path_factory: pytest.TempPathFactory
-) -> Mapping[Path, dict[tuple[str, str], Any]]:
+def found(ansible: None, tmp_path_factory: pytest.TempPathFactory) -> Found:
     """Of all examples."""
     return {each: configurations(tmp_path_factory.mktemp(each.stem), each) for each in EXAMPLES}
 
 
 @pytest.mark.parametrize("inventory", EXAMPLES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_programs_take_what_their_roles_write(
-    found: Mapping[Path, dict[tuple[str, str], Any]], inventory: Path
-) -> None:
+def test_programs_take_what_their_roles_write(found: Found, inventory: Path) -> None:
     groups = yaml.safe_load(inventory.read_text())["all"]["children"]
     wanted = {
         (program, host)
-        for program in KINDS
+        for program in (*KINDS, UNIT)
         for group in HOSTS.get(program, f"penstock_{program}").split(":")
         for host in groups.get(group, {}).get("hosts", ())
     }
     assert found[inventory].keys() == wanted
 
 
-def test_a_cluster_knows_of_the_others_what_it_must(
-    found: Mapping[Path, dict[tuple[str, str], Any]],
-) -> None:
+def test_a_cluster_knows_of_the_others_what_it_must(found: Found) -> None:
     sites = {path.stem: each for path, each in found.items() if path.parent.name == TOGETHER}
     registries = {name: of("registry", each)[0] for name, each in sites.items()}
     mirrors = {each.source.cluster: each for each in of("mirror", sites["offline"])}
@@ -111,9 +109,7 @@ def test_a_cluster_knows_of_the_others_what_it_must(
             assert set(brokers) == set(registries[name].brokers)
 
 
-def test_operators_find_their_own_cluster(
-    found: Mapping[Path, dict[tuple[str, str], Any]],
-) -> None:
+def test_operators_find_their_own_cluster(found: Found) -> None:
     for path, programs in found.items():
         is_locked = yaml.safe_load(path.read_text())["all"]["vars"]["penstock_tls"]
         for profile in of("client", programs):
@@ -122,6 +118,13 @@ def test_operators_find_their_own_cluster(
             for each in (profile.security, profile.audit_security, profile.zookeeper_security):
                 shown = each.tls.certificate if each.tls else ""
                 assert shown == ("/etc/penstock/tls/operator.pem" if is_locked else "")
+
+
+def test_other_machines_reach_the_servers_of_an_ensemble(found: Found) -> None:
+    """The unit itself admits only its own machine."""
+    for path, programs in found.items():
+        expected = path.parent.name != "one_machine"
+        assert {'"IPAddressDeny": ""' in each for each in of(UNIT, programs)} == {expected}, path
 
 
 SPEAKER: Final = COLLECTION / "playbooks/speaker.yml"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.ansible_tools import COLLECTION, Played, play
+from harness.hosts.ansible_tools import COLLECTION, Played, play
 from tests.ansible.conftest import HERE
 
 pytestmark = [pytest.mark.long, pytest.mark.not_quick("starts Ansible")]
@@ -49,7 +49,7 @@ def test_a_host_of_the_run_takes_the_lock_on_one_that_is_not_in_it(
 ) -> None:
     played = rolled(tmp_path, "--limit", "two")
     assert played.code != 0
-    assert "was not changed, because not all brokers are there" in played.said
+    assert "was not changed, because not all brokers are up" in played.said
     assert (holder(tmp_path)["what"], holder(tmp_path)["state"]) == ("rolling", "stopped")
 
 
@@ -83,7 +83,7 @@ def test_another_host_keeps_it_where_that_is_said(ansible: None, tmp_path: Path)
 
 def test_a_run_that_was_not_begun_touches_no_host(ansible: None, tmp_path: Path) -> None:
     lock = {"penstock_gate_lock": f"{tmp_path}/roll/roll.json", "penstock_gate_at_host": "one"}
-    at = {"name": "penstock.pipeline.gate", "tasks_from": "at.yml"}
+    at = {"name": "penstock.pipeline.gate", "tasks_from": "record_host.yml"}
     document = [
         {
             "name": "At a host",
@@ -94,7 +94,7 @@ def test_a_run_that_was_not_begun_touches_no_host(ansible: None, tmp_path: Path)
     ]
     played = play(tmp_path, document, {"penstock_broker": {"hosts": {"one": HERE}}}, variables=lock)
     assert played.code != 0
-    assert "this run has not begun" in played.failure
+    assert "this run has not taken the cluster" in played.failure
 
 
 def test_a_playbook_that_takes_the_lock_begins_with_who_speaks() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.ansible_tools import REPOSITORY, Played, play
+from harness.hosts.ansible_tools import REPOSITORY, Played, play
 from tests.ansible.conftest import HERE
 
 pytestmark = pytest.mark.long

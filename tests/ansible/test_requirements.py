@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.ansible_tools import COLLECTION, Played, play
+from harness.hosts.ansible_tools import COLLECTION, Played, play
 from tests.ansible.conftest import HERE
 
 pytestmark = [pytest.mark.long, pytest.mark.not_quick("starts Ansible")]
@@ -61,8 +61,8 @@ def test_a_site_tells_all_problems_of_all_servers(ansible: None, tmp_path: Path)
     ("servers", "release", "said"),
     [
         (["broker"], "", "There is no release in {}/release on the controller"),
-        (["broker"], "1.0.0", "there is no release folder {}/release"),
-        ([], "1.0.0", "there is no release folder {}/release"),
+        (["broker"], "1.0.0", "release folder {}/release does not exist"),
+        ([], "1.0.0", "release folder {}/release does not exist"),
     ],
     ids=["no-version", "no-wheelhouse", "no-agent"],
 )
@@ -107,7 +107,7 @@ def test_a_host_is_not_retired_where_the_audit_cannot_be_told(
         "penstock_agent": {"hosts": {"web": {**HERE, "penstock_agent_host": "web.example"}}},
     }
     ended = played(tmp_path, "retire_host", inventory, "-e", "penstock_retired_host=web")
-    why = "Nothing was changed: the audit cannot be told that web.example is retired: no audit"
+    why = "the retirement of web.example cannot be recorded for the audit: no audit"
     assert why in ended.said
     assert "--dry-run" in ended.said
 
@@ -116,7 +116,7 @@ def test_a_disk_without_room(tmp_path: Path) -> None:
     module = runpy.run_path(str(COLLECTION / "plugins" / "modules" / "requirements.py"))
     said = module["problem_of_room"](f"{tmp_path}/opt/penstock", 1_000_000_000)
     assert said.startswith(f"{tmp_path} has ")
-    assert said.endswith("MB free, and the release needs about 1000000000 MB: make room")
+    assert said.endswith("MB free, and the release needs about 1000000000 MB: free some space")
     assert module["problem_of_room"](f"{tmp_path}/opt/penstock", 0) == ""
 
 

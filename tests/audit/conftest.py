@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.zookeeper import EmbeddedZooKeeper
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from tests.audit.audited_ledger import AuditedLedger
 from tests.audit.ledger_cluster import LedgerCluster, ledger_cluster
 

@@ -6,11 +6,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from ledger.publishing import Entry, write_entries
 from schemas.registry_client import RegistryClient
 
@@ -19,12 +19,13 @@ from schemas.registry_client import RegistryClient
 class LedgerCluster:
     bootstrap: str
     registry: str
-    _brokers: Brokers
-    _client: RegistryClient
+    broker: BrokerProcess
+    brokers: Brokers
+    client: RegistryClient
 
     def write(self, entries: Sequence[Entry]) -> None:
         now = int(time.time() * 1000)
-        write_entries(self._brokers, self._client, entries, timestamp=now)
+        write_entries(self.brokers, self.client, entries, timestamp=now)
 
     def audit(self, directory: Path, **settings: object) -> AuditProcess:
         """Alerts are raised at once, and never because a host is silent."""
@@ -43,4 +44,4 @@ def ledger_cluster(directory: Path, zookeeper: str) -> Iterator[LedgerCluster]:
         )
         brokers = stack.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
         client = stack.enter_context(RegistryClient(registry.url))
-        yield LedgerCluster(broker.bootstrap, registry.url, brokers, client)
+        yield LedgerCluster(broker.bootstrap, registry.url, broker, brokers, client)

@@ -12,14 +12,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from broker.config import Checks
+from broker.configs.config import Checks
 from broker.counting.counter import epochs_of
 from broker.counting.partition_counting import PartitionCounting
 from broker.counting.reports import CountingReport, Led, Task
 from broker.storage.config import LogConfig
 from broker.storage.log import Log
-from client.security import Security
-from harness.made_batches import agents_batch
+from client.connection.security import Security
+from harness.penstock.made_batches import agents_batch
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
@@ -41,7 +41,7 @@ from tests.audit.store.said import (
 from tests.broker.counting.counted import ShownLedger
 from tests.broker.storage.log_files import NOW as WRITTEN
 from tests.broker.storage.log_files import append, flush, log_file, read_on
-from wire.batch import BatchHeader, check_batch, headers
+from wire.record_batches.batch import BatchHeader, check_batch, headers
 
 _FIRST_PRODUCER: Final = 1_000
 

@@ -13,12 +13,12 @@ from typing import Final
 import pytest
 
 from audit import answers
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.agent_process import AgentProcess
-from harness.audit_process import AuditProcess
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.penstock.agent import AgentProcess
+from harness.penstock.audit import AuditProcess
+from harness.processes.waiting import wait_until
 from schemas.event_schemas import LOG_LINE, built_in
 from schemas.registry_client import RegistryClient
 from tests.audit.ledger_cluster import LedgerCluster

@@ -2,8 +2,8 @@
 
 import pytest
 
-from audit.config import AlertsConfig, AuditConfig, ProxyLogin
-from ground.server_tls import ClientCertificates, ListenerTls
+from audit.config import AlertsConfig, AuditConfig, MessageReaders, MessagesConfig, ProxyLogin
+from ground.tls.server import ClientCertificates, ListenerTls
 
 
 @pytest.mark.parametrize(("window", "silent"), [(60, 30), (60, 119.9), (3600, 600)])
@@ -11,6 +11,18 @@ def test_an_idle_agent_is_not_silent(window: int, silent: float) -> None:
     with pytest.raises(ValueError, match=r"`alerts\.silent` must be two windows at least"):
         AuditConfig(data_dir="/d", window=window, alerts=AlertsConfig(silent=silent))
     AuditConfig(data_dir="/d", window=window, alerts=AlertsConfig(silent=2 * window))
+
+
+def test_messages_are_shown_to_somebody() -> None:
+    to_operators = MessagesConfig(topics=("clicks*",))
+    with pytest.raises(ValueError, match="give `operators_file`"):
+        AuditConfig(data_dir="/d", messages=to_operators)
+    AuditConfig(data_dir="/d", messages=to_operators, tokens_file="/t", operators_file="/o")
+    to_readers = MessagesConfig(topics=("*",), shown_to=MessageReaders.READERS)
+    AuditConfig(data_dir="/d", messages=to_readers)
+    topics = ("clicks", "clicks.dead", "web.clicks", "_audit")
+    assert [to_operators.shows(each) for each in topics] == [True, True, False, False]
+    assert [to_readers.shows(each) for each in topics] == [True, True, True, False]
 
 
 TLS = ListenerTls(certificate="/c")

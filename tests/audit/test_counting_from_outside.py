@@ -13,16 +13,16 @@ from confluent_kafka import Producer
 from audit.config import AuditConfig, Cluster, CountingConfig
 from audit.counting import CANNOT_START, ClusterCounter, run_counter
 from audit.data_directory import held
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.offsets import End, start_offsets
-from harness.apache_kafka import ApacheKafka
-from harness.broker_process import REPOSITORY, BrokerProcess
-from harness.made_batches import NOON, WINDOW
-from harness.registry_process import RegistryProcess
-from harness.server_process import ServerProcess
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
+from client.reading.offsets import End, start_offsets
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.broker import REPOSITORY, BrokerProcess
+from harness.penstock.made_batches import NOON, WINDOW
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import ServerProcess
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal, PartitionKey, Place

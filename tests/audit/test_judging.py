@@ -11,7 +11,7 @@ from audit.judging import Judging
 from audit.picture import TopicKey
 from audit.standing import ClusterStanding, Standing
 from audit.store.database import FILE
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.audit.audited_ledger import KEY, AuditedLedger
 from tests.audit.store.said import (
     BEGIN,

@@ -12,7 +12,7 @@ from audit.http.topics import tier_totals
 from audit.picture import TierKind
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
-from harness.made_batches import NOON, WINDOW, agents_batch, foreign_batch, header_of
+from harness.penstock.made_batches import NOON, WINDOW, agents_batch, foreign_batch, header_of
 from ledger.counting.batches import Counting, PartitionCount
 from ledger.counting.entries import Speaker, entries_of
 from tests.audit import log_entries

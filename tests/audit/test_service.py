@@ -14,10 +14,10 @@ import pytest
 
 from audit import answers
 from audit.said_by import said_by
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from ledger.publishing import Entry
 from tests.audit.alerting.listener import Listener
 from tests.audit.ledger_cluster import LedgerCluster
@@ -428,6 +428,24 @@ def test_a_table_that_is_never_loaded_is_not_complete(
     assert audit.get("topics", answers.TopicsAnswer).failing_loads == []
     wait_until(lambda: alerts(audit)["unloaded"].resolved > 0, what="it is resolved")
     assert figure not in audit.ask("/metrics").body
+
+
+def test_a_topic_that_a_typo_made_is_retired(cluster: LedgerCluster, audit: AuditProcess) -> None:
+    """Until an agent ships to it."""
+    agent, broker, hdfs = said("typo").entries()
+    cluster.write([broker, loader_says(hdfs, failed=True, seq=0)])
+    await_state(audit, "typo", "pending")
+    whole = {"topic": "typo", "partition": -1, "from_time": 0, "to_time": None, "reason": "typo"}
+    operator = said_later(broker, 0, accepted=[whole])
+    operator |= {"tier": "operator"}
+    operator["header"] |= {"source": "operator-1"}
+    cluster.write([operator])
+    await_state(audit, "typo", "complete")
+    shown = audit.get("topic", answers.TopicAnswer, topic="typo", from_=BEGAN, step=WINDOW)
+    assert (shown.deleted, shown.failing_loads) == (True, [])
+    agent["header"]["time"] += 1
+    cluster.write([agent])
+    await_state(audit, "typo", "pending")
 
 
 def test_what_was_landed_before_loads_failed_stays_complete(

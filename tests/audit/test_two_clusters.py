@@ -28,7 +28,7 @@ from audit.standing import ClusterStanding, Standing
 from audit.store.store import AuditStore
 from audit.verdicts import TopicVerdict
 from ground.intervals import Intervals
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from ledger.reading import LedgerChunk, LedgerPositions
 from tests.audit.audited_ledger import FIRST, NOW
 from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, body, entry, run
@@ -229,6 +229,7 @@ def test_a_ledger_that_takes_long_to_be_read_holds_up_no_other(tmp_path: Path) -
     with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
         judging = Judging(reading, config)
         alerting = Alerting(store, reading, config, standing)
+        service.reads(reading)
         rounds = Rounds(service, store, judging, alerting, None)
         working = threading.Thread(target=rounds.run, args=(told,))
         working.start()

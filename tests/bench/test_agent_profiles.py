@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.brokers import PENSTOCK
-from bench.measurement import Figure
+from bench.figures.measurement import Figure
+from bench.figures.profile import QUICK, ServerKind
+from bench.figures.rounds import measure
+from bench.figures.shipping_figures import CORES, LINES_PER_SECOND
 from bench.peers import PEERS
-from bench.profile import QUICK, ServerKind
 from bench.profiles import PROFILES
 from bench.profiles.latency import P99
-from bench.rounds import measure
-from bench.shippers import shippers
-from bench.shipping_figures import CORES, LINES_PER_SECOND
+from bench.servers.brokers import PENSTOCK
+from bench.servers.shippers import shippers
 
 pytestmark = pytest.mark.long
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.audited import AUDITS
+from bench.figures.measurement import Figure
+from bench.figures.profile import QUICK, ServerKind
+from bench.figures.rounds import measure
 from bench.ledger_folding import folders
-from bench.measurement import Figure
-from bench.profile import QUICK, ServerKind
 from bench.profiles import PROFILES
 from bench.profiles.audit import (
     DATABASE,
@@ -22,7 +22,7 @@ from bench.profiles.audit import (
     SEEN,
     WEEK,
 )
-from bench.rounds import measure
+from bench.servers.audited import AUDITS
 
 pytestmark = pytest.mark.long
 

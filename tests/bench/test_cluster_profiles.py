@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.acknowledged_load import Acknowledged
-from bench.broker_clusters import CLUSTERS
-from bench.brokers import APACHE_KAFKA, PENSTOCK
-from bench.librdkafka import Incomplete
-from bench.measurement import Figure
-from bench.profile import QUICK
+from bench.figures.measurement import Figure
+from bench.figures.profile import QUICK
+from bench.figures.rounds import measure
+from bench.loads.acknowledged_load import Acknowledged
+from bench.loads.librdkafka import Incomplete
 from bench.profiles import PROFILES
-from bench.rounds import measure
-from harness.apache_kafka import COMPILED_ONCE, Quorum, kafka_classpath, why_no_kafka
+from bench.servers.broker_clusters import CLUSTERS
+from bench.servers.brokers import APACHE_KAFKA, PENSTOCK
+from harness.kafka.apache_kafka import COMPILED_ONCE, Quorum, kafka_classpath, why_no_kafka
 
 _NAMES = ["cluster-produce", "cluster-latency", "cluster-partitions", "cluster-catch-up"]
 _FEW = replace(QUICK, replicated_messages=9_000, partitions=6, missed_bytes=2_000_000)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.counted.accepted import FILE, accept, accepted, circumstances, grown, why_not_comparable
-from bench.counted.commits import ROOT, NoSuchCommit, checked_out
+from bench.counted.commits import ROOT
 from bench.counted.counting import counted, why_no_counts
 from bench.counted.paths import PATHS, CountedPath
 
@@ -41,10 +41,6 @@ def test_a_path_that_takes_more_is_named_with_how_much_and_what_to_do() -> None:
     )
 
 
-def test_what_is_not_counted_on_both_sides_is_not_compared() -> None:
-    assert grown({"acl": 1}, {"fetch": 2}) == []
-
-
 def test_counts_of_another_python_are_not_comparable(tmp_path: Path) -> None:
     file = tmp_path / "counts.json"
     accept({"acl": 7}, file)
@@ -69,13 +65,3 @@ def test_a_path_that_cannot_be_counted_says_why() -> None:
     found = counted([path], ROOT)
     assert found.counts == {}
     assert "no-such-path" in found.why_not["no-such-path"]
-
-
-@pytest.mark.not_quick("starts a process")
-def test_an_unknown_commit_is_what_git_says() -> None:
-    with pytest.raises(NoSuchCommit, match="no-such-commit"), checked_out("no-such-commit"):
-        pass
-
-
-def test_the_accepted_counts_are_in_the_repository() -> None:
-    assert FILE.relative_to(ROOT) == Path("bench/counts.json")

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.brokers import PENSTOCK
-from bench.loaders import loaders
-from bench.measurement import Figure
-from bench.profile import QUICK
+from bench.figures.measurement import Figure
+from bench.figures.profile import QUICK
+from bench.figures.rounds import measure
+from bench.loads.topic_loads import topic_loads
 from bench.profiles import PROFILES
 from bench.profiles.loader import FILES, ROWS_PER_SECOND, WORKER
 from bench.profiles.loader_topics import FILES as TOPIC_FILES
 from bench.profiles.loader_topics import SECONDS
-from bench.rounds import measure
-from bench.topic_loads import topic_loads
-from harness.spark_jvm import quick_java
+from bench.servers.brokers import PENSTOCK
+from bench.servers.loaders import loaders
+from harness.hadoop.spark_jvm import quick_java
 
 pytestmark = pytest.mark.long
 

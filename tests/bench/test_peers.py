@@ -8,16 +8,14 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, TopicPartition
 
-from bench.brokers import PENSTOCK
-from bench.log_files import first_line
-from bench.log_lines import block, json_line, plain_line
-from bench.measurement import NotMeasured
+from bench.contents.log_files import first_line
+from bench.contents.log_lines import block, json_line, plain_line
+from bench.figures.profile import QUICK, Place, ServerKind
 from bench.peers import PEERS
 from bench.peers.filebeat import FILEBEAT
-from bench.peers.making import kept, output
 from bench.peers.peer import Task
-from bench.profile import QUICK, Place, ServerKind
-from bench.shippers import Running, shipper_of, shippers, shipping
+from bench.servers.brokers import PENSTOCK
+from bench.servers.shippers import Running, shipper_of, shippers, shipping
 
 _TASK = Task(Path("/home/of/it"), Path("/where/logs/are"), 9099, "bench-1")
 # Debian's rsyslog, and what was made here by `make bench-peers`.
@@ -44,39 +42,6 @@ def test_filebeat_sends_the_line_and_nothing_else() -> None:
     told = yaml.safe_load(FILEBEAT.configuration(_TASK))
     assert told["output.kafka"]["codec.format.string"] == "%{[message]}"
     assert told["path.data"] == "/home/of/it/state"
-
-
-@pytest.mark.parametrize("name", HERE)
-def test_a_peer_that_is_here_says_its_version(name: str) -> None:
-    assert re.fullmatch(r"[\d.]+", PEERS[name].version())
-
-
-def test_what_is_made_is_made_once(tmp_path: Path) -> None:
-    made: list[Path] = []
-
-    def make(folder: Path) -> None:
-        made.append(folder)
-        (folder / "program").write_text("x")
-
-    for _ in range(2):
-        kept(tmp_path / "cache" / "peer", make)
-    assert len(made) == 1
-    assert (tmp_path / "cache" / "peer" / "program").read_text() == "x"
-
-
-def test_what_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
-    def make(folder: Path) -> None:
-        (folder / "half").write_text("x")
-        output(["sh", "-c", "echo no such package >&2; exit 3"], folder)
-
-    with pytest.raises(NotMeasured, match=r"`sh -c .*` failed: no such package"):
-        kept(tmp_path / "cache" / "peer", make)
-    assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_a_tool_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NotMeasured, match="no-such-tool is not installed"):
-        output(["no-such-tool"], tmp_path)
 
 
 @pytest.fixture(scope="module")

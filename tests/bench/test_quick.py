@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.brokers import APACHE_KAFKA, PENSTOCK
 from bench.profiles import PROFILES, Measured, measured_by
-from harness.apache_kafka import COMPILED_ONCE, kafka_classpath, why_no_kafka
+from bench.servers.brokers import APACHE_KAFKA, PENSTOCK
+from harness.kafka.apache_kafka import COMPILED_ONCE, kafka_classpath, why_no_kafka
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -3,17 +3,14 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from msgspec.structs import replace
 
-from bench.__main__ import main
-from bench.profile import QUICK
+from bench.figures.profile import QUICK
+from bench.figures.rounds import measure
+from bench.loads.registry_load import CPU, RATE
 from bench.profiles import PROFILES, registry_startup
-from bench.registry_load import CPU, RATE
-from bench.registry_servers import elsewhere, running
-from bench.rounds import measure
-from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
+from bench.servers.registry_servers import elsewhere, running
+from harness.penstock.registry import RegistryProcess
 
 _TINY = replace(QUICK, seconds=0.05, schemas=20, versions=10)
 
@@ -58,16 +55,3 @@ def test_what_was_started_by_others_is_not_started_again(
     }
     assert all(outcome.skipped for outcome in results.outcomes.values())
     assert running_registry.ready()
-
-
-def _refused(*arguments: str) -> str:
-    result = CliRunner().invoke(main, ["registry", *arguments])
-    assert result.exit_code == 2
-    return result.output
-
-
-def test_a_registry_that_cannot_be_reached_is_refused_before_anything_runs() -> None:
-    (port,) = free_ports(1)
-    assert "Connection refused" in _refused("--beside", f"http://127.0.0.1:{port}")
-    assert "an address looks like" in _refused("--beside", "127.0.0.1:8081")
-    assert "give both" in _refused("--beside-pid", "1")

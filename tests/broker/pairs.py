@@ -5,8 +5,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from broker.config import BrokerConfig, ReplicationConfig
-from broker.topic_rules import NewTopic
+from broker.configs.config import BrokerConfig, ReplicationConfig
+from broker.configs.topic_rules import NewTopic
 from tests.broker.api.requests import unused
 from tests.broker.api.running_broker import RunningBroker
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from broker.data_directory import DataDirectory
+from broker.replicas.data_directory import DataDirectory
 
 FILE = "cleaner-offset-checkpoint"
 A, B, C = ("a", 0), ("a", 1), ("c", 0)

@@ -12,9 +12,9 @@ import pytest
 
 from broker.http import BrokerHttpServer
 from broker.metrics import BrokerMetrics
-from ground.listening import CannotListen
-from harness.crowding import Patience
-from harness.waiting import wait_until
+from ground.network.listening import CannotListen
+from harness.processes.crowding import Patience
+from harness.processes.waiting import wait_until
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Whose a producer id is."""
 
-from broker.caller import ANONYMOUS
+from broker.connections.caller import ANONYMOUS
 from broker.producer_ids import ProducerIds
 
 KEY = bytes(range(32))

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from cluster.zookeeper import EmbeddedZooKeeper
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from deploy.bundle.targets import PROCESSORS
 from tests.bundle.bare_systems import ARM, BUSYBOX, DEBIAN, OLD, BareSystem
 from tests.bundle.shipping import Servers, ships

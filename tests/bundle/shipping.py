@@ -12,10 +12,10 @@ from typing import Final, Self
 
 import yaml
 
-from harness.registry_process import RegistryProcess
-from harness.secured_broker import USERS, SecuredBroker
-from harness.server_process import ServerProcess, free_ports, http_page
-from harness.waiting import wait_until
+from harness.penstock.registry import RegistryProcess
+from harness.penstock.secured_broker import USERS, SecuredBroker
+from harness.processes.server_process import ServerProcess, free_ports, http_page
+from harness.processes.waiting import wait_until
 from tests.bundle.bare_systems import BareSystem
 
 _LINES: Final = 1000

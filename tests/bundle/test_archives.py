@@ -61,7 +61,7 @@ def test_members_belong_to_root_in_one_folder(tmp_path: Path) -> None:
 
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ValueError, match="pipe is neither"):
+    with pytest.raises(ValueError, match="pipe is not a file"):
         write_tar(io.BytesIO(), tmp_path, "named", 0)
 
 
@@ -96,6 +96,6 @@ def test_a_wheel_that_leads_out_of_the_bundle_is_refused(tmp_path: Path) -> None
     wheel = tmp_path / "bad-1-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("../out.py", "")
-    with pytest.raises(ValueError, match="leads out"):
+    with pytest.raises(ValueError, match="leaves the folder"):
         unpack(wheel, tmp_path / "packages")
     assert not (tmp_path / "out.py").exists()

@@ -11,10 +11,10 @@ from typing import Final
 
 import pytest
 
-from cluster.jars import find_tls_class_path
+from cluster.zookeeper_server.jars import find_tls_class_path
 from deploy.bundle import collection, wheels, zookeeper_jars
 from deploy.bundle.archives import sha256
-from harness.ansible_tools import ansible_tool
+from harness.hosts.ansible_tools import ansible_tool
 from tests.bundle.made_wheels import made_wheel, made_wheelhouse
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -111,16 +111,11 @@ def test_programs_are_installed_from_the_folder_alone(release: Path, tmp_path: P
     away = house.with_name(house.name.replace("linux", "other"))
     for before, words, code, expected in (
         ("", "other", 2, "usage: sh release/penstock-install-"),
-        ("", "mine certificates", 1, "mine is there, and was not made by this script"),
-        ("", "other gossip", 1, "this release has no packages for 'gossip'"),
+        ("", "mine certificates", 1, "mine exists, and this script did not create it"),
+        ("", "other gossip", 1, "this release contains no program 'gossip'"),
         ("", "other loader", 1, f"has no penstock-wheelhouse-{VERSION}-spark.tar"),
-        (
-            f"mv {house} {away}",
-            "other certificates",
-            1,
-            f"has no {house.name}. It has:\n{away.name}",
-        ),
-        (f"mv {away} {house}; echo x >> {house}", "other agent", 1, "is not what SHA256SUMS"),
+        (f"mv {house} {away}", "other agent", 1, f"has no {house.name}. It has:\n{away.name}"),
+        (f"mv {away} {house}; echo x >> {house}", "other agent", 1, "does not match SHA256SUMS"),
     ):
         subprocess.run(["sh", "-c", before or "true"], check=True)
         ended = install(words)
@@ -140,7 +135,7 @@ def test_zookeeper_runs_from_the_jars_of_the_lock(tmp_path: Path) -> None:
     class_path = find_tls_class_path(tmp_path / "jars")
     assert {Path(path).name for path in class_path.split(":")} == {jar.file for jar in jars}
     other = [*jars[1:], zookeeper_jars.Jar(jars[0].purl, "0" * 64, jars[0].file)]
-    with pytest.raises(SystemExit, match=r"is not the jar that zookeeper-jars\.lock names"):
+    with pytest.raises(SystemExit, match=r"does not match zookeeper-jars\.lock"):
         zookeeper_jars.write(tmp_path / "jars.tar", other, MOMENT)
 
 

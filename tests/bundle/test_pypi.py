@@ -52,12 +52,12 @@ def test_only_a_file_of_the_lock_is_taken(shelf: Path, tmp_path: Path) -> None:
     fetcher.fetch({"one": "1"}, TARGET, tmp_path / "again")
     assert sha256(tmp_path / "again" / wheel.name) == digest
     (cache / digest).write_bytes(b"something else")
-    with pytest.raises(SystemExit, match="is not what its name says: remove it"):
+    with pytest.raises(SystemExit, match="does not match the checksum in its name: remove it"):
         fetcher.fetch({"one": "1"}, TARGET, tmp_path / "third")
 
     (cache / digest).unlink()
     made_wheel(shelf, "one", "1", module="print()")
-    with pytest.raises(SystemExit, match=r"nothing was made:[^$]*DO NOT MATCH[^$]*one"):
+    with pytest.raises(SystemExit, match=r"no release was built:[^$]*DO NOT MATCH[^$]*one"):
         fetcher.fetch({"one": "1"}, TARGET, tmp_path / "third")
     assert list((tmp_path / "third").iterdir()) == []
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from deploy.bundle.archives import sha256
-from harness.ansible_tools import ansible_tool, play
+from harness.hosts.ansible_tools import ansible_tool, play
 
 VERSION: Final = "0.1.0+g0123456789"
 HOUSE: Final = f"penstock-wheelhouse-{VERSION}-py311-linux-x86_64.tar"
@@ -30,25 +30,17 @@ WITHOUT_LOADER: Final = (
 WRONG: Final[dict[str, tuple[str, dict[str, Any], tuple[str, ...]]]] = {
     "nothing is missing": ("true", WHOLE, ()),
     "an agent needs no wheels": (f"rm {HOUSE} {JARS}", {"bundle": True}, ()),
-    "no folder": (
-        "cd .. && mv release away",
-        WHOLE,
-        ("there is no release folder", "make release"),
-    ),
-    "no PySpark": (
-        f"rm {SPARK}; {WITHOUT_LOADER}",
-        WHOLE,
-        (SPARK, "without PySpark", "--for-ansible --spark"),
-    ),
-    "no jars and no agent": (
+    "no folder": ("cd ..; mv release away", WHOLE, ("release does not exist", "make release")),
+    "no PySpark": (f"rm {SPARK}; {WITHOUT_LOADER}", WHOLE, (SPARK, "--for-ansible --spark")),
+    "no jars, no agent": (
         f"rm {JARS} {AGENT}",
         WHOLE,
-        (JARS, f"has no penstock-agent-{VERSION}-linux-"),
+        (JARS, f"no penstock-agent-{VERSION}-linux"),
     ),
     "no wheelhouse": (f"rm {HOUSE}", {"extras": ["broker"]}, (f"penstock-wheelhouse-{VERSION}",)),
     "another program": ("true", {"extras": ["audit"]}, (HOUSE, "no packages for audit")),
-    "a damaged file": (f"echo x >> {HOUSE}", WHOLE, (HOUSE, "is not what SHA256SUMS")),
-    "no sums": ("rm SHA256SUMS", WHOLE, ("there is no SHA256SUMS in ",)),
+    "a damaged file": (f"echo x >> {HOUSE}", WHOLE, (HOUSE, "does not match SHA256SUMS")),
+    "no sums": ("rm SHA256SUMS", WHOLE, ("has no SHA256SUMS",)),
     "another release": ("true", {**WHOLE, "version": "9"}, ("wheelhouse-9-py", "jars-9.tar")),
     "a path": ("true", {**WHOLE, "version": "../x"}, ("invalid arguments",)),
 }
@@ -83,6 +75,6 @@ def test_what_is_missing_is_named_with_the_command_that_makes_it(tmp_path: Path)
     plays = play(tmp_path, document, here).plays()
     for (name, (_, _, expected)), played in zip(WRONG.items(), plays, strict=True):
         assert (played.code, played.changed) == (2 if expected else 0, []), (name, played.said)
-        assert not expected or played.failure.count("Make it again") <= 1, name
+        assert not expected or played.failure.count("Build it again") <= 1, name
         for text in expected:
             assert text in played.failure, name

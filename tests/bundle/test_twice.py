@@ -15,13 +15,13 @@ _MAKE: Final = """
 import sys
 from pathlib import Path
 from deploy.bundle import agent, collection, debian_package, wheelhouse, wheels, zookeeper_jars
-from deploy.bundle.__main__ import settle
+from deploy.bundle.__main__ import fix_environment
 from deploy.bundle.archives import members_in, write_gz
 from deploy.bundle.targets import PROCESSORS, Target
 from tests.bundle.made_wheels import made_wheel
 
 out, work, order = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3].split(",")
-settle(1700000000)
+fix_environment(1700000000)
 out.mkdir()
 processor = PROCESSORS["x86_64"]
 made = [made_wheel(work / "wheels", each, "1", module=f"SOME = {{'{each}', 'b', 'c'}}\\n")

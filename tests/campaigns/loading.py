@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from harness.spark_jvm import quick_java
+from harness.hadoop.spark_jvm import quick_java
 from penstock.services.load.summary import NOTHING_TO_DO
 from tests.system.crash import Worker
 

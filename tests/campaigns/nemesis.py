@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from harness.server_process import ServerFailed
+from harness.processes.server_process import ServerFailed
 from tests.campaigns.history import Done, Notes, Trouble
 from tests.campaigns.outcomes import Say
 from tests.campaigns.script import Action

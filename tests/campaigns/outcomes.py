@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 
 from client.errors import ClientError
 from cluster.errors import ClusterError, EmbeddedError
-from harness.server_process import ServerFailed
+from harness.processes.server_process import ServerFailed
 from tests.campaigns.history import History, Trouble
 from tests.campaigns.script import Script
 

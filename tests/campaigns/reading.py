@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from harness.crowding import Patience
-from harness.server_process import http_page
+from harness.processes.crowding import Patience
+from harness.processes.server_process import http_page
 from tests.campaigns.outcomes import NoRun
 
 PATIENCE: Final = 20.0

@@ -1,7 +1,6 @@
 """Scripts of all campaigns come from seeds alone, are read back as they were written, and can be
 made short."""
 
-import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any, Final
@@ -9,15 +8,11 @@ from typing import Any, Final
 import pytest
 
 from tests.campaigns.__main__ import CAMPAIGNS, campaign
-from tests.campaigns.groups.script import GROUPS, group_of, groups_of
 from tests.campaigns.mirror import script as of_mirror
 from tests.campaigns.script import BadScript, Script
 from tests.campaigns.shrinking import shrink
-from tests.campaigns.witness import script as of_witness
 
 SEEDS: Final = range(1, 300)
-OF_ENSEMBLE = re.compile("-(leading|following)-zookeeper")
-OF_WITNESS_CLUSTER = re.compile("-replicas|-brokers|-others|wipe-broker")
 # What only scripts by hand have.
 BY_HAND: Final = {
     "cluster": {"until-deposed"},
@@ -68,11 +63,6 @@ def test_every_action_is_chosen_by_some_seed(name: str) -> None:
     if name == "pipeline":
         chosen |= verbs_of(scripts_of(name, "--site", "mirrored", seeds=seeds))
     assert chosen == set(campaign(name).actions) - BY_HAND.get(name, set())
-
-
-def test_what_is_for_larger_clusters_is_chosen_for_these_only() -> None:
-    assert not any(map(OF_ENSEMBLE.search, verbs_of(scripts_of("cluster"))))
-    assert not any(map(OF_WITNESS_CLUSTER.search, verbs_of(scripts_of("witness"))))
 
 
 OF_KIND: Final = {
@@ -143,93 +133,6 @@ def test_comments_and_shapes() -> None:
     assert [str(each) for each in script.actions] == ["kill 5"]
 
 
-# What single campaigns promise of their scripts
-
-
-def test_a_disk_of_a_cluster_loses_only_what_others_have() -> None:
-    """All come into sync before, with nothing wrong since; one replica never loses anything."""
-    for script in scripts_of("cluster"):
-        for before, action in zip(script.actions, script.actions[1:], strict=False):
-            if action.verb in {"wipe", "cut-tail"}:
-                assert before.verb == "settle"
-    assert not verbs_of(scripts_of("cluster", "--factor", "1")) & {"wipe", "cut-tail"}
-
-
-def test_only_groups_that_are_wanted() -> None:
-    for script in scripts_of("groups", "--group", "eager", "--group", "paper"):
-        named = {
-            group_of(each.words[0])
-            for each in script.actions
-            if each.verb.endswith("-member") or each.verb in {"begin", "leave"}
-        }
-        assert named == {"eager", "paper"} == set(groups_of(script.actions))
-    chosen = {group for script in scripts_of("groups") for group in groups_of(script.actions)}
-    assert chosen == GROUPS.keys()
-
-
-def test_each_gap_of_a_mirror_comes_once_at_most_and_links_are_cut_for_minutes_if_wanted() -> None:
-    for script in scripts_of("mirror", "--scenes", "9"):
-        verbs = [each.verb for each in script.actions]
-        assert all(verbs.count(each) <= 1 for each in of_mirror.GAPS)
-
-    def longest(*arguments: str) -> float:
-        scripts = scripts_of("mirror", "--only", "links", *arguments)
-        return max(
-            float(each.words[0])
-            for script in scripts
-            for each in script.actions
-            if each.verb == "pause"
-        )
-
-    assert longest() < 10
-    assert longest("--long") > 120
-
-
-def test_seeds_of_a_group_of_the_witness_share_their_events() -> None:
-    group = scripts_of("witness", seeds=range(1, of_witness.GROUP + 1))
-    assert len({each.shared for each in group}) == 1
-    assert len({each.shared for each in scripts_of("witness")}) > 5
-    kept = [campaign("witness").parse(x.read_text()) for x in campaign("witness").kept_scripts()]
-    assert len({each.seed for each in kept}) == len(kept)
-    assert len({each.shared for each in kept}) == 6  # each of these is a batch
-
-
-def test_of_all_replicas_one_at_least_is_whole_unless_all_brokers_are_dead() -> None:
-    for script in scripts_of("witness", "--brokers", "3"):
-        all_dead = False
-        for each in script.actions:
-            if each.verb in {"kill-brokers", "start-brokers"}:
-                all_dead = each.verb == "kill-brokers"
-            assert all_dead or each.verb not in {"remove-replicas", "cut-replicas"}, script.seed
-
-
-def test_everybody_in_a_pipeline_takes_turns_and_all_is_mended() -> None:
-    for script in scripts_of("pipeline", "--site", "mirrored", seeds=range(5)):
-        verbs = [each.verb for each in script.actions]
-        scenes = verbs.count("mend")
-        first = [script.actions[0].words]
-        for before, action in zip(script.actions, script.actions[1:], strict=False):
-            if before.verb in {"mend", "whole"} and action.verb != "whole":
-                first.append(action.words)
-        turns = len(set(first))
-        assert len(first) == scenes > turns == 14
-        assert len(set(first[:turns])) == turns
-
-
-def test_in_the_second_half_of_a_soak_one_broker_is_not_ended() -> None:
-    for script in scripts_of("soak", seeds=range(5)):
-        actions = script.actions[len(script.actions) // 2 :]
-        of_spared = {each.verb for each in actions if each.words == ("broker-test-3",)}
-        assert of_spared <= {"freeze"}
-        assert "kill" in {each.verb for each in actions if each.words == ("broker-test-1",)}
-
-
-def test_a_restart_has_each_pair_of_style_and_moment_once() -> None:
-    for script in scripts_of("restarts", seeds=range(5)):
-        pairs = {(each.verb, each.words[0]) for each in script.actions}
-        assert len(pairs) == len(script.actions) == 42
-
-
 # Making scripts short
 
 
@@ -247,12 +150,3 @@ def test_what_has_nothing_to_do_with_it_is_left_out() -> None:
     assert {each.verb for each in found.actions} == needed
     assert len(found.actions) <= 4
     assert sum(rounds) > len(rounds)
-
-
-def test_what_cannot_be_left_out_stays_and_time_is_kept() -> None:
-    script = campaign("witness").parse("seed 1\nwrite a 1\n== mark\nsettle\n")
-    assert shrink(script, lambda found: [False] * len(found), lambda: True) == script
-    assert shrink(script, lambda found: [True] * len(found), lambda: False).actions == (
-        script.actions[0],
-        script.actions[2],
-    )

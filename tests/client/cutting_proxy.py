@@ -14,9 +14,9 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from client.addresses import Address
+from client.connection.addresses import Address
+from wire.framing.requests import has_tagged_header, read_header, read_response
 from wire.messages import metadata
-from wire.requests import has_tagged_header, read_header, read_response
 
 
 class CuttingProxy:

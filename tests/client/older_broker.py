@@ -10,11 +10,11 @@ from typing import Any, BinaryIO, Self
 
 from msgspec.structs import replace
 
-from client.addresses import parse_addresses
+from client.connection.addresses import parse_addresses
 from tests.client.scripted_broker import frame
-from wire.codec import Api
+from wire.framing.codec import Api
+from wire.framing.requests import has_tagged_header, read_header, read_response
 from wire.messages import api_versions, metadata
-from wire.requests import has_tagged_header, read_header, read_response
 
 _SIZE = 4
 

@@ -1,6 +1,6 @@
 """A partition and the way to it, as a model: the broker's rules, and a network that does its worst.
 
-The rules of sequences are the broker's own (`broker.storage.producers`), which are Kafka's.
+The rules of sequences are the broker's own (`broker.storage.state.producers`), which are Kafka's.
 Requests of a connection arrive in order, and so do their answers. When a connection breaks, answers
 are lost, and requests that the broker has not served yet may still be served, at any later time.
 """
@@ -10,12 +10,12 @@ from collections import deque
 import msgspec
 
 from broker.storage.errors import SequenceError
-from broker.storage.producers import ProducerStates
-from client.delivery import Batch, Stamped, TopicPartition
-from wire.batch import BatchHeader, read_header
+from broker.storage.state.producers import ProducerStates
+from client.producing.delivery import Batch, Stamped, TopicPartition
 from wire.errors import ErrorCode
 from wire.messages.produce import PartitionProduceResponse
-from wire.records import Record, build_batch
+from wire.record_batches.batch import BatchHeader, read_header
+from wire.record_batches.records import Record, build_batch
 
 TARGET = TopicPartition("t", 0)
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from client.addresses import Address
+from client.connection.addresses import Address
+from wire.framing.requests import read_header
 from wire.messages import api_versions
 from wire.messages.api_versions import ApiVersion, ApiVersionsResponse
-from wire.requests import read_header
 
 # Takes a request (with its header), returns the bytes to send; None closes the connection.
 Answer = Callable[[memoryview], bytes | None]

@@ -11,12 +11,12 @@ from uuid import UUID
 
 import msgspec
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from tests.client.scripted_broker import Answer, ScriptedBroker, frame, greeting
-from wire.batch import read_header as batch_header
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
+from wire.framing.requests import has_tagged_header, read_body, read_header
 from wire.messages import (
     api_versions,
     describe_configs,
@@ -59,7 +59,7 @@ from wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from wire.requests import has_tagged_header, read_body, read_header
+from wire.record_batches.batch import read_header as batch_header
 
 TOPIC = "t"
 SERVED: dict[Api[Any, Any], tuple[int, int]] = {

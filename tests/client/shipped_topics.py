@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as TheirPartition
 
-from client.batch_producer import BatchProducer
-from client.brokers import Brokers
-from client.delivery import Batch, Event
-from harness.waiting import wait_until
+from client.connection.brokers import Brokers
+from client.producing.batch_producer import BatchProducer
+from client.producing.delivery import Batch, Event
+from harness.processes.waiting import wait_until
 from wire.messages import delete_records
 
 

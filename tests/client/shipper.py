@@ -8,16 +8,24 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from client.batch_producer import BatchProducer
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import Acknowledged, Batch, Event, Rejected, Stamped, TopicPartition, Unsettled
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import ClientError
-from client.fetcher import Fetcher
-from client.offsets import End, start_offsets
-from client.shipping import ShippingLimits
-from wire.batch import BatchHeader
-from wire.records import Record, build_batch, records
+from client.producing.batch_producer import BatchProducer
+from client.producing.delivery import (
+    Acknowledged,
+    Batch,
+    Event,
+    Rejected,
+    Stamped,
+    TopicPartition,
+    Unsettled,
+)
+from client.producing.shipping import ShippingLimits
+from client.reading.fetcher import Fetcher
+from client.reading.offsets import End, start_offsets
+from wire.record_batches.batch import BatchHeader
+from wire.record_batches.records import Record, build_batch, records
 
 RECORDS = 3
 PATIENCE = 60.0

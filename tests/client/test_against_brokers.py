@@ -8,16 +8,16 @@ from contextlib import closing, contextmanager
 import pytest
 from msgspec.structs import force_setattr
 
-from client import admin
-from client.brokers import Brokers
-from client.connection import BrokerConnection
-from client.consumer import Consumer, ConsumerRecord
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
+from client.connection.connection import BrokerConnection
 from client.errors import ErrorCode, Refused, UnknownTopic
-from client.fetcher import Fetcher
-from client.offsets import AtOffset, AtTime, Beginning, End, Start, start_offsets
-from client.producer import Acks, Delivered, Identity, Producer, take_identity
-from wire.batch import check_batch
-from wire.records import Codec
+from client.producing.producer import Acks, Delivered, Identity, Producer, take_identity
+from client.reading.consumer import Consumer, ConsumerRecord
+from client.reading.fetcher import Fetcher
+from client.reading.offsets import AtOffset, AtTime, Beginning, End, Start, start_offsets
+from wire.record_batches.batch import check_batch
+from wire.record_batches.records import Codec
 
 IMPATIENT = 1.0  # seconds
 
@@ -162,23 +162,6 @@ def test_what_does_not_exist(brokers: Brokers, new_topic: str) -> None:
         Consumer(brokers, new_topic, Beginning(), [1])
 
 
-def test_keys_decide_the_partition_as_all_kafka_clients_do(
-    brokers: Brokers, new_topic: str
-) -> None:
-    admin.create_topic(brokers, new_topic, partitions=3)
-    producer = Producer(brokers, new_topic)
-    for key in (b"21", b"foobar", b"a-little-bit-long-string", b"abc"):
-        producer.send(key, key)
-    producer.flush()
-    # Kafka's own tests give murmur2 of the first three; each is taken modulo the partitions.
-    hashed = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
-    hashed |= {b"abc": 479470107}
-    found = {
-        message.record.key: message.partition for message in read(brokers, new_topic, Beginning())
-    }
-    assert found == {key: (number & 0x7FFFFFFF) % 3 for key, number in hashed.items()}
-
-
 def test_all_partitions_or_some_of_them(brokers: Brokers, new_topic: str) -> None:
     admin.create_topic(brokers, new_topic, partitions=4)
     producer = Producer(brokers, new_topic)
@@ -219,13 +202,6 @@ def test_a_message_that_is_too_large_is_refused(brokers: Brokers, new_topic: str
     assert read(brokers, new_topic, Beginning()) == []
 
 
-def test_a_topic_is_created_by_writing_to_it(brokers: Brokers, new_topic: str) -> None:
-    producer = Producer(brokers, new_topic)
-    producer.send(b"x")
-    producer.flush()
-    assert values(read(brokers, new_topic, Beginning())) == [b"x"]
-
-
 def test_a_producer_may_be_told_who_it_is_and_to_create_nothing(
     brokers: Brokers, new_topic: str
 ) -> None:
@@ -245,17 +221,6 @@ def test_a_producer_may_be_told_who_it_is_and_to_create_nothing(
         producer.flush()
     assert refused.value.code is ErrorCode.invalid_producer_epoch
     assert values(read(brokers, new_topic, Beginning())) == [b"x", b"y"]
-
-
-def test_large_messages_and_many_batches(brokers: Brokers, new_topic: str) -> None:
-    admin.create_topic(brokers, new_topic, configs={"max.message.bytes": "6000000"})
-    producer = Producer(brokers, new_topic)
-    sizes = [5_000_000, 1, 5_000_000, 100_000, 3_000_000, 4_900_000]
-    for size in sizes:
-        producer.send(b"x" * size)
-        producer.flush()
-    found = [len(value or b"") for value in values(read(brokers, new_topic, Beginning()))]
-    assert found == sizes
 
 
 def test_raw_batches_are_those_that_were_written(brokers: Brokers, new_topic: str) -> None:

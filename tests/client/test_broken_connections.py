@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.consumer import Consumer
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import ConnectionLost, NotReachable
-from client.offsets import Beginning, End, start_offsets
-from client.producer import Producer
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
+from client.producing.producer import Producer
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning, End, start_offsets
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
 
 
 @pytest.fixture

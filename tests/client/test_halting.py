@@ -3,12 +3,12 @@
 import threading
 import time
 
-from client import admin
-from client.batch_producer import BatchProducer
-from client.brokers import Brokers
-from client.delivery import Acknowledged, TopicPartition, Unsettled
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
 from client.errors import ConnectionLost
-from client.identity import take_identity
+from client.producing.batch_producer import BatchProducer
+from client.producing.delivery import Acknowledged, TopicPartition, Unsettled
+from client.producing.identity import take_identity
 from tests.client.shipped_topics import ship
 from tests.client.shipper import numbered_batch, numbers_in_log
 

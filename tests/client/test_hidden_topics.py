@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from client.batches_at import batches_at
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.epochs import end_offsets_of_epochs
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import NotAllowed
-from client.fetcher import Fetcher
-from client.offsets import offsets_at
-from client.producer_states import producer_states
+from client.producing.delivery import TopicPartition
+from client.producing.producer_states import producer_states
+from client.reading.batches_at import batches_at
+from client.reading.epochs import end_offsets_of_epochs
+from client.reading.fetcher import Fetcher
+from client.reading.offsets import offsets_at
 from tests.client.scripted_broker import ScriptedBroker, frame, greeting
 from wire.errors import ErrorCode
+from wire.framing.requests import read_header
 from wire.messages import api_versions, metadata
 from wire.messages.list_offsets import LATEST
 from wire.messages.metadata import (
@@ -25,7 +26,6 @@ from wire.messages.metadata import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
-from wire.requests import read_header
 
 _TARGET = TopicPartition("shop", 0)
 

@@ -7,17 +7,17 @@ import msgspec
 import pytest
 import yaml
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.security import Login, Mechanism, Security
 from client.errors import NotLetIn
-from client.security import Login, Mechanism, Security
-from ground.tls import Tls
-from harness.agent_process import AgentProcess
-from harness.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
-from harness.certificates import Authority
-from harness.kdc import REALM, Kdc
-from harness.registry_process import RegistryProcess
-from harness.secured_kafka import secured_kafka
+from ground.tls.client import Tls
+from harness.kafka.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
+from harness.kafka.secured_kafka import secured_kafka
+from harness.logins.certificates import Authority
+from harness.logins.kdc import REALM, Kdc
+from harness.penstock.agent import AgentProcess
+from harness.penstock.registry import RegistryProcess
 from tests.client.writing_and_reading import write_and_read_for
 from tests.penstock.running import fresh_penstock
 

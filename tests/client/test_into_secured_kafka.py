@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 import pytest
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.consumer import Consumer
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.security import Login, Mechanism, Security
 from client.errors import ClientError, NotLetIn
-from client.offsets import Beginning
-from client.producer import Producer
-from client.security import Login, Mechanism, Security
-from ground.tls import Tls
-from harness.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
-from harness.certificates import Authority
-from harness.secured_kafka import MECHANISMS, USERS, secured_kafka, unsigned_token
-from harness.server_process import free_ports
+from client.producing.producer import Producer
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
+from ground.tls.client import Tls
+from harness.kafka.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
+from harness.kafka.secured_kafka import MECHANISMS, USERS, secured_kafka, unsigned_token
+from harness.logins.certificates import Authority
+from harness.processes.server_process import free_ports
 from tests.client.writing_and_reading import write_and_read_for
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -122,32 +122,6 @@ def test_a_wrong_secret(
     with pytest.raises(NotLetIn, match=f"login with {mechanism}: ") as refused:
         Brokers(Bootstrap.of(locked.bootstrap, security))
     assert "5e1f" not in str(refused.value)
-
-
-def test_who_does_not_log_in(locked: Locked, authority: Authority) -> None:
-    bootstrap = Bootstrap.of(locked.bootstrap, Security(tls=Tls(ca=str(authority.ca))))
-    with (
-        Brokers(bootstrap, patience_seconds=0) as brokers,
-        pytest.raises(ClientError, match="does it want a login"),
-    ):
-        brokers.refresh([])
-
-
-def test_who_speaks_in_the_clear(locked: Locked) -> None:
-    with pytest.raises(ClientError, match="TLS"):
-        Brokers(Bootstrap.of(locked.bootstrap))
-
-
-def test_a_broker_that_is_not_believed(locked: Locked, tmp_path: Path) -> None:
-    other = Authority(tmp_path / "other")
-    with pytest.raises(NotLetIn, match="its certificate is not trusted"):
-        Brokers(Bootstrap.of(locked.bootstrap, Security(tls=Tls(ca=str(other.ca)))))
-
-
-def test_a_broker_by_another_name(locked: Locked, authority: Authority) -> None:
-    tls = Tls(ca=str(authority.ca), server_name="kafka.example")
-    with pytest.raises(NotLetIn, match="its certificate is not trusted: Hostname mismatch"):
-        Brokers(Bootstrap.of(locked.bootstrap, Security(tls=tls)))
 
 
 def test_a_password_that_was_exchanged(

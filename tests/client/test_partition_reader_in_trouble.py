@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.errors import ConnectionLost, Corrupt, OffsetsMissing
-from client.partition_reader import PartitionReader
+from client.reading.partition_reader import PartitionReader
 from tests.client.scripted_log import TOPIC, ScriptedLog, scripted_log
 from wire.messages.fetch import AbortedTransaction
-from wire.records import Record, build_batch
+from wire.record_batches.records import Record, build_batch
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.delivery import Acks, Batch, Stamped, TopicPartition
-from client.identity import Identity
-from client.shipping import produce_body
-from client.stamping import stamped
+from client.producing.delivery import Acks, Batch, Stamped, TopicPartition
+from client.producing.identity import Identity
+from client.producing.shipping import produce_body
+from client.producing.stamping import stamped
 from wire.messages import produce
 from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from wire.records import Record, build_batch
+from wire.record_batches.records import Record, build_batch
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from client.bootstrap import Access
+from client.connection.bootstrap import Access
+from client.connection.metadata import ClusterMetadata, TopicMetadata
+from client.connection.security import Login, Mechanism, Security
+from client.connection.tokens import named_by
 from client.errors import ErrorCode, NotAllowed, Refused, check
-from client.metadata import ClusterMetadata, TopicMetadata
 from client.rights import TO_SEE, Right, on_cluster, on_group, on_topic
-from client.security import Login, Mechanism, Security
-from client.tokens import named_by
-from ground.tls import Tls
+from ground.tls.client import Tls
 from wire.acls import Operation
 
 ALICE = "User:alice"

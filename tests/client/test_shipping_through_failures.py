@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
-from harness.broker_process import BrokerProcess
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.broker import BrokerProcess
 from tests.client.cutting_proxy import CuttingProxy
 from tests.client.shipper import shipping
 
@@ -83,51 +83,6 @@ def test_a_broker_that_is_paused_for_longer_than_a_request_may_take(
             shipper.submit(200)
             shipper.settle()
         assert not shipper.unsettled
-
-
-@pytest.mark.slow
-def test_a_broker_that_is_killed(running_broker: BrokerProcess, new_topic: str) -> None:
-    ship_through_kills(running_broker, new_topic, kills=2)
-
-
-@pytest.mark.long
-def test_apache_kafka_killed(tmp_path: Path, new_topic: str) -> None:
-    """As Penstock's broker, above.
-
-    It has a short session: else it would wait nine seconds until its own end is noticed.
-    """
-    if kafka_classpath() is None:
-        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
-    session = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
-    kafka = ApacheKafka(tmp_path, settings=session, heap="256m", jvm=QUICK_JVM)
-    try:
-        kafka.start()
-        ship_through_kills(kafka, new_topic, kills=1)
-    finally:
-        kafka.process.kill()
-
-
-def ship_through_kills(broker: BrokerProcess | ApacheKafka, topic: str, *, kills: int) -> None:
-    chance = random.Random(2)
-
-    def kill() -> None:
-        for _ in range(kills):
-            time.sleep(chance.uniform(0.1, 0.4))
-            broker.process.kill()
-            broker.start(within=60)
-
-    bootstrap = Bootstrap.of(broker.bootstrap)
-    with Brokers(bootstrap, patience_seconds=60) as brokers:
-        create_topic(brokers, topic, partitions=PARTITIONS)
-        with shipping(bootstrap, brokers, topic) as shipper:
-            killing = threading.Thread(target=kill)
-            with running(killing):
-                while killing.is_alive():
-                    shipper.submit(5, padding=chance.randrange(2_000))
-                    shipper.pump()
-            shipper.settle()
-            assert shipper.most_open >= 5
-            assert not shipper.unsettled
 
 
 def test_only_partitions_whose_leader_is_away_wait(

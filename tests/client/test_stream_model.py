@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.delivery import Acknowledged, Batch, Event, Rejected, Stamped, Unsettled
 from client.errors import ConnectionLost, Refused
-from client.identity import Identity
 from client.patience import LONGEST_PAUSE, Pauses
-from client.stream import PAUSE_SECONDS, Numbering, Stream
+from client.producing.delivery import Acknowledged, Batch, Event, Rejected, Stamped, Unsettled
+from client.producing.identity import Identity
+from client.producing.stream import PAUSE_SECONDS, Numbering, Stream
 from tests.client.partition_model import TARGET, Network, PartitionModel, answer, batch_of
 from wire.errors import ErrorCode
 

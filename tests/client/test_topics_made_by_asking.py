@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
 
 
 @pytest.fixture

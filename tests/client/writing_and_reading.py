@@ -2,11 +2,11 @@
 
 import time
 
-from client.admin import create_topic
-from client.brokers import Brokers
-from client.consumer import Consumer
-from client.offsets import Beginning
-from client.producer import Producer
+from client.admin.topics import create_topic
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
 
 
 def write_and_read_for(seconds: float, brokers: Brokers, topic: str) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from kazoo.client import KazooClient
 
-from cluster.controller import elect
-from cluster.session import Session, SessionState
+from cluster.controller.controller import elect
+from cluster.session.session import Session, SessionState
 from cluster.values import BrokerInfo, ControllerEpoch, PartitionInfo, TopicInfo
-from cluster.zookeeper import EmbeddedZooKeeper
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from tests.cluster.proxy import Proxy
 
 Connect = Callable[..., Session]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster import nodes, paths
 from cluster.assembly import DIRECTORIES, ROOTS, Assembly
-from cluster.nodes import (
+from cluster.layout import nodes, paths
+from cluster.layout.nodes import (
     ClusterNode,
     ConfigNode,
     ControllerNode,
@@ -18,7 +18,7 @@ from cluster.nodes import (
     StateNode,
     TopicNode,
 )
-from cluster.operations import Node
+from cluster.session.operations import Node
 from cluster.values import ClusterSnapshot
 from tests.cluster.conftest import a_broker, a_partition
 

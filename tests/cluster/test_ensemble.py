@@ -1,49 +1,50 @@
 """A real ensemble: members are killed and frozen, and neither session nor map is lost."""
 
+import os
+import signal
 import threading
 import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from cluster import paths
-from cluster.brokers import register, registered
-from cluster.controller import elect
+from cluster.controller.controller import elect
+from cluster.controller.topics import create_topic, read_topic
 from cluster.errors import ClusterError, Unavailable
-from cluster.identity import cluster_id
-from cluster.jars import DEBIAN_JARS
-from cluster.operations import Create
-from cluster.session import Session, SessionState
-from cluster.topics import create_topic, read_topic
+from cluster.layout import paths
+from cluster.records.brokers import register, registered
+from cluster.records.identity import cluster_id
+from cluster.session.operations import Create
+from cluster.session.session import Session, SessionState
 from cluster.view import ClusterView
-from harness.waiting import wait_until
+from harness.penstock.zookeepers import ZooKeepers
+from harness.processes.waiting import wait_until
 from tests.cluster.conftest import a_broker, a_topic
-from tests.cluster.ensemble import SIZE, Ensemble
 
 pytestmark = pytest.mark.long
 
+SIZE = 3
 Open = Callable[..., Session]
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
-    if not (DEBIAN_JARS / "zookeeper.jar").exists():
-        pytest.skip("Debian's ZooKeeper is not installed: apt install zookeeper")
-    ensemble = Ensemble(tmp_path_factory.mktemp("ensemble"))
-    ensemble.start()
-    yield ensemble
-    ensemble.stop()
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeepers]:
+    ensemble = ZooKeepers(tmp_path_factory.mktemp("ensemble"), SIZE)
+    try:
+        ensemble.start()
+        yield ensemble
+    finally:
+        ensemble.close()
 
 
 @pytest.fixture
-def ensemble(running: Ensemble) -> Ensemble:
-    for number in range(SIZE):
-        running.wait_for(number)
+def ensemble(running: ZooKeepers) -> ZooKeepers:
+    wait_until(lambda: all(each.ready() for each in running.servers), what="all serve")
     return running
 
 
 @pytest.fixture
-def open_session(ensemble: Ensemble) -> Iterator[Open]:
+def open_session(ensemble: ZooKeepers) -> Iterator[Open]:
     opened: list[Session] = []
     chroot = f"/t{uuid.uuid4().hex[:12]}"
 
@@ -59,31 +60,38 @@ def open_session(ensemble: Ensemble) -> Iterator[Open]:
         session.close()
 
 
-def member_of(ensemble: Ensemble, session: Session) -> int:
-    return ensemble.member_of(session.client._connection._socket.getpeername())
+def address_of(ensemble: ZooKeepers, number: int) -> str:
+    return f"127.0.0.1:{ensemble.servers[number].port}"
 
 
-def test_a_frozen_member_is_left_for_another(ensemble: Ensemble, open_session: Open) -> None:
+def member_of(ensemble: ZooKeepers, session: Session) -> int:
+    """Which of them the session is connected to."""
+    _, port = session.client._connection._socket.getpeername()
+    return [each.port for each in ensemble.servers].index(port)
+
+
+def test_a_frozen_member_is_left_for_another(ensemble: ZooKeepers, open_session: Open) -> None:
     session = open_session(timeout_s=6.0)
     register(session, a_broker(1))
     before = session.session_id
     member = member_of(ensemble, session)
-    ensemble.freeze(member)
+    frozen = ensemble.servers[member].process.pid
+    os.kill(frozen, signal.SIGSTOP)
     try:
         wait_until(lambda: session.read(paths.broker(1)))
         assert session.session_id == before
         assert member_of(ensemble, session) != member
     finally:
-        ensemble.thaw(member)
+        os.kill(frozen, signal.SIGCONT)
 
 
 def test_a_refresh_at_one_member_sees_what_was_written_at_another(
-    ensemble: Ensemble, open_session: Open
+    ensemble: ZooKeepers, open_session: Open
 ) -> None:
-    writer = open_session(ensemble.address_of(0))
+    writer = open_session(address_of(ensemble, 0))
     epoch = elect(writer, 1)
     assert epoch is not None
-    views = [ClusterView(open_session(ensemble.address_of(number))) for number in (1, 2)]
+    views = [ClusterView(open_session(address_of(ensemble, number))) for number in (1, 2)]
     for view in views:
         view.start(lambda _: None)
     for number in range(10):
@@ -105,25 +113,25 @@ def is_written(session: Session) -> bool:
 
 
 def test_without_a_majority_nothing_is_written_and_with_one_it_goes_on(
-    ensemble: Ensemble, open_session: Open
+    ensemble: ZooKeepers, open_session: Open
 ) -> None:
     session = open_session(timeout_s=4.0)
     name = cluster_id(session)
     view = ClusterView(session)
     view.start(lambda _: None)
-    ensemble.kill(0)
-    ensemble.kill(1)
-    with pytest.raises(Unavailable, match=ensemble.address_of(2)):
+    for each in ensemble.servers[:2]:
+        each.kill()
+    with pytest.raises(Unavailable, match=address_of(ensemble, 2)):
         session.write([Create("/never", b"")])
     assert view.snapshot.cluster_id == name
-    ensemble.start(0, 1)
+    ensemble.start()
     wait_until(lambda: is_written(session))
     assert view.refresh(timeout_s=20).cluster_id == name
     view.close()
 
 
 def test_members_are_killed_in_turn_and_neither_session_nor_map_is_lost(
-    ensemble: Ensemble, open_session: Open
+    ensemble: ZooKeepers, open_session: Open
 ) -> None:
     session = open_session()
     register(session, a_broker(1))
@@ -152,11 +160,11 @@ def test_members_are_killed_in_turn_and_neither_session_nor_map_is_lost(
     working.start()
     first = member_of(ensemble, session)
     for member in (first, *({*range(SIZE)} - {first})):
-        ensemble.kill(member)
+        ensemble.servers[member].kill()
         topic = a_topic(f"without-{member}")
         create_topic(session, epoch, topic, {})
         view.wait_for(lambda now, topic=topic: now.topics.get(topic.name) == topic, timeout_s=20)
-        ensemble.start(member)
+        ensemble.start()
     done.set()
     working.join()
     view.close()

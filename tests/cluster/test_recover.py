@@ -4,13 +4,14 @@ import uuid
 
 import pytest
 
-from cluster import paths, topics
-from cluster.controller import elect
+from cluster.controller import topics
+from cluster.controller.controller import elect
+from cluster.controller.topics import create_topic, list_topics, read_topic
 from cluster.errors import InvalidTopicName, MapDisagrees
-from cluster.identity import cluster_id
+from cluster.layout import paths
+from cluster.records.identity import cluster_id
 from cluster.recover import FoundPartition, RecoveredTopics, recover
-from cluster.session import Session
-from cluster.topics import create_topic, list_topics, read_topic
+from cluster.session.session import Session
 from tests.cluster.conftest import a_partition, a_topic
 
 VIEWS, CLICKS = uuid.UUID(int=1), uuid.UUID(int=2)

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cluster import nodes
 from cluster.errors import InvalidTopicName, MapDisagrees
-from cluster.nodes import WriterNode
+from cluster.layout import nodes
+from cluster.layout.nodes import WriterNode
 from cluster.registry_writer import LAST_PRODUCER_EPOCH, WriterCandidate, WriterOffice, after
-from cluster.session import Session
+from cluster.session.session import Session
 from cluster.values import WriterEpoch
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.cluster.conftest import Connect
 
 TOPIC = "_schemas"

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from cluster import paths
-from cluster.brokers import register
-from cluster.configs import BrokerResource, TopicResource, alter
-from cluster.controller import elect
+from cluster.controller.controller import elect
+from cluster.controller.topics import add_partitions, create_topic, finish_deletion, mark_deleted
 from cluster.errors import MapMissing, Unavailable
-from cluster.identity import cluster_id
-from cluster.operations import Create, Delete, Set, in_transactions
-from cluster.session import Session
-from cluster.topics import add_partitions, create_topic, finish_deletion, mark_deleted
+from cluster.layout import paths
+from cluster.records.brokers import register
+from cluster.records.configs import BrokerResource, TopicResource, alter
+from cluster.records.identity import cluster_id
+from cluster.session.operations import Create, Delete, Set, in_transactions
+from cluster.session.session import Session
 from cluster.values import ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.waiting import wait_until
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.processes.waiting import wait_until
 from tests.cluster.conftest import Connect, a_broker, a_partition, a_topic, expire
 from tests.cluster.proxy import Proxy
 
@@ -115,19 +115,6 @@ def test_every_kind_of_change_of_others_is_followed(
     assert all(earlier != later for earlier, later in pairwise(told))
 
 
-def test_a_topic_deleted_and_created_again_is_another(
-    session: Session, epoch: ControllerEpoch, connect: Connect, open_view: Views
-) -> None:
-    view, _ = open_view(connect())
-    for partitions in (5, 1, 3):
-        topic = a_topic("views", partitions)
-        create_topic(session, epoch, topic, {})
-        view.wait_for(lambda now, topic=topic: now.topics.get("views") == topic)
-        mark_deleted(session, epoch, "views")
-        finish_deletion(session, epoch, "views")
-    view.wait_for(lambda now: not now.topics)
-
-
 def test_who_writes_sees_it_after_waiting(
     session: Session, epoch: ControllerEpoch, open_view: Views
 ) -> None:
@@ -151,27 +138,6 @@ def test_waiting_in_vain_ends(session: Session, open_view: Views) -> None:
     view, _ = open_view(session)
     with pytest.raises(Unavailable, match=r"within 0\.1 s"):
         view.wait_for(lambda now: "never" in now.topics, timeout_s=0.1)
-
-
-def test_a_lost_connection_is_made_good(
-    session: Session, epoch: ControllerEpoch, proxied: Session, proxy: Proxy, open_view: Views
-) -> None:
-    view, _ = open_view(proxied)
-    before = a_topic("before")
-    create_topic(session, epoch, before, {})
-    view.wait_for(lambda now: "before" in now.topics)
-
-    proxy.refuse()
-    during = a_topic("during")
-    create_topic(session, epoch, during, {})
-    mark_deleted(session, epoch, "before")
-    finish_deletion(session, epoch, "before")
-    proxy.allow()
-
-    view.wait_for(lambda now: now.topics == {"during": during})
-    after = a_topic("after")
-    create_topic(session, epoch, after, {})
-    view.wait_for(lambda now: now.topics == {"during": during, "after": after})
 
 
 def test_a_lost_session_is_made_good(
@@ -263,26 +229,6 @@ def test_a_thousand_topics_load_in_little_time(
     session.write([Set(f"{paths.TOPIC_CONFIGS}/topic-7", b'{"version":1,"config":{"a":"c"}}')])
     view.wait_for(lambda now: now.topic_configs["topic-7"] == {"a": "c"})
     assert time.process_time() - changed < 0.2
-
-
-def test_what_cannot_be_read_leaves_the_topic_as_it_was(
-    session: Session, epoch: ControllerEpoch, connect: Connect, open_view: Views
-) -> None:
-    topic = a_topic("views")
-    create_topic(session, epoch, topic, {"retention.ms": "5"})
-    own = connect()
-    view, _ = open_view(own)
-    session.write(
-        [
-            Set(paths.topic("views"), b"garbage"),
-            Set(paths.topic_config("views"), b'{"version":99}'),
-        ]
-    )
-    expire(own)
-    create_topic(session, epoch, a_topic("next"), {})
-    snapshot = view.wait_for(lambda now: "next" in now.topics)
-    assert snapshot.topics["views"] == topic
-    assert snapshot.topic_configs["views"] == {"retention.ms": "5"}
 
 
 def test_a_wiped_zookeeper_empties_no_map_and_a_restored_one_is_followed(

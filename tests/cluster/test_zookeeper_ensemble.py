@@ -15,16 +15,16 @@ import pytest
 import yaml
 
 from cluster.errors import DirectoryUnusable
-from cluster.operations import Create
-from cluster.security import ZooKeeperSecurity
-from cluster.session import Session
-from cluster.zookeeper import EmbeddedZooKeeper
-from cluster.zookeeper_config import EnsembleServer, ZooKeeperConfig
-from cluster.zookeeper_status import Asking
-from ground.tls import Tls
-from harness.certificates import Authority
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from cluster.session.operations import Create
+from cluster.session.security import ZooKeeperSecurity
+from cluster.session.session import Session
+from cluster.zookeeper_server.config import EnsembleServer, ZooKeeperConfig
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from cluster.zookeeper_server.status import Asking
+from ground.tls.client import Tls
+from harness.logins.certificates import Authority
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SIZE = 3

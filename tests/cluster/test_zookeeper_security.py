@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import NotAllowed, Unavailable
-from cluster.operations import Create
-from cluster.security import ZooKeeperSecurity
-from cluster.session import Session, SessionState
-from cluster.zookeeper import EmbeddedZooKeeper
-from ground.tls import Tls
-from harness.certificates import Authority
-from harness.made_secrets import made_secret
-from harness.secured_zookeeper import SecuredZooKeeper
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from cluster.session.operations import Create
+from cluster.session.security import ZooKeeperSecurity
+from cluster.session.session import Session, SessionState
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from ground.tls.client import Tls
+from harness.logins.certificates import Authority
+from harness.logins.made_secrets import made_secret
+from harness.penstock.secured_zookeeper import SecuredZooKeeper
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 
 USER, PASSWORD = "penstock", made_secret("a secret, 'quoted' = 7")
 NEXT_PASSWORD = made_secret("the next one")

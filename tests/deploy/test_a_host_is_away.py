@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from audit.inventory import read
-from harness.ansible_tools import ansible_tool
-from harness.simulated_hosts import SimulatedHosts, simulated_hosts
+from harness.hosts.ansible_tools import ansible_tool
+from harness.hosts.simulated_hosts import SimulatedHosts, simulated_hosts
 
 pytestmark = [
     pytest.mark.long,

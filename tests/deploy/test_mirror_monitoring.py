@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from mirror.comparison import Comparison
+from mirror.comparing.comparison import Comparison
 from mirror.config import MirrorConfig
-from mirror.metrics import MirrorMetrics
-from mirror.status import MirrorStatus
+from mirror.monitoring.metrics import MirrorMetrics
+from mirror.monitoring.status import MirrorStatus
 from tests.deploy.dashboards import check_layout
 from tests.deploy.mirror_alerts import RULES, check_alerts, promtool
 

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 import pytest
 import yaml
 
-from harness.ansible_tools import ansible_tool, environment
-from harness.made_secrets import made_secret
-from harness.waiting import wait_until
+from harness.hosts.ansible_tools import ansible_tool, environment
+from harness.logins.made_secrets import made_secret
+from harness.processes.waiting import wait_until
 from tests.ansible.conftest import HERE
 
 pytestmark = [

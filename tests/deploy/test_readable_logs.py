@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 import yaml
 
-from harness.ansible_tools import ansible_tool
-from harness.simulated_hosts import COLLECTION, simulated_hosts
+from harness.hosts.ansible_tools import ansible_tool
+from harness.hosts.simulated_hosts import COLLECTION, simulated_hosts
 
 pytestmark = [
     pytest.mark.slow,

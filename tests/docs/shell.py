@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Self
 
-from harness.crowding import Patience
+from harness.processes.crowding import Patience
 from tests.docs.output import missing_line
 from tests.docs.pages import Block
 

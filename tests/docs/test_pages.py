@@ -25,7 +25,7 @@ import pytest
 import yaml
 from pyarrow import parquet
 
-from harness.spark_jvm import quick_java_environment
+from harness.hadoop.spark_jvm import quick_java_environment
 from loader.decoding.widening import widened
 from loader.run.table_form import COMMON_METADATA
 from penstock.config.configuration import load

@@ -7,8 +7,8 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 
-from cluster.jars import find_class_path
-from cluster.zookeeper import EmbeddedZooKeeper
+from cluster.zookeeper_server.jars import find_class_path
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from tests.docs.pages import ROOT, blocks_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.elsewhen.clock import Clock, compile_clock, environment, own_clock
 from tests.elsewhen.locales import DEFINITIONS, NoLocale, locale_path
-from tests.elsewhen.moments import ABOUT_DATES, LAST, MOMENTS
+from tests.elsewhen.moments import LAST
 from tests.elsewhen.plugin import END
 
 pytestmark = pytest.mark.long
@@ -91,13 +91,6 @@ def test_a_process_and_its_files_are_elsewhen(library: Path, clock: Clock) -> No
     now, *told = seen([sys.executable, "-c", LOOKING], clock, library)
     assert all(is_about(each, 40 * DAY) for each in now.split())
     assert told == ["0 0 0 0 0", "100 100", f"0 {40 * DAY}", "True"]
-
-
-@pytest.mark.not_quick("starts a process")
-@needs_compiler
-def test_so_are_its_children_and_other_programs(library: Path, clock: Clock) -> None:
-    (told,) = seen(["sh", "-c", "exec date +%s"], clock, library)
-    assert is_about(told, 40 * DAY)
 
 
 @pytest.mark.not_quick("starts Java")
@@ -199,13 +192,3 @@ def test_a_locale_is_made(tmp_path: Path) -> None:
     assert said.stdout.startswith('mon="Ocak;Şubat;Mart;')
     with pytest.raises(NoLocale, match="apt install locales"):
         locale_path("xx_XX.UTF-8", tmp_path)
-
-
-def test_the_table_says_what_there_is() -> None:
-    assert len({each.name for each in MOMENTS}) == len(MOMENTS)
-    assert all((ROOT / each).exists() for each in ABOUT_DATES)
-    now = datetime(2026, 12, 31, 23, 59, 58, tzinfo=UTC)
-    ends = {each.name: each.end(now) for each in MOMENTS if each.end}
-    new_year = datetime(2027, 1, 1, tzinfo=UTC)
-    leap = datetime(2028, 3, 1, tzinfo=UTC)
-    assert ends == {"end-of-hour": new_year, "end-of-year": new_year, "leap-day": leap}

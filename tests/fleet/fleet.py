@@ -19,9 +19,9 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from harness.ansible_tools import ansible_tool
-from harness.host_roots import OPERATOR
-from harness.hosts import Ended, HostFailed, Hosts
+from harness.hosts.ansible_tools import ansible_tool
+from harness.hosts.host_roots import OPERATOR
+from harness.hosts.hosts import Ended, HostFailed, Hosts
 from tests.fleet import releases
 
 _CALLBACKS: Final = Path(__file__).with_name("callbacks")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.hosts import HostFailed, why_no_hosts
+from harness.hosts.hosts import HostFailed, why_no_hosts
 from tests.fleet.fleet import ansible_bin
 
 

@@ -20,10 +20,10 @@ import msgspec
 
 from deploy.bundle.__main__ import commit_of
 from deploy.bundle.archives import sha256
-from harness.hosts import HostFailed
+from harness.hosts.hosts import HostFailed
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-HOSTS_PYTHON: Final = "3.11"  # of Debian 12 (harness/host_roots.py)
+HOSTS_PYTHON: Final = "3.11"  # of Debian 12 (harness/hosts/host_roots.py)
 _CACHE: Final = ROOT / ".cache"
 _KEPT: Final = 6  # each is 150 MB, and 600 MB with PySpark
 _NAMED: Final = ("-c", "user.name=tests", "-c", "user.email=tests@localhost")

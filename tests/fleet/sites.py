@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from harness.hosts import Ended
-from harness.waiting import wait_until
+from harness.hosts.hosts import Ended
+from harness.processes.waiting import wait_until
 from tests.fleet import releases
 from tests.fleet.fleet import Fleet, Played
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from harness.hosts import Ended, Host
+from harness.hosts.hosts import Ended, Host
 from tests.docs.output import missing_line
 from tests.docs.pages import ROOT, Block, blocks_of
 from tests.fleet import releases

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pytest
 
-from harness.hosts import Host
-from harness.waiting import wait_until
+from harness.hosts.hosts import Host
+from harness.processes.waiting import wait_until
 from tests.fleet.fleet import Fleet, Played, Playing
 from tests.fleet.marked import plays_on_hosts
 from tests.fleet.releases import next_commit
@@ -80,7 +80,7 @@ def test_a_host_that_loses_power_in_the_middle_of_a_roll(site: Site) -> None:
     assert played.exit_code != 0
     assert played.unreachable == {AWAY}
     # Ansible goes on to the next host when it has lost one: that host is not touched.
-    must_have_stopped(played, SMALL, f"{SMALL} was not changed, because not all brokers are there")
+    must_have_stopped(played, SMALL, f"{SMALL} was not changed, because not all brokers are up")
     site.must_serve(FIRST, SMALL)
 
     # While it is away nobody else is touched, and no second broker is away with it.
@@ -140,7 +140,7 @@ def test_a_roll_of_some_hosts_keeps_others_away_from_all(site: Site) -> None:
     assert f"(at {AWAY})" in second.output
     assert second.changed == []
     played = playing.wait().must_succeed()
-    assert {each.host for each in played.tasks if each.task == "Wait at the gate"} == {AWAY, SMALL}
+    assert {each.host for each in played.tasks if each.task == "Wait for the gate"} == {AWAY, SMALL}
     assert nobody_is_at_it(site)
     assert site.fleet.ssh(FIRST, "systemctl show -P InvocationID penstock-broker") == running
 
@@ -149,7 +149,7 @@ def test_an_upgrade_with_a_broken_wheel_a_lost_connection_and_a_full_disk(site: 
     old, running = site.versions(), site.invocations()
     new = site.release(next_commit(), broken=True)
     broken = site.play("site")
-    must_have_stopped(broken, FIRST, "nothing on this host has changed to it")
+    must_have_stopped(broken, FIRST, "programs on this host are unchanged")
     assert site.versions() == old
     assert site.invocations() == running
     assert releases_on(site, FIRST) == {old[FIRST]}
@@ -260,7 +260,8 @@ def test_nothing_is_left(site: Site) -> None:
 def must_have_stopped(played: Played, host: str, why: str) -> None:
     """There, with that in what the operator is told, and with what to do next."""
     assert played.exit_code != 0
-    told = [each.message for each in played.of("failed", host) if each.task == "Say what to do"]
+    failed = played.of("failed", host)
+    told = [each.message for each in failed if each.task == "Report what to do next"]
     assert len(told) == 1, played.output[-4000:]
     assert told[0].startswith(f"Stopped at {host}: ")
     assert why in told[0]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.hosts import CONTROLLER, Host, HostFailed, Hosts, why_no_hosts
-from harness.waiting import wait_until
+from harness.hosts.hosts import CONTROLLER, Host, HostFailed, Hosts, why_no_hosts
+from harness.processes.waiting import wait_until
 from tests.fleet.releases import ROOT
 
 pytestmark = [
@@ -25,7 +25,7 @@ pytestmark = [
 HOLDER = """
 import json, signal, sys
 from pathlib import Path
-from harness.hosts import Host, Hosts
+from harness.hosts.hosts.hosts import Host, Hosts
 with Hosts(Path(sys.argv[1]), {"alone": Host()}) as hosts:
     hosts.ssh("alone", "systemd-run --quiet sleep 1000")
     print(json.dumps([hosts._first, hosts._outer.pid, hosts._group]), flush=True)

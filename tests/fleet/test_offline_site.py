@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from harness.hosts import Host
-from harness.waiting import wait_until
+from harness.hosts.hosts import Host
+from harness.processes.waiting import wait_until
 from tests.fleet.fleet import Fleet
 from tests.fleet.marked import plays_on_hosts
 from tests.fleet.sites import LOCK, TOPIC, Site

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.hosts import Host, HostFailed
+from harness.hosts.hosts import Host, HostFailed
 from tests.fleet.fleet import Fleet
 from tests.fleet.marked import plays_on_hosts
 

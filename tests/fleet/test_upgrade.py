@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from harness.hosts import Host
+from harness.hosts.hosts import Host
 from tests.fleet.fleet import Fleet
 from tests.fleet.marked import plays_on_hosts
 from tests.fleet.releases import next_commit

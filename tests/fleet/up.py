@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.host_roots import CannotMake
-from harness.hosts import CONTROLLER, Host
+from harness.hosts.host_roots import CannotMake
+from harness.hosts.hosts import CONTROLLER, Host
 from tests.fleet.fleet import Fleet
 
 

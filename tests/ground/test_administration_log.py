@@ -20,7 +20,7 @@ from ground.administration_log import (
     append,
     rotated,
 )
-from harness.hand_clock import HandClock
+from harness.processes.hand_clock import HandClock
 
 ALICE = Who("alice", "10.0.0.7", "CLIENTS", "a-client")
 PROGRAM = Program("dc1", "broker 1")

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from client.fetcher import FetchedBatch
+from client.reading.fetcher import FetchedBatch
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
-from wire.batch import read_header
-from wire.compression import Codec
-from wire.records import Record, build_batch
+from wire.record_batches.batch import read_header
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record, build_batch
 
 ENCODERS = {schema_id: Encoder(built_in(LEDGER), schema_id) for schema_id in (7, 8)}
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from client.fetcher import FetchedBatch
+from client.reading.fetcher import FetchedBatch
 from ledger.columns import LEDGER_TYPE, ColumnsOfLedger
 from ledger.entries import LedgerEntries
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.parsing import AvroSchema, parse
 from tests.schemas.events import EVENTS
-from wire.batch import read_header
-from wire.compression import Codec
-from wire.records import Record, build_batch
+from wire.record_batches.batch import read_header
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record, build_batch
 
 OURS = built_in(LEDGER)
 

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.fetcher import FetchedBatch
+from client.reading.fetcher import FetchedBatch
 from ledger.columns import LEDGER_TYPE, ColumnsOfLedger
 from ledger.entries import GATHERED_BYTES, LedgerEntries, SchemaNotThere
 from ledger.frames import Frames, NotTogether
 from schemas.event_schemas import LEDGER, LOG_LINE, built_in
 from schemas.parsing import AvroSchema, parse
 from tests.ledger.said import batch_of, entry, passage
-from wire.batch import read_header
-from wire.compression import Codec
-from wire.records import Record, build_batch, records
+from wire.record_batches.batch import read_header
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record, build_batch, records
 
 SCHEMAS = {7: built_in(LEDGER), 8: built_in(LEDGER), 9: built_in(LOG_LINE)}
 STATEMENTS = ["rebuilt", "finished", "retired", "accepted", "checked", "damaged"]

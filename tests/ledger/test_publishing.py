@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.consumer import Consumer
-from client.offsets import Beginning
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import free_ports
 from ledger.lookup import lookup_at
 from ledger.names import LEDGER_TOPIC, SUBJECT
 from ledger.publishing import partition_of, schema_id, write_entries

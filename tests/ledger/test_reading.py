@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from client.admin import add_partitions, create_topic, delete_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.producer import Producer
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.recreated_topics import create_again
+from client.admin.topics import add_partitions, create_topic, delete_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.recreated_topics import create_again
 from ledger.entries import GATHERED_BYTES
 from ledger.names import LEDGER_TOPIC
 from ledger.reading import LedgerChunk, LedgerPositions, LedgerReader
@@ -23,7 +23,7 @@ from schemas.event_schemas import LEDGER, built_in
 from tests.client.shipped_topics import delete_before
 from tests.ledger.said import ENCODERS, entry
 from tests.system.clients.stored import stored_batches
-from wire.records import Codec
+from wire.record_batches.records import Codec
 
 LOOKUP = {7: built_in(LEDGER)}.get
 BEGINNING = LedgerPositions()

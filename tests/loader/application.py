@@ -8,15 +8,15 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.producer import Producer
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
 from schemas.envelope import Encoder
 from schemas.event_schemas import HEADER, built_in
 from schemas.parsing import parse
 from schemas.registry_client import RegistryClient
-from wire.records import Codec
+from wire.record_batches.records import Codec
 
 BEGAN: Final = 1_763_622_000_000  # 2025-11-20, 07:00 UTC
 HOUR: Final = 3_600_000

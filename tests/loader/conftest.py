@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from loader.config import LoaderConfig
 from schemas.registry_client import RegistryClient
 from tests.loader.application import Application

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from pyspark.sql import Row, SparkSession
 
-from client.brokers import Brokers
-from client.consumer import Consumer
-from client.offsets import Beginning
+from client.connection.brokers import Brokers
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
 from ledger.names import LEDGER_TOPIC
 from loader.config import CompletenessConfig, LoaderConfig, Tasks
 from loader.run.load import load

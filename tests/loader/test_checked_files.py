@@ -1,21 +1,19 @@
 """Whole loads that find out more than rows: what an audit says, what somebody did to files."""
 
-import json
 import shutil
 from typing import Any
 
 import msgspec
 from pyspark.sql import SparkSession
 
-from harness.broker_process import BrokerProcess
+from harness.penstock.broker import BrokerProcess
 from loader.config import CompletenessConfig, LoaderConfig
 from loader.errors import DamagedBatch, FilesDiffer
-from loader.ledger.observations import TOLD
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import worst_exit_code
 from loader.tables import Hour, hour_folder
 from tests.loader.answering_audit import answering_audit, document
-from tests.loader.application import BEGAN, HOUR, Application
+from tests.loader.application import BEGAN, Application
 from tests.loader.loads import folder_of, ledger_entries, load_once, outcome_of, rows_of
 
 PATIENT = CompletenessConfig(deadline=100 * 365 * 86_400.0)
@@ -95,35 +93,3 @@ def test_what_a_load_finds_out_beside_its_rows(
     (told,) = said(config, topic, "damaged")
     assert (told["partition"], told["offsets"]) == (0, {"first": 30, "count": 5})
     assert told["topic_id"]
-
-
-def test_a_flipped_byte_is_found_by_the_next_load(
-    spark: SparkSession, application: Application, config: LoaderConfig
-) -> None:
-    """The file is as long as it was, and its footer says as many rows. What is said of it comes
-    behind what a host said that loaded before this one, and whose clock was ahead."""
-    application.write(30, time=BEGAN)
-    assert load_once(spark, config).rows == 30
-    root = folder_of(config)
-    kept = json.loads((root / TOLD).read_bytes())
-    ahead = kept["time"] + 24 * HOUR
-    (root / TOLD).write_text(json.dumps(kept | {"time": ahead}))
-    (file,) = (root / application.topic).glob("dt=*/hour=*/part-*.parquet")
-    data = bytearray(file.read_bytes())
-    data[len(data) // 4] ^= 1
-    file.write_bytes(data)
-    found = outcome_of(spark, config)
-    assert isinstance(found.error, FilesDiffer)
-    path = str(file.relative_to(root))
-    assert [fault[:4] for fault in found.faults] == [(path, "changed", 30, 30)]
-    assert "differs in content from what was committed" in str(found.error)
-    said_last = [
-        each for each in ledger_entries(config, application.topic) if each["header"]["time"] > ahead
-    ]
-    (checked,) = [each["checked"] for each in said_last if each["checked"]]
-    faults = [(each["fault"], each["path"]) for each in checked[0]["faults"]]
-    assert faults == [("changed", path)]
-    (loads,) = [each["loads"] for each in said_last if each["loads"]]
-    assert not loads[0]["failed"]
-    asked = LoadRequest(check_files=(Hour(BEGAN),))
-    assert [fault.path for fault in outcome_of(spark, config, asked).faults] == [path]

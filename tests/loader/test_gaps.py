@@ -10,12 +10,12 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from client import admin
-from client.brokers import Brokers
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from loader.config import LoaderConfig
 from loader.errors import GapError
 from loader.run.load_context import LoadRequest

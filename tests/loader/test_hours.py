@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from client.brokers import Brokers
-from client.producer import Producer
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
 from ledger.names import LEDGER_TOPIC
 from loader.commit.history import History
 from loader.commit.old_hours import LISTED_MILLIS, trimmed_hours

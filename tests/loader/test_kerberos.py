@@ -2,7 +2,7 @@
 
 import pytest
 
-from ground.kerberos import Cure
+from ground.logins.kerberos import Cure
 from loader.errors import NoTicket, SparkFailed
 from loader.kerberos import no_ticket
 from loader.spark.job import failure

@@ -10,7 +10,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from audit.store.store import AuditStore
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from ledger.columns import columns_of
 from ledger.reading import LedgerPositions
 from loader.config import LoaderConfig, Table

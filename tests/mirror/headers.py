@@ -1,7 +1,7 @@
 """Batches of a log, and their headers."""
 
-from wire.batch import BatchHeader
-from wire.records import Record, build_batch
+from wire.record_batches.batch import BatchHeader
+from wire.record_batches.records import Record, build_batch
 
 
 def batch(base: int, count: int = 3, text: bytes = b"x") -> bytes:

@@ -2,14 +2,14 @@
 
 import contextlib
 
-from client import admin
-from client.brokers import Brokers
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
 from client.errors import ClientError
-from client.fetcher import Fetcher
-from client.offsets import Beginning, End, start_offsets
-from client.producer import Producer
-from harness.waiting import wait_until
-from wire.records import Codec
+from client.producing.producer import Producer
+from client.reading.fetcher import Fetcher
+from client.reading.offsets import Beginning, End, start_offsets
+from harness.processes.waiting import wait_until
+from wire.record_batches.records import Codec
 
 PATIENCE = 60.0  # seconds
 

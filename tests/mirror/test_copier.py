@@ -11,22 +11,22 @@ from pathlib import Path
 import yaml
 from confluent_kafka import Producer
 
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.apache_kafka import ApacheKafka
-from harness.broker_process import BrokerProcess
-from harness.mirror_process import MirrorProcess
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.mirror import MirrorProcess
+from harness.processes.waiting import wait_until
 from tests.client.shipped_topics import delete_before
 from tests.deploy.mirror_alerts import check_alerts
 from tests.mirror.conftest import NewWorker
 from tests.mirror.logs import batches, create, ends, values, wait_copied, write
 from tests.mirror.workers import Worker, partition_of, stage, topic_of, worker
 from tests.penstock.running import Ended, penstock
-from wire.batch import CONTROL, read_header
 from wire.mirrored import MIRROR_OF, MirrorOf
-from wire.records import Codec
+from wire.record_batches.batch import CONTROL, read_header
+from wire.record_batches.records import Codec
 
 
 def test_a_topic_with_its_offsets_bytes_configs_and_mark(

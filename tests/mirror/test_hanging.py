@@ -11,17 +11,17 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from msgspec.structs import replace
 
-from client import admin
-from client.addresses import Address
-from client.brokers import Brokers
+from client.admin import topics as admin
+from client.connection.addresses import Address
+from client.connection.brokers import Brokers
+from client.connection.metadata import BrokerMetadata, ClusterMetadata
 from client.errors import ErrorCode, Refused
-from client.metadata import BrokerMetadata, ClusterMetadata
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
-from mirror.cluster_scanner import ClusterScanner, Scan
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
+from mirror.clusters.scanner import ClusterScanner, Scan
 from mirror.config import MirrorConfig
 from mirror.copier import Copier
-from mirror.partition import Stage
+from mirror.partitions.partition import Stage
 from mirror.topics import Standing, TopicCopy
 from tests.client.shipped_topics import delete_before
 from tests.mirror.logs import PATIENCE, values, write

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from client.errors import ConnectionLost
 from ledger.counting.counted_offsets import Json, furthest_copied
 from ledger.counting.journal import PartitionKey
-from mirror.copied_count import Spread
+from ledger.health import HealthProbe
 from mirror.ledger_reporter import LedgerReporter, StoredBatch
-from mirror.partition import CopiedPartition
+from mirror.partitions.copied_count import Spread
+from mirror.partitions.partition import CopiedPartition
 from mirror.topics import Standing, TopicCopy
 from tests.mirror.headers import header
 from tests.mirror.workers import mirror_config
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 KEY = PartitionKey("dc1.clicks", "an-id", 0)
 COPY = TopicCopy(KEY.topic, "clicks", Standing.COPIED, partitions=1, topic_id=KEY.topic_id)
@@ -95,7 +96,8 @@ class Worker:
     def __init__(self, target: Target, directory: Path) -> None:
         config = mirror_config(data_dir=str(directory))
         self.target = target
-        self.telling = LedgerReporter(config, target, target)
+        probe = HealthProbe("0.1", name="dc1", directories=(str(directory),))
+        self.telling = LedgerReporter(config, target, target, probe=probe)
         self.partition = CopiedPartition((KEY.topic, KEY.partition), ("clicks", 0))
         self.begin()
 
@@ -119,7 +121,8 @@ def test_what_is_copied_is_told_with_the_next_look(tmp_path: Path) -> None:
     worker.look()
     assert target.offsets_told() == {0, 1, 2}
     worker.look()
-    assert len(target.entries) == 1
+    assert [each["name"] for entry in target.entries for each in entry.get("health", ())] == ["dc1"]
+    assert len(target.entries) == 2
 
 
 def test_what_a_killed_one_has_told_may_be_seen_late(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.errors import Corrupt
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.waiting import wait_until
-from mirror.acls import AclsSync
-from mirror.group_offsets import GroupsSync
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.processes.waiting import wait_until
+from mirror.clusters.acls import AclsSync
+from mirror.clusters.group_offsets import GroupsSync
 from mirror.kafka_target.map_topic import MapTopic, Mark
 from mirror.partition_sharing import Sharing
 from tests.mirror.workers import mirror_config

@@ -1,6 +1,6 @@
 """Which topics are copied, and what has to be done so that they can be."""
 
-from mirror.batches import Gap
+from mirror.partitions.batches import Gap
 from mirror.topics import (
     Alter,
     Enlarge,

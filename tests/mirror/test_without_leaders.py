@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.metadata import NO_LEADER
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
-from mirror.batches import Gap
-from mirror.cluster_scanner import ClusterScanner
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.metadata import NO_LEADER
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
+from mirror.clusters.scanner import ClusterScanner
+from mirror.partitions.batches import Gap
 from mirror.topics import gaps_of
 from tests.client.shipped_topics import delete_before
 from tests.mirror.logs import values, write

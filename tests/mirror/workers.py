@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from harness.broker_process import BrokerProcess
-from harness.mirror_process import MirrorProcess, side
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.mirror import MirrorProcess, side
 from mirror.config import MirrorConfig
 from tests.penstock.running import Ended, penstock
 

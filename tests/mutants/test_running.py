@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.mutants.drawing import Mutant, edits
 from tests.mutants.outcomes import Outcome, Verdict, losses, table
-from tests.mutants.running import MARK, Copy, Ran, end, groups, judge
+from tests.mutants.running import MARK, Copy, Ran, end, judge
 
 MODULE = "def is_large(size):\n    return size > 10 and size != 13\n"
 TESTS = """
@@ -108,32 +108,6 @@ def test_what_a_run_has_started_ends_with_it() -> None:
 def test_what_pytest_says(code: int | None, output: str, failure: str, unfinished: str) -> None:
     ran = Ran(code, output, 1.0, 0.0)
     assert (ran.failure, ran.unfinished) == (failure, unfinished)
-
-
-def test_the_tests_about_a_module_come_first(tmp_path: Path) -> None:
-    files = {
-        "agent/test_first.py": "import agent.other\n",
-        "agent/events/test_beside.py": "",
-        "agent/events/test_fields.py": "",
-        "agent/test_slow_fields.py": "@pytest.mark.slow\n",
-        "agent/test_spark.py": "def test_it(spark: SparkSession): pass\n",
-        "agent/test_using.py": "from agent.events import (\n    fields,\n)\n",
-        "agent/fields_maker.py": "",
-        "broker/test_fields.py": "",
-    }
-    for name, text in files.items():
-        path = tmp_path / "tests" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    assert groups(tmp_path, "agent/events/fields.py") == [
-        [
-            *("tests/agent/events/test_fields.py", "tests/agent/test_using.py"),
-            "tests/agent/events/test_beside.py",
-        ],
-        ["tests/agent/test_slow_fields.py"],
-        ["tests/agent/test_first.py"],
-        ["tests/agent/test_spark.py"],
-    ]
 
 
 def test_what_was_caught_and_is_not() -> None:

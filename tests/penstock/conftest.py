@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from tests.penstock.at_registry import AtRegistry
 from tests.penstock.running import At
 

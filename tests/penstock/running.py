@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from harness.made_secrets import is_told
+from harness.logins.made_secrets import is_told
 from tests.penstock import forked
 from tests.penstock.forked import Call, Forks
 

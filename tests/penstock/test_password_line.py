@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ground.password_file import PasswordFile
-from harness.made_secrets import made_secret
+from ground.logins.password_file import PasswordFile
+from harness.logins.made_secrets import made_secret
 from penstock.connections.password_line import command
 
 PASSWORD = made_secret("correct horse")

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from registry.values import LogRecord
+from registry.schemas_topic.values import LogRecord
 
 TOPIC = Path(__file__).parent / "interface" / "schemas-topic.jsonl"
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 
 both = pytest.mark.parametrize("bootstrap", ["running_broker", "running_kafka"], indirect=True)
 

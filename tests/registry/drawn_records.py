@@ -2,8 +2,13 @@
 
 from hypothesis import strategies as st
 
-from registry.log_records import ClearSubjectRecord, DeleteSubjectRecord, Record, SchemaRecord
-from registry.values import Version
+from registry.schemas_topic.log_records import (
+    ClearSubjectRecord,
+    DeleteSubjectRecord,
+    Record,
+    SchemaRecord,
+)
+from registry.schemas_topic.values import Version
 
 SUBJECTS = ("a", "b", "c")
 TEXTS = {1: '"int"', 2: '"long"', 3: '"string"', 4: '"bytes"'}

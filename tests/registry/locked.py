@@ -14,13 +14,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ground.http_client import HttpClient, parse_url
-from ground.http_security import HttpAccess, HttpSecurity
-from ground.password_file import SlowHash
-from ground.tls import Tls
-from harness.certificates import Authority
-from harness.made_secrets import made_secret
-from harness.registry_process import RegistryProcess
+from ground.http.client import HttpClient, parse_url
+from ground.http.security import HttpAccess, HttpSecurity
+from ground.logins.password_file import SlowHash
+from ground.tls.client import Tls
+from harness.logins.certificates import Authority
+from harness.logins.made_secrets import made_secret
+from harness.penstock.registry import RegistryProcess
 
 STRING: Final = '"string"'
 SCHEMA: Final = {"schema": STRING}

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Self
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.fetcher import FetchedBatch, Fetcher
-from client.offsets import End, start_offsets
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.reading.fetcher import FetchedBatch, Fetcher
+from client.reading.offsets import End, start_offsets
 from registry.config import RegistryConfig, Timeouts
-from registry.contents import RegistryContents
 from registry.log.forwarding import ForwardedRequest, Passed
 from registry.registry import Registry
-from registry.values import Decision, LogRecord
+from registry.schemas_topic.contents import RegistryContents
+from registry.schemas_topic.values import Decision, LogRecord
 
 PATIENCE = 60.0
 SIGN_OF_LIFE = b"sign of life"

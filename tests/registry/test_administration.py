@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ground.administration import OK, Entry, Kind, read_entry
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from registry.access.permissions import Operation
 from registry.http.routes import CHANGES, NEEDED
 from tests.registry.locked import Locks, ask

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 import yaml
 
-from harness.broker_process import BrokerProcess
-from harness.made_secrets import made_secret
-from harness.penstock_process import REPOSITORY
-from harness.registry_process import RegistryProcess
+from harness.logins.made_secrets import made_secret
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.program import REPOSITORY
+from harness.penstock.registry import RegistryProcess
 from loader.errors import OptionRefused
 from loader.landing.task_spec import LandingJob, unpacked
 from loader.landing.writer_schemas import WriterSchemas

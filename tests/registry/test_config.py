@@ -6,7 +6,7 @@ import pytest
 
 from penstock.config.configuration import ConfigurationError, load
 from registry.config import RegistryConfig
-from registry.values import Level
+from registry.schemas_topic.values import Level
 
 RULE = "{principal: a, subjects: '*', may: [read]}"
 LOGINS = f"users_file: u, permissions: [{RULE}]"

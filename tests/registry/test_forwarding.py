@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from client.brokers import Brokers
-from client.producer import Producer
-from cluster.operations import Create, Delete
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
 from cluster.registry_writer import WriterOffice
-from cluster.session import Session
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from cluster.session.operations import Create, Delete
+from cluster.session.session import Session
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from registry.config import Timeouts
 from registry.errors import ErrorAnswer
 from registry.log.forwarding import (

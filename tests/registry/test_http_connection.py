@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from harness.event_loops import on_event_loop
+from harness.processes.event_loops import on_event_loop
 from registry.http.connection import HttpConnection, Unread
 from registry.http.messages import HttpRequest, HttpResponse, answer, long_answer
 from registry.http.request_reader import Bodies

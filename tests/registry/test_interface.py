@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from tests.registry.interface_differences import ANOTHER, another, comparable, expected, left_out
 from tests.registry.record_interface import ask, table
 

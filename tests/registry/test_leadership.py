@@ -7,24 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from client import admin
-from client.brokers import Brokers
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
+from client.connection.security import Mechanism
 from client.errors import ErrorCode, Refused
-from client.offsets import End, start_offsets
-from client.producer import Identity, Producer, take_identity
-from client.security import Mechanism
-from cluster import nodes, paths
+from client.producing.producer import Identity, Producer, take_identity
+from client.reading.offsets import End, start_offsets
 from cluster.errors import Unavailable
-from cluster.nodes import WriterEpochNode
-from cluster.operations import Set
+from cluster.layout import nodes, paths
+from cluster.layout.nodes import WriterEpochNode
 from cluster.registry_writer import LAST_PRODUCER_EPOCH
-from cluster.session import Session
-from harness.secured_broker import SecuredBroker
-from harness.waiting import wait_until
+from cluster.session.operations import Set
+from cluster.session.session import Session
+from harness.penstock.secured_broker import SecuredBroker
+from harness.processes.waiting import wait_until
 from registry.config import Timeouts
 from registry.errors import ErrorAnswer, RegistryFailure
 from registry.log.leadership import Alone
-from registry.values import Decision
+from registry.schemas_topic.values import Decision
 from tests.cluster.conftest import expire
 from tests.registry.conftest import both
 from tests.registry.numbers import (

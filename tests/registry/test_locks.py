@@ -11,19 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from ground.http_client import HttpClient, HttpError, parse_url
-from ground.http_security import HttpSecurity
-from ground.tls import Tls
-from harness.broker_process import BrokerProcess
-from harness.certificates import Authority
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from ground.http.client import HttpClient, HttpError, parse_url
+from ground.http.security import HttpSecurity
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from registry.http.routes import _TABLE, NEEDED
-from schemas.errors import RegistryNotReachable, RegistryRefused
+from schemas.errors import RegistryRefused
 from schemas.registry_client import RegistryClient
 from schemas.remote.address import RegistryAddress
-from tests.registry.locked import SCHEMA, Locks, ask, log_of, outdated
-from tests.schemas.answering import answering, says
+from tests.registry.locked import SCHEMA, Locks, ask, log_of
 
 
 @pytest.fixture(scope="module")
@@ -152,36 +149,6 @@ def test_a_user_who_is_taken_out_of_the_file_is_out(
 
 
 # Who is believed
-
-
-def test_a_server_that_cannot_be_believed_is_not_told_the_password(
-    registry: RegistryProcess, locks: Locks, tmp_path: Path
-) -> None:
-    other = Authority(tmp_path, "another")
-    right = locks.login("alice")
-    for tls, why in (
-        (Tls(ca=str(other.ca)), r"its certificate: .* \(not signed by"),
-        (Tls(ca=str(locks.authority.ca), server_name="elsewhere"), "[Hh]ostname mismatch"),
-    ):
-        access = HttpSecurity(tls=tls, user="alice", password_file=right.password_file)
-        with client_of(registry, access) as client, pytest.raises(RegistryNotReachable, match=why):
-            client.subjects()
-
-
-def test_a_certificate_that_is_over_is_not_believed(tmp_path: Path) -> None:
-    path = outdated(tmp_path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
-    with answering(says(["a"])) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        access = HttpSecurity(tls=Tls(ca=str(path)))
-        address = RegistryAddress(server.url.replace("http:", "https:"), access)
-        with (
-            RegistryClient(address, patience_seconds=0) as client,
-            pytest.raises(RegistryNotReachable, match="certificate has expired"),
-        ):
-            client.subjects()
-    assert server.asked == []
 
 
 def test_plain_http_gets_nothing_from_the_port_of_tls(registry: RegistryProcess) -> None:
@@ -314,39 +281,6 @@ def ends(connection: socket.socket) -> bool:
 
 
 # Certificates that change
-
-
-def test_certificates_are_exchanged_under_load(own: Locks, own_registry: RegistryProcess) -> None:
-    context = ssl.create_default_context(cafile=str(own.authority.ca))
-
-    def serial(connection: http.client.HTTPSConnection) -> object:
-        shown = connection.sock.getpeercert()
-        assert shown
-        return shown["serialNumber"]
-
-    def answers(connection: http.client.HTTPSConnection) -> bool:
-        connection.request("GET", "/healthz")
-        return connection.getresponse().read() == b"ok\n"
-
-    with ExitStack() as ends:
-
-        def connected() -> http.client.HTTPSConnection:
-            made = http.client.HTTPSConnection("127.0.0.1", own_registry.port, context=context)
-            made.connect()
-            ends.callback(made.close)
-            return made
-
-        old = connected()
-        first = serial(old)
-        assert answers(old)
-        new = own.authority.sign("server-2")
-        own.server.key.write_bytes(b"half of a key")
-        assert serial(connected()) == first
-        own.server.certificate.write_bytes(new.certificate.read_bytes())
-        own.server.key.write_bytes(new.key.read_bytes())
-        later = connected()
-        assert serial(later) != first
-        assert all(answers(each) for each in (old, later) * 20)
 
 
 def test_handshakes_that_never_end_keep_nobody_out(own_registry: RegistryProcess) -> None:

@@ -7,12 +7,12 @@ from urllib.parse import quote
 
 import pytest
 
-from cluster.zookeeper import EmbeddedZooKeeper
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from ground.administration import OK, read_entry
-from harness.broker_process import BrokerProcess
-from harness.made_secrets import made_secret
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from harness.logins.made_secrets import made_secret
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from tests.registry.locked import SCHEMA, Locks, ask, log_of
 
 

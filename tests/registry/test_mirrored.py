@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
-from registry.compatibility import config_in_scope
-from registry.contents import RegistryContents
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
+from registry.changes.compatibility import config_in_scope
+from registry.changes.registration import register
+from registry.changes.settings import set_mode
 from registry.errors import ErrorAnswer
-from registry.log_records import (
+from registry.requests import SchemaRequest
+from registry.schemas_topic.contents import RegistryContents
+from registry.schemas_topic.log_records import (
     ClearSubjectRecord,
     ConfigRecord,
     DeleteSubjectRecord,
@@ -25,10 +28,7 @@ from registry.log_records import (
     SchemaRecord,
     write,
 )
-from registry.registration import register
-from registry.requests import SchemaRequest
-from registry.settings import set_mode
-from registry.values import Config, Level, Mode, Reference, Version
+from registry.schemas_topic.values import Config, Level, Mode, Reference, Version
 from tests.registry.drawn_records import records
 
 PREFIX = "dc1."

@@ -3,14 +3,14 @@
 from contextlib import ExitStack
 from pathlib import Path
 
-from client import admin
-from client.brokers import Brokers
-from client.producer import Producer
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 
 
 def record(field: str) -> object:

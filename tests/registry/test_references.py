@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from registry.contents import RegistryContents
+from registry.changes.registration import normalizes, register
 from registry.errors import ErrorAnswer
 from registry.http.worker_threads import find_registered
-from registry.log_records import ConfigRecord, ModeRecord
-from registry.registration import normalizes, register
 from registry.requests import SchemaRequest
-from registry.values import Config, Mode, Reference, Version
+from registry.schemas_topic.contents import RegistryContents
+from registry.schemas_topic.log_records import ConfigRecord, ModeRecord
+from registry.schemas_topic.values import Config, Mode, Reference, Version
 
 # In UTF-16, by which Java sorts, a letter beyond the first plane comes before this one.
 PRIVATE, BEYOND = "\ue000", "\U00010000"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.registry_process import CONTENT_TYPE, Answer, RegistryProcess
+from harness.penstock.registry import CONTENT_TYPE, Answer, RegistryProcess
 
 A_LETTER = '{"type":"record","name":"R","doc":"🧀","fields":[]}'
 WRONG_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}'
@@ -97,15 +97,6 @@ def test_a_subject_may_take_what_is_not_valid_as_new(
     assert running_registry.ask("POST", check, body).body == {"is_compatible": True}
 
 
-def test_a_setting_that_nothing_acts_upon_changes_nothing(
-    running_registry: RegistryProcess, new_topic: str
-) -> None:
-    setting = {"compatibility": "NONE", "validateRules": True}
-    answer = running_registry.ask("PUT", f"/config/{new_topic}", setting)
-    assert (answer.status, answer.body["error_code"]) == (422, 42203)
-    assert running_registry.ask("GET", f"/config/{new_topic}").status == 404
-
-
 @pytest.mark.parametrize(
     ("encoding", "said"), [("utf-16", "; charset=utf-16"), ("utf-32-be", ""), ("utf-8", "")]
 )
@@ -117,19 +108,3 @@ def test_a_schema_in_another_unicode_is_the_same(
     answer = ask(running_registry, "POST", path, body, Content_Type=CONTENT_TYPE + said)
     assert answer.status == 200
     assert running_registry.ask("GET", f"{path}/latest").body["schema"] == A_LETTER
-
-
-def test_what_is_not_read_is_said(running_registry: RegistryProcess, new_topic: str) -> None:
-    path = f"/subjects/{new_topic}/versions"
-    answer = ask(running_registry, "POST", path, b"{}", Content_Type=f"{CONTENT_TYPE}; charset=x-y")
-    assert (answer.status, answer.body["error_code"]) == (415, 415)
-    assert "x-y" in answer.body["message"]
-    body = json.dumps({"schema": '"int"'}).encode()
-    answer = ask(running_registry, "POST", path, body, Origin="https://example.org")
-    assert answer.status == 415
-    assert running_registry.ask("GET", path).status == 404
-
-
-@pytest.mark.parametrize("accept", ["*", "*;q=0.5", "*/x", "text/html, *; q=.2"])
-def test_whoever_takes_anything_is_answered(running_registry: RegistryProcess, accept: str) -> None:
-    assert ask(running_registry, "GET", "/schemas/types", Accept=accept) == Answer(200, ["AVRO"])

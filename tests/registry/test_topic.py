@@ -10,25 +10,25 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import ClientError
 from client.patience import Patience
-from client.producer import Producer
-from cluster import nodes, paths
-from cluster.nodes import StateNode
-from cluster.operations import Set
-from cluster.session import Session
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from client.producing.producer import Producer
+from cluster.layout import nodes, paths
+from cluster.layout.nodes import StateNode
+from cluster.session.operations import Set
+from cluster.session.session import Session
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from registry.errors import RegistryFailure
 from registry.log.topic import SchemasTopic, ready_topic
 from registry.log.topic_follower import ReadBatch, TopicFollower
-from registry.values import LogRecord
+from registry.schemas_topic.values import LogRecord
 from tests.registry.conftest import both
-from wire.batch import headers
+from wire.record_batches.batch import headers
 
 
 def ready(bootstrap: str, name: str, *, create: bool = True) -> SchemasTopic:

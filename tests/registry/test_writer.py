@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from client import admin
-from client.brokers import Brokers
-from client.producer import Producer, take_identity
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer, take_identity
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from registry.config import RegistryLimits, Timeouts
 from registry.errors import ErrorAnswer
 from registry.log.forwarding import Passed
@@ -22,7 +22,7 @@ from registry.log.topic import SchemasTopic
 from registry.log.topic_follower import TopicFollower
 from registry.log.topic_view import TopicView
 from registry.log.writer import TopicWriter
-from registry.values import Decision, LogRecord
+from registry.schemas_topic.values import Decision, LogRecord
 from tests.registry.conftest import both
 from tests.registry.numbers import (
     SIGN_OF_LIFE,
@@ -35,7 +35,7 @@ from tests.registry.numbers import (
     removed,
 )
 from tests.system.crash import Worker
-from wire.records import records
+from wire.record_batches.records import records
 
 
 class Gate:

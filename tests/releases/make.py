@@ -22,11 +22,11 @@ import yaml
 from confluent_kafka import Producer
 
 from audit.answers import HourGate, ReportAnswer
-from client import admin
-from client.addresses import Address
-from harness.agent_process import AgentProcess
-from harness.server_process import ServerProcess
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.connection.addresses import Address
+from harness.penstock.agent import AgentProcess
+from harness.processes.server_process import ServerProcess
+from harness.processes.waiting import wait_until
 from ledger.counting.journal import CountingJournal
 from schemas.event_schemas import scaffold
 from tests.client.cutting_proxy import CuttingProxy

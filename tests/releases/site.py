@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.agent_process import AgentProcess
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.penstock.agent import AgentProcess
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import free_ports
 
 WINDOW: Final = 5
 FOREVER: Final = 10.0**9  # seconds: what is kept grows old

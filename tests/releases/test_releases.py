@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 from audit.answers import ReportAnswer
 from audit.config import Cluster, CountingConfig
 from audit.counting import ClusterCounter
-from harness.agent_process import AgentProcess
-from harness.audit_process import AuditProcess
-from harness.waiting import wait_until
+from harness.penstock.agent import AgentProcess
+from harness.penstock.audit import AuditProcess
+from harness.processes.waiting import wait_until
 from ledger.counting.counter import Counter as LedgerCounter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal

@@ -11,7 +11,7 @@ import click
 import pytest
 
 import penstock
-from client.connection import SOFTWARE_VERSION
+from client.connection.connection import SOFTWARE_VERSION
 from penstock.cli.lazy_group import LazyGroup
 from penstock.command_line import penstock as command_line
 
@@ -140,7 +140,7 @@ def test_there_is_one_version() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+    for target in re.findall(r"(?:\]\(|src(?:set)?=\")([^)\"]+)", page.read_text()):
         if target.startswith("http"):
             continue
         path, _, anchor = target.partition("#")

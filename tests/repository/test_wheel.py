@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from deploy.bundle.wheels import MODULES
-from harness.server_process import ServerProcess, free_ports
-from wire.record_check import NATIVE
+from harness.processes.server_process import ServerProcess, free_ports
+from wire.record_batches.record_check import NATIVE
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = (
@@ -110,8 +110,9 @@ def test_it_runs_beside_a_package_of_the_same_name(wheel: Path, tmp_path: Path) 
 
     ended = run(str(python), "-c", "import broker")
     assert "somebody else’s broker" in ended.stderr
-    ended = run(str(python), "-c", "import penstock, broker.config; print(broker.config.__file__)")
-    assert ended.stdout.strip() == str(site / "penstock" / "programs" / "broker" / "config.py")
+    program = "import penstock, broker.program; print(broker.program.__file__)"
+    ended = run(str(python), "-c", program)
+    assert ended.stdout.strip() == str(site / "penstock" / "programs" / "broker" / "program.py")
 
     program = str(home / "bin" / "penstock")
     assert run(program, "--version").stdout.startswith("penstock 0.")

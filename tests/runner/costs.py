@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from bench.processes import cpu_seconds_with_ended
+from bench.figures.processes import cpu_seconds_with_ended
 
 _OPTION: Final = "--costs"
 _SECONDS: Final = "seconds of a processor"

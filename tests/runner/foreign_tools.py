@@ -8,25 +8,25 @@ import shutil
 
 from bench.peers import PEERS
 from cluster.errors import EmbeddedError
-from cluster.jars import DEBIAN_JARS, find_class_path, find_java
-from harness.apache_kafka import (
+from cluster.zookeeper_server.jars import DEBIAN_JARS, find_class_path, find_java
+from harness.hadoop.hadoop import VERSION as HADOOP
+from harness.hadoop.hadoop import hadoop_classpath, why_no_hadoop
+from harness.hadoop.spark_jvm import quick_java
+from harness.hosts.systemd_process import SYSTEMD, why_no_systemd
+from harness.java.maven_jars import JarsUnavailable
+from harness.java.tlc import VERSION as TLC
+from harness.java.tlc import tlc_classpath, why_no_tlc
+from harness.kafka.apache_kafka import (
     NEWEST,
     VERSION,
     archived_classes,
     kafka_classpath,
     why_no_kafka,
 )
-from harness.hadoop import VERSION as HADOOP
-from harness.hadoop import hadoop_classpath, why_no_hadoop
-from harness.kafka_connect import connect_classpath, why_no_connect
-from harness.maven_jars import JarsUnavailable
-from harness.mirror_maker import mirror_maker_classpath, why_no_mirror_maker
-from harness.spark_jvm import quick_java
-from harness.spark_kafka import JARS as SPARK_KAFKA
-from harness.spark_kafka import VERSION as SPARK
-from harness.systemd_process import SYSTEMD, why_no_systemd
-from harness.tlc import VERSION as TLC
-from harness.tlc import tlc_classpath, why_no_tlc
+from harness.kafka.kafka_connect import connect_classpath, why_no_connect
+from harness.kafka.mirror_maker import mirror_maker_classpath, why_no_mirror_maker
+from harness.kafka.spark_kafka import JARS as SPARK_KAFKA
+from harness.kafka.spark_kafka import VERSION as SPARK
 from tests.audit.page.browsing import AXE
 from tests.fixtures.kerberos import why_no_kerberos
 from tests.system.other_languages.programs import (

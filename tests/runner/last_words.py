@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from harness import server_process
+from harness.processes import server_process
 
 _LINES: Final = 40
 _BYTES: Final = 8 * 1024  # of one output

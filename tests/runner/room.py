@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
-from harness.crowding import Crowding
+from harness.processes.crowding import Crowding
 
 ALWAYS: Final = 2 * (os.cpu_count() or 1)
 CROWDED: Final = 3.0  # who want a processor, for each that there is

@@ -27,10 +27,10 @@ STARTERS: Final = (
     "multiprocessing",
     "playwright",
     "pyspark",
-    "cluster.zookeeper.EmbeddedZooKeeper",
-    "cluster.jars.find_java",
-    "cluster.jars.find_class_path",
-    "harness.server_process",
+    "cluster.zookeeper_server.server.EmbeddedZooKeeper",
+    "cluster.zookeeper_server.jars.find_java",
+    "cluster.zookeeper_server.jars.find_class_path",
+    "harness.processes.server_process",
 )
 OURS: Final = ("tests", "harness", "bench")
 MARKS: Final = ("long", "slow", "fuzz", "not_quick")

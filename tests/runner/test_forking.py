@@ -33,7 +33,6 @@ def test_it(number, tmp_path, capfd):
     assert capfd.readouterr().out == "said"
 """
 ENDS = "import os\ndef test_first(): pass\ndef test_ends(): os._exit(0)\n"
-FAILS = "import pytest\n@pytest.mark.parametrize('n', range(500))\ndef test_no(n): assert n < 0\n"
 
 
 def run(directory: Path, *arguments: str, **files: str) -> subprocess.CompletedProcess[str]:
@@ -71,31 +70,6 @@ def test_all_are_run_once_and_session_fixtures_end_in_each_child(
     assert done.returncode == 0, done.stdout + done.stderr
     assert "60 passed" in done.stdout
     assert len(list(tmp_path.glob("ended-*"))) == 2
-
-
-@runs_tests
-def test_a_failure_is_shown_with_what_it_wrote(tmp_path: Path) -> None:
-    done = run(tmp_path, no="def test_no():\n    print('said')\n    assert 1 + 1 == 3\n")
-    assert done.returncode == 1
-    for expected in ("assert (1 + 1) == 3", "Captured stdout call", "said", "1 failed"):
-        assert expected in done.stdout
-
-
-@runs_tests
-def test_a_warning_is_shown(tmp_path: Path) -> None:
-    test = "import warnings\ndef test_warns(): warnings.warn('beware', FutureWarning)\n"
-    done = run(tmp_path, warns=test)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "FutureWarning: beware" in done.stdout
-    assert "1 passed, 1 warning" in done.stdout
-
-
-@runs_tests
-def test_the_first_failure_ends_the_run_if_that_is_wanted(tmp_path: Path) -> None:
-    done = run(tmp_path, "-x", no=FAILS)
-    assert done.returncode == 1
-    # The other child ends what it is at.
-    assert any(f"stopping after {count} failures" in done.stdout for count in (1, 2))
 
 
 @runs_tests

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from harness.server_process import ServerProcess
+from harness.processes.server_process import ServerProcess
 
 
 class Server(ServerProcess):
@@ -66,32 +66,3 @@ def test_what_was_written_during_the_test_is_shown(tmp_path: Path) -> None:
     assert "said by 2\n" not in done.stdout
     _, _, left = done.stdout.partition("Last words of others are left out")
     assert [f"{number}.log" in left for number in (2, 1, 0)] == [True] * 3
-
-
-FIXTURE = """
-import sys
-
-import pytest
-
-from harness.server_process import ServerProcess
-
-
-@pytest.fixture
-def server(tmp_path):
-    with ServerProcess([sys.executable, "-c", "print('no disk')"], output=tmp_path / "log") as it:
-        it.spawn()
-        it.wait(within=200)
-        raise ValueError("not ready")
-        yield
-
-
-def test_it(server):
-    pass
-"""
-
-
-@runs_tests
-def test_a_server_that_did_not_start_is_heard(tmp_path: Path) -> None:
-    done = run(tmp_path, FIXTURE)
-    assert "1 error" in done.stdout
-    assert "\nno disk\n" in done.stdout

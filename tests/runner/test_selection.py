@@ -74,7 +74,9 @@ def test_imports_are_found_as_they_are_written(tmp_path: Path) -> None:
 
 
 def test_a_module_starts_what_those_it_imports_start() -> None:
-    assert starter_of(ROOT / "harness/broker_process.py").startswith("harness.server_process")
+    assert starter_of(ROOT / "harness/penstock/broker.py").startswith(
+        "harness.processes.server_process"
+    )
     assert starter_of(ROOT / "tests/conftest.py") == ""
 
 
@@ -87,7 +89,11 @@ def test_fixtures_of_servers_are_known_by_name() -> None:
     ("file", "module", "is_about_it"),
     [
         ("tests/broker/api/test_log_apis.py", "broker/storage/log.py", True),  # imports it
-        ("tests/broker/test_log_opening.py", "broker/storage/log_opening.py", True),  # its name
+        (
+            "tests/broker/replicas/test_log_opening.py",
+            "broker/storage/log_opening.py",
+            True,
+        ),  # its name
         ("tests/agent/files/test_rotations.py", "agent/files/missed_names.py", True),  # its folder
         ("tests/runner/test_selection.py", "broker/storage/log.py", False),
         ("tests/agent/journal/test_journal.py", "broker/journal.py", False),  # another package

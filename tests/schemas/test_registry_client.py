@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ground.http_client import HttpUrl
-from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
+from ground.http.client import HttpUrl
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import free_ports
 from schemas.errors import InvalidSchema, RegistryError, RegistryNotReachable, RegistryRefused
 from schemas.parsing import MAX_STORED_LENGTH
 from schemas.registry_client import RegistryClient

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from harness.maven_jars import JarsUnavailable
+from harness.java.maven_jars import JarsUnavailable
 from tests.spec.checking import CheckerFailed, Searched, search
 from tests.spec.instances import FLAWS, SIZES, WALKED, Instance
 from tests.spec.trace import told

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from harness.tlc import tlc_command
+from harness.java.tlc import tlc_command
 from tests.spec.instances import Instance
 from tests.spec.trace import Step, steps
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from harness.tlc import tlc_classpath, why_no_tlc
+from harness.java.tlc import tlc_classpath, why_no_tlc
 from tests.spec.checking import CheckerFailed, search
 from tests.spec.instances import FLAWS, SMALL, WALKED, Flaw
 from tests.spec.trace import told

@@ -18,7 +18,7 @@ from itertools import cycle
 from pathlib import Path
 
 from broker.api.table import APIS
-from harness.secured_broker import SecuredBroker
+from harness.penstock.secured_broker import SecuredBroker
 from tests.system.bystander import Bystander, Served
 from tests.system.raw import Closed
 from tests.system.raw_login import Entry

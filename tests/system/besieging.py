@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from client.logins import LoginFailed, scram
+from client.connection.logins import LoginFailed, scram
 from tests.system.login_referee import API_VERSIONS, AUTHENTICATE, HANDSHAKE, Known, frames
 from tests.system.mutating import mutated, valid_requests
 from tests.system.raw import METADATA, int32, metadata_body, request, string

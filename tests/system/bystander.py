@@ -25,7 +25,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.server_process import ServerFailed
+from harness.processes.server_process import ServerFailed
 from tests.system.raw import (
     FETCH,
     PRODUCE,

@@ -9,7 +9,7 @@ import random
 import struct
 from collections.abc import Callable
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.system.crash import PATIENCE, Violated, Worker
 from tests.system.produce import UNAVAILABLE, produce, read_values
 from tests.system.raw import (

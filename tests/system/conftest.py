@@ -15,9 +15,15 @@ from typing import Protocol
 
 import pytest
 
-from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable, kafka_classpath, why_no_kafka
-from harness.jvm import Jvm
-from harness.kafka_tools import KafkaTools
+from harness.java.jvm import Jvm
+from harness.kafka.apache_kafka import (
+    NEWEST,
+    VERSION,
+    KafkaUnavailable,
+    kafka_classpath,
+    why_no_kafka,
+)
+from harness.kafka.kafka_tools import KafkaTools
 from tests.system.faults import Faults, NoCompiler, compile_faults
 
 against_both = pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.system.raw import (
     PRODUCE,
     Closed,

@@ -12,8 +12,8 @@ import time
 from collections import Counter
 from typing import Final
 
-from broker.complaints import ComplaintKind
-from harness.secured_broker import SecuredBroker
+from broker.connections.complaints import ComplaintKind
+from harness.penstock.secured_broker import SecuredBroker
 from tests.system.login_referee import AUTHENTICATE, HANDSHAKE
 from tests.system.raw import int32, request, string
 from tests.system.secured_alone import Beset, beset, secured_alone, source_of

@@ -12,9 +12,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from harness.broker_process import BrokerProcess
-from harness.certificates import Authority
-from harness.server_process import free_ports
+from harness.logins.certificates import Authority
+from harness.penstock.broker import BrokerProcess
+from harness.processes.server_process import free_ports
 
 WITHIN = 30.0
 

@@ -22,9 +22,9 @@ import msgspec
 
 from broker.api.table import APIS
 from wire.errors import ErrorCode, ProtocolError
+from wire.framing.requests import read_client_id, read_header
 from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from wire.messages.sasl_handshake import SaslHandshakeRequest
-from wire.requests import read_client_id, read_header
 
 HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18

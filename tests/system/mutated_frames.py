@@ -22,9 +22,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from broker.complaints import ComplaintKind
-from harness.broker_process import BrokerProcess
-from harness.server_process import free_ports
+from broker.connections.complaints import ComplaintKind
+from harness.penstock.broker import BrokerProcess
+from harness.processes.server_process import free_ports
 from tests.system.bystander import Bystander, Served
 from tests.system.mutating import CREATES, TOPICS, mutated, valid_requests
 from tests.system.raw import API_VERSIONS, Closed, RawConnection

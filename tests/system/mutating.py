@@ -17,9 +17,9 @@ from typing import Any
 from msgspec import Struct
 
 from broker.api.table import APIS
-from wire.codec import Api
-from wire.records import Codec, Record, build_batch
-from wire.requests import request_frame
+from wire.framing.codec import Api
+from wire.framing.requests import request_frame
+from wire.record_batches.records import Codec, Record, build_batch
 
 CREATES = frozenset({"CreateTopics", "CreatePartitions"})
 TOPICS = ("mutated", "mutated-too", "no-such-topic")

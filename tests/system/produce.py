@@ -4,7 +4,7 @@ import contextlib
 import struct
 from collections.abc import Sequence
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.system.raw import (
     FETCH,
     PRODUCE,

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from client.logins import Exchange, scram
+from client.connection.logins import Exchange, scram
 from tests.system.raw import WITHIN, RawConnection, int16, int32, string
 
 HANDSHAKE: Final = 17

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from client.admin import all_topics, broker_configs, topic_configs
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.waiting import wait_until
+from client.admin.topics import all_topics, broker_configs, topic_configs
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.processes.waiting import wait_until
 from tests.penstock.running import At
 
 LONG = 120

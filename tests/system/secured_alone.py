@@ -10,13 +10,13 @@ from typing import Final, Self
 
 import msgspec
 
-from broker.complaints import ComplaintKind
-from client.admin import create_topic
-from client.brokers import Brokers
-from client.security import Mechanism
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.secured_broker import SecuredBroker
-from harness.waiting import wait_until
+from broker.connections.complaints import ComplaintKind
+from client.admin.topics import create_topic
+from client.connection.brokers import Brokers
+from client.connection.security import Mechanism
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.secured_broker import SecuredBroker
+from harness.processes.waiting import wait_until
 from tests.system.bystander import Bystander, Served
 from tests.system.raw_login import Entry
 

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from broker.complaints import MOST, PERIOD, ComplaintKind
-from harness.broker_process import BrokerProcess
-from harness.secured_broker import USERS, SecuredBroker
+from broker.connections.complaints import MOST, PERIOD, ComplaintKind
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.secured_broker import USERS, SecuredBroker
 from tests.system.besieging import MECHANISMS, Conversation, Target
 from tests.system.login_referee import Known, judge
 from tests.system.secured_alone import Beset, beset, secured_alone, source_of

@@ -19,8 +19,8 @@ from typing import Final
 
 import msgspec
 
-from broker.complaints import ComplaintKind
-from harness.secured_broker import SecuredBroker
+from broker.connections.complaints import ComplaintKind
+from harness.penstock.secured_broker import SecuredBroker
 from tests.system.secured_alone import Beset, beset, secured_alone, source_of
 
 OF_AN_ADDRESS: Final = 400  # below what a broker allows

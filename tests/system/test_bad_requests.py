@@ -7,7 +7,7 @@ from pathlib import Path
 import crc32c
 import pytest
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.system.conftest import Server, against_both
 from tests.system.raw import (
     CREATE_TOPICS,

@@ -5,8 +5,8 @@ When a jump is one: tests/broker/storage/test_retention_clock.py.
 
 from pathlib import Path
 
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.system.clients.stored import segments
 from tests.system.faults import Faults
 from tests.system.produce import must_produce, read_values

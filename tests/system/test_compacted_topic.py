@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from harness.apache_kafka import dump_log, kafka_classpath, why_no_kafka
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from harness.kafka.apache_kafka import dump_log, kafka_classpath, why_no_kafka
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.releases.reading import messages
 from tests.system.clients import kcat
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
@@ -29,7 +29,7 @@ from tests.system.other_languages.programs import (
 from tests.system.topics import create
 
 KEYS = 20
-CODECS = ("none", "zstd")  # of the others: tests/broker/storage/test_cleaner.py
+CODECS = ("none", "zstd")  # of the others: tests/broker/storage/cleaning/test_cleaner.py
 CONFIGS = {
     "cleanup.policy": "compact",
     "segment.bytes": "20000",

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.apache_kafka import dump_log, kafka_classpath, why_no_kafka
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from harness.kafka.apache_kafka import dump_log, kafka_classpath, why_no_kafka
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.system import crash
 from tests.system.churn import Churner
 from tests.system.clients.librdkafka import LibrdkafkaAdmin

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import AtTime
 from tests.system.clients.librdkafka import Librdkafka

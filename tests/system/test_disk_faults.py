@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.system.bystander import Bystander
 from tests.system.clients.stored import segments
 from tests.system.faults import Faults
@@ -79,6 +79,10 @@ def test_a_full_disk_makes_read_only_until_there_is_room(chroot: str, tmp_path: 
         must_produce(broker.bootstrap, "other", [b"before"])
         taken = fill(broker.bootstrap, "fills")
         assert taken > 20
+        assert (
+            f"disk full: fills-0 can only be read until there is room in {disk}"
+            in (broker.http("/readyz")[1])
+        )
         said = [line for line in broker.log().splitlines() if "fills" in line]
         assert any(os.strerror(errno.ENOSPC) in line or "full" in line for line in said), said
 

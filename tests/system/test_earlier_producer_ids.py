@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import REPOSITORY, BrokerProcess
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import REPOSITORY, BrokerProcess
 from tests.releases.kept import releases, unpack_broker
 from tests.system.conftest import kafka_java
 from tests.system.guarded import WITHIN, Guarded, allow

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from harness.broker_process import BrokerProcess
-from harness.jvm import Jvm
+from harness.java.jvm import Jvm
+from harness.penstock.broker import BrokerProcess
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import Record
 from tests.system.clients.librdkafka import Librdkafka, LibrdkafkaAdmin

@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import ElectionType, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.quotas import alter_quotas
-from harness.jvm import Jvm
-from harness.waiting import wait_until
+from client.admin.quotas import alter_quotas
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.java.jvm import Jvm
+from harness.processes.waiting import wait_until
 from tests.system.clients import kcat
 from tests.system.clients.aiokafka_client import AiokafkaAdmin
 from tests.system.clients.interface import Admin, Record, Refused

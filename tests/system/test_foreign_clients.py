@@ -36,7 +36,7 @@ from tests.system.conftest import Server, against_both
 from tests.system.topics import create
 from wire.errors import ErrorCode
 from wire.mirrored import MIRROR_OF
-from wire.records import Codec
+from wire.record_batches.records import Codec
 
 LIBRARIES: list[Client] = [Librdkafka(), KafkaPython(), Aiokafka()]
 each_library = pytest.mark.parametrize("client", LIBRARIES, ids=lambda client: client.name)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.system.bystander import Bystander, Served
 from tests.system.raw import (
     API_VERSIONS,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
 from tests.system.produce import must_produce, read_values
 from tests.system.topics import create
 

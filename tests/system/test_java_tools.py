@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.users import remove_user, set_password, users
-from ground.scram import ScramMechanism
-from harness.apache_kafka import ToolFailed
-from harness.kafka_tools import KafkaTools
-from harness.waiting import wait_until
+from client.admin.users import remove_user, set_password, users
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from ground.logins.scram import ScramMechanism
+from harness.kafka.apache_kafka import ToolFailed
+from harness.kafka.kafka_tools import KafkaTools
+from harness.processes.waiting import wait_until
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import Record
 from tests.system.clients.librdkafka import Librdkafka

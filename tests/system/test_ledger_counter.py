@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from client.batch_producer import BatchProducer
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import Batch, TopicPartition
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.made_batches import NOON, WINDOW, agents_batch, foreign_batch
-from harness.waiting import wait_until
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.batch_producer import BatchProducer
+from client.producing.delivery import Batch, TopicPartition
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.made_batches import NOON, WINDOW, agents_batch, foreign_batch
+from harness.processes.waiting import wait_until
 from tests.system.counting_child import child_of, counted_broker, standing_still
 from tests.system.crash import IdempotentWriter
 from tests.system.told_of_topics import (
@@ -28,7 +28,7 @@ from tests.system.told_of_topics import (
     wait_told,
 )
 from tests.system.topics import create
-from wire.records import Codec
+from wire.record_batches.records import Codec
 
 KILLS = int(os.environ.get("PENSTOCK_CRASH_KILLS", "4"))
 

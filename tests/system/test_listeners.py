@@ -12,20 +12,20 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.consumer import Consumer as OwnConsumer
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.security import Security
 from client.errors import ClientError
-from client.offsets import Beginning
-from client.producer import Producer as OwnProducer
-from client.security import Security
-from cluster.zookeeper import EmbeddedZooKeeper
-from ground.tls import Tls
-from harness.broker_process import BrokerProcess
-from harness.certificates import Authority
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from client.producing.producer import Producer as OwnProducer
+from client.reading.consumer import Consumer as OwnConsumer
+from client.reading.offsets import Beginning
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from ground.tls.client import Tls
+from harness.logins.certificates import Authority
+from harness.penstock.broker import BrokerProcess
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from tests.system.bystander import Bystander
 from tests.system.clients.librdkafka import written_and_read
 from tests.system.topics import create

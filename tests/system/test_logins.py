@@ -12,20 +12,20 @@ import aiokafka.abc
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.consumer import Consumer as OwnConsumer
+from client.admin.topics import create_topic
+from client.admin.users import set_password
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.security import Login, Mechanism, Security
 from client.errors import ClientError, NotLetIn
-from client.offsets import Beginning
-from client.producer import Producer as OwnProducer
-from client.security import Login, Mechanism, Security
-from client.users import set_password
-from cluster.zookeeper import EmbeddedZooKeeper
-from ground.tls import Tls, client_context
-from harness.event_loops import on_event_loop
-from harness.secured_broker import USERS, SecuredBroker
-from harness.waiting import wait_until
+from client.producing.producer import Producer as OwnProducer
+from client.reading.consumer import Consumer as OwnConsumer
+from client.reading.offsets import Beginning
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from ground.tls.client import Tls, client_context
+from harness.penstock.secured_broker import USERS, SecuredBroker
+from harness.processes.event_loops import on_event_loop
+from harness.processes.waiting import wait_until
 from tests.client.writing_and_reading import write_and_read_for
 from tests.system.bystander import write_and_read
 from tests.system.clients import kafka_python

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from client.admin import alter_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.epochs import end_offsets_of_epochs
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import REPOSITORY, BrokerProcess
-from harness.waiting import wait_until
+from client.admin.topics import alter_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
+from client.reading.epochs import end_offsets_of_epochs
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import REPOSITORY, BrokerProcess
+from harness.processes.waiting import wait_until
 from ledger.names import topic_id_text
 from tests.broker.storage.log_files import flip
 from tests.penstock.running import penstock
@@ -30,7 +30,7 @@ from tests.system.produce import STORAGE_ERROR, must_produce, produce
 from tests.system.told_of_topics import entries, id_of, read_all, said, wait_told
 from tests.system.topics import create
 from wire.mirrored import CUT, MirrorCut
-from wire.records import records
+from wire.record_batches.records import records
 
 TEN = [b"value %d" % number for number in range(10)]
 

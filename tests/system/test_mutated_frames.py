@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from broker.api.table import APIS
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
 from tests.system.bystander import Served
 from tests.system.mutated_frames import campaign
 from tests.system.mutating import CREATES, mutated, valid_requests
-from wire.requests import read_client_id, read_header
+from wire.framing.requests import read_client_id, read_header
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
 FRAMES = 1_000_000 if LONG else 3_000

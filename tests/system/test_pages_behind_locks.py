@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ground.http_client import HttpAnswer, HttpClient, HttpError, HttpUrl
-from ground.http_security import HttpSecurity, access_to
-from ground.tls import Tls
-from harness.agent_process import AgentProcess
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.certificates import Authority
-from harness.server_process import RunningServer, http_page
-from harness.waiting import wait_until
+from ground.http.client import HttpAnswer, HttpClient, HttpError, HttpUrl
+from ground.http.security import HttpSecurity, access_to
+from ground.tls.client import Tls
+from harness.logins.certificates import Authority
+from harness.penstock.agent import AgentProcess
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.processes.server_process import RunningServer, http_page
+from harness.processes.waiting import wait_until
 from penstock.certificates.authority import make_authority
 from penstock.certificates.signing import Purpose
 from tests.penstock.running import penstock

@@ -22,8 +22,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.crowding import Patience
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.processes.crowding import Patience
 from tests.system.guarded import WITHIN, Guarded, allow
 from tests.system.raw import (
     INIT_PRODUCER_ID,

@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from client import offsets
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.consumer import Consumer
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import Corrupt
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.apache_kafka import kafka_classpath, run_tool, why_no_kafka
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from client.reading import offsets
+from client.reading.consumer import Consumer
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.kafka.apache_kafka import kafka_classpath, run_tool, why_no_kafka
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from tests.penstock.running import At
 from tests.system.bystander import Bystander
 from tests.system.clients.aiokafka_client import Aiokafka
@@ -54,7 +54,7 @@ from tests.wire.poisoned_batches import (
     sound_records,
     suspects,
 )
-from wire.record_check import NATIVE
+from wire.record_batches.record_check import NATIVE
 
 NONE, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, UNSUPPORTED_CODEC, INVALID_RECORD = 0, 2, 10, 76, 87
 REFUSALS = {MESSAGE_TOO_LARGE, UNSUPPORTED_CODEC, INVALID_RECORD}

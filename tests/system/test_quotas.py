@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.admin.quotas import alter_quotas, quotas
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import Refused
-from client.quotas import alter_quotas, quotas
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
 from tests.penstock.running import At
 from tests.system.bystander import Bystander
 from tests.system.raw import API_VERSIONS, METADATA, Closed, RawConnection, metadata_body

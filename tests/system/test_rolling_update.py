@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker_cluster import BrokerCluster
-from harness.broker_process import REPOSITORY
+from harness.penstock.broker import REPOSITORY
+from harness.penstock.broker_cluster import BrokerCluster
 from tests.releases.kept import releases, unpack_broker
 from tests.system.carrying import (
     PARTITIONS,

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.broker_process import BrokerProcess
-from harness.certificates import Authority
-from harness.made_secrets import made_secret
-from harness.registry_process import RegistryProcess
-from harness.secured_zookeeper import SecuredZooKeeper
-from harness.server_process import http_page
+from harness.logins.certificates import Authority
+from harness.logins.made_secrets import made_secret
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.penstock.secured_zookeeper import SecuredZooKeeper
+from harness.processes.server_process import http_page
 
 PASSWORD = made_secret("zookeeper")
 CAN_LOG_IN = importlib.util.find_spec("puresasl") is not None

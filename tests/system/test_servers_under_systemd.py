@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
-from harness.systemd_process import Systemd, why_no_systemd
-from harness.waiting import wait_until
+from harness.hosts.systemd_process import Systemd, why_no_systemd
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from tests.docs.pages import ROOT
 
 ZOOKEEPER = "penstock-zookeeper.service"

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.logins import scram
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.secured_broker import SecuredBroker
+from client.connection.logins import scram
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.secured_broker import SecuredBroker
 from tests.system.failing_logins import REFUSALS, endure
 from tests.system.login_referee import AUTHENTICATE, HANDSHAKE, Known, judge
 from tests.system.raw import METADATA, frame, int16, int32, metadata_body, request, string

@@ -18,15 +18,15 @@ import pytest
 from confluent_kafka import Producer
 from kazoo.client import KazooClient
 
-from client.admin import create_topic
-from client.consumer import Consumer
-from client.offsets import Beginning
-from client.reassignments import Moving, move, moving, take_throttle_away, throttle
-from cluster.session import Session
+from client.admin.reassignments import Moving, move, moving, take_throttle_away, throttle
+from client.admin.topics import create_topic
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
+from cluster.session.session import Session
 from cluster.values import NO_LEADER
 from cluster.view import ClusterView
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.broker.api.mirroring import MARK, mirror, source_batch, source_bytes
 from tests.broker.api.running_broker import RawClient
 from tests.deploy.dashboards import DASHBOARD, RULES, spoken_of

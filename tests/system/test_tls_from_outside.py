@@ -23,10 +23,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.certificates import Authority
-from harness.server_process import free_ports
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.logins.certificates import Authority
+from harness.penstock.broker import BrokerProcess
+from harness.processes.server_process import free_ports
 from tests.audit.http.locked import LockedAudit
 from tests.registry.locked import Locks
 from tests.system.client_hello import (

@@ -26,22 +26,22 @@ from msgspec.structs import replace
 
 from broker.api.operations import RULES
 from broker.api.table import APIS
-from client.admin import all_topics, create_topic
-from client.brokers import Brokers
-from client.logins import Exchange, scram
-from client.quotas import quotas
-from client.security import Mechanism
-from client.users import users
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.secured_broker import USERS, SecuredBroker
-from harness.waiting import wait_until
+from client.admin.quotas import quotas
+from client.admin.topics import all_topics, create_topic
+from client.admin.users import users
+from client.connection.brokers import Brokers
+from client.connection.logins import Exchange, scram
+from client.connection.security import Mechanism
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.secured_broker import USERS, SecuredBroker
+from harness.processes.waiting import wait_until
 from tests.broker.api.requests import codes
 from tests.system.mutating import TOPICS, message
 from tests.system.raw import Closed, RawConnection, int16, int32, request
 from tests.system.raw_login import AUTHENTICATE, HANDSHAKE, begun, logged_in, over_tls, said
-from wire.codec import Api
 from wire.errors import ErrorCode
-from wire.requests import request_frame
+from wire.framing.codec import Api
+from wire.framing.requests import request_frame
 
 API_VERSIONS = 18
 WITHOUT_A_LOGIN = {HANDSHAKE, AUTHENTICATE, API_VERSIONS}

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from harness.apache_kafka import VERSION
-from harness.broker_process import BrokerProcess
-from harness.jvm import Jvm
+from harness.java.jvm import Jvm
+from harness.kafka.apache_kafka import VERSION
+from harness.penstock.broker import BrokerProcess
 from tests.system.clients import attempts
 from tests.system.conftest import kafka_java
 from tests.system.topics import create

@@ -12,11 +12,11 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.server_process import free_ports
-from harness.waiting import wait_until
-from harness.zookeepers import ZooKeepers
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.zookeepers import ZooKeepers
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from tests.system.bystander import Bystander
 from tests.system.clients.interface import Refused
 from tests.system.clients.librdkafka import LibrdkafkaAdmin

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from client.admin import all_topics, delete_topic
+from client.admin.topics import all_topics, delete_topic
 from cluster.values import ClusterSnapshot, PartitionInfo
 from cluster.view import ClusterView
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.server_process import RunningServers, free_ports
-from harness.waiting import wait_until
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.processes.server_process import RunningServers, free_ports
+from harness.processes.waiting import wait_until
 from tests.system.replicas_at import LONG, ReplicasAt
 
 SESSION_SECONDS: Final = 4.0

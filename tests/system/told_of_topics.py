@@ -6,16 +6,16 @@ from typing import Any
 
 import msgspec
 
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.fetcher import FetchedBatch, Fetcher
-from client.offsets import Beginning, End, start_offsets
-from harness.waiting import wait_until
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
+from client.reading.fetcher import FetchedBatch, Fetcher
+from client.reading.offsets import Beginning, End, start_offsets
+from harness.processes.waiting import wait_until
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
-from wire.batch import BatchHeader
-from wire.records import records
+from wire.record_batches.batch import BatchHeader
+from wire.record_batches.records import records
 
 Json = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 
 

@@ -23,16 +23,16 @@ from typing import Any
 from msgspec import Struct
 
 from broker.api.table import APIS
-from broker.config import AuthorizationConfig, BrokerConfig
+from broker.configs.config import AuthorizationConfig, BrokerConfig
 from broker.program import look_at_what_is_new
-from cluster import acls
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.waiting import wait_until
+from cluster.records import acls
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.processes.waiting import wait_until
 from tests.broker.api.running_broker import RunningBroker
 from wire.acls import Acl, Operation, Permission, ResourcePattern, ResourceType
-from wire.codec import Api
+from wire.framing.codec import Api
+from wire.framing.requests import request_frame
 from wire.produce import MOST_BATCHES
-from wire.requests import request_frame
 
 LARGEST = 1024 * 1024 - 64
 MOST = 99_000

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 import wire.messages
-from wire.codec import Api
+from wire.framing.codec import Api
 
 ALL: list[Api[Any, Any]] = [
     import_module(f"wire.messages.{module.name}").API

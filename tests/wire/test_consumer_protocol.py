@@ -1,4 +1,4 @@
-"""Subscriptions and assignments, with kio, other clients and hostile bytes on the other side."""
+"""Subscriptions and assignments, as kio and Kafka's own class have them, and hostile bytes."""
 
 import struct
 import warnings
@@ -6,10 +6,6 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment as OldAssignment
-from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata as OldSubscription
-from aiokafka.structs import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_entity_schema
@@ -33,8 +29,6 @@ from wire.errors import MemberDataError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python's own, as it is imported
-    from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment as TheirAssignment
-    from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription as TheirSubscription
 
 VERSIONS = range(LATEST + 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -192,68 +186,3 @@ def test_kafkas_own_class_writes_the_same(version: int) -> None:
 def test_kafkas_own_class_writes_the_same_assignment() -> None:
     assert write_assignment(GIVEN).hex() == JAVA_ASSIGNMENT
     assert read_assignment(bytes.fromhex(JAVA_ASSIGNMENT)) == GIVEN
-
-
-@given(SUBSCRIPTIONS, ASSIGNMENTS)
-def test_kafka_python_writes_and_reads_the_same(
-    subscription: Subscription, assignment: Assignment
-) -> None:
-    for version in VERSIONS:
-        said = as_of(version, subscription)
-        theirs = TheirSubscription(
-            version=version,
-            topics=list(said.topics),
-            user_data=said.user_data,
-            owned_partitions=kafka_pythons(TheirSubscription, said.owned_partitions),
-            generation_id=said.generation_id,
-            rack_id=said.rack_id,
-        )
-        written = write_subscription(subscription, version)
-        assert theirs.encode() == written
-        read = TheirSubscription.decode(written)
-        assert (read.topics, read.user_data) == (list(said.topics), said.user_data)
-
-        their_assignment = TheirAssignment(
-            version=version,
-            assigned_partitions=kafka_pythons(TheirAssignment, assignment.assigned_partitions),
-            user_data=assignment.user_data,
-        )
-        written = write_assignment(assignment, version)
-        assert their_assignment.encode() == written
-        read = TheirAssignment.decode(written)
-        assert [(p.topic, p.partition) for p in read.partitions()] == list(
-            pairs(assignment.assigned_partitions)
-        )
-
-
-def kafka_pythons(message: Any, partitions: tuple[TopicPartitions, ...]) -> list[Any]:
-    return [
-        message.TopicPartition(topic=each.topic, partitions=list(each.partitions))
-        for each in partitions
-    ]
-
-
-@given(SUBSCRIPTIONS, ASSIGNMENTS)
-def test_aiokafka_knows_version_0_and_reads_every_other(
-    subscription: Subscription, assignment: Assignment
-) -> None:
-    topics, partitions = list(subscription.topics), list(pairs(assignment.assigned_partitions))
-    theirs = OldSubscription(0, topics, subscription.user_data).encode()
-    assert theirs == write_subscription(subscription, 0)
-    listed = [(each.topic, list(each.partitions)) for each in assignment.assigned_partitions]
-    assert OldAssignment(0, listed, assignment.user_data).encode() == write_assignment(
-        assignment, 0
-    )
-    for version in VERSIONS:
-        read = OldSubscription.decode(write_subscription(subscription, version))
-        assert (read.subscription, read.user_data) == (topics, subscription.user_data)
-        given = OldAssignment.decode(write_assignment(assignment, version))
-        assert [(each.topic, each.partition) for each in given.partitions()] == partitions
-
-
-def test_what_aiokafkas_sticky_assignor_says_is_read() -> None:
-    said = StickyPartitionAssignor._metadata(["logs"], [TopicPartition("logs", 3)], 7)
-    read = read_subscription(said.encode())
-    assert read.topics == ("logs",)
-    assert read.user_data == said.user_data
-    assert read.user_data

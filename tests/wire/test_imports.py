@@ -5,7 +5,7 @@ import sys
 
 SCRIPT = """
 import sys
-import wire.codec, wire.consumer_protocol, wire.errors, wire.requests
+import wire.framing.codec, wire.consumer_protocol, wire.errors, wire.framing.requests
 assert "kio" in sys.modules
 print("hypothesis" in sys.modules)
 import hypothesis.strategies

@@ -4,13 +4,13 @@ import pytest
 
 from tests.wire.apis import APIS
 from wire.errors import ErrorCode
+from wire.framing.primitives import MessageBuffer
 from wire.messages.metadata import (
     API,
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from wire.primitives import MessageBuffer
 
 
 def response(*topics: MetadataResponseTopic) -> MetadataResponse:

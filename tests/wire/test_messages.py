@@ -19,8 +19,8 @@ from msgspec.structs import fields as struct_fields
 
 from tests.wire.apis import ALL
 from tests.wire.kio_messages import assert_same, foreign_bytes, messages
-from wire.codec import Api
 from wire.errors import ProtocolError
+from wire.framing.codec import Api
 from wire.messages import metadata
 
 KINDS = ("request", "response")

@@ -4,6 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wire.errors import ErrorCode, ProtocolError
+from wire.framing.requests import has_tagged_header
+from wire.framing.requests import response_frame as compiled_response_frame
 from wire.messages.produce import (
     API,
     BatchIndexAndErrorMessage,
@@ -15,8 +17,6 @@ from wire.messages.produce import (
     TopicProduceResponse,
 )
 from wire.produce import PartitionBatch, PartitionResult, read_request, response_frame
-from wire.requests import has_tagged_header
-from wire.requests import response_frame as compiled_response_frame
 
 versions = st.sampled_from(API.versions)
 names = st.text(max_size=20)

@@ -6,8 +6,8 @@ brokers ask about several transactions at once.
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class AddPartitionsToTxnTopic(Struct, frozen=True, kw_only=True, gc=False):

@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 from wire.messages.describe_client_quotas import EntityData
 
 

@@ -1,13 +1,13 @@
 """AlterConfigs (key 33): replaces all overrides of a resource by those given.
 
-The resource is a topic or a broker; `broker/dynamic_configs.py` lists which broker configs may
-change.
+The resource is a topic or a broker; `broker/configs/dynamic_configs.py` lists which broker configs
+may change.
 """
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class AlterableConfig(Struct, frozen=True, kw_only=True, gc=False):

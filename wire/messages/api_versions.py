@@ -8,8 +8,8 @@ Penstock has none that a cluster enables.
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class ApiVersionsRequest(Struct, frozen=True, kw_only=True, gc=False):

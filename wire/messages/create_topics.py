@@ -7,8 +7,8 @@ import uuid
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class CreatableReplicaAssignment(Struct, frozen=True, kw_only=True, gc=False):

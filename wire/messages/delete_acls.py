@@ -5,8 +5,8 @@ Not supported: version 0, which has no prefixes. The fields' codes are those of 
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class DeleteAclsFilter(Struct, frozen=True, kw_only=True, gc=False):

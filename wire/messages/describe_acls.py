@@ -6,8 +6,8 @@ plain integers, since a peer may send any.
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class DescribeAclsRequest(Struct, frozen=True, kw_only=True, gc=False):

@@ -5,8 +5,8 @@ Not supported: KRaft's controllers (`endpoint_type` 2).
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 NOT_ASKED = -(2**31)  # authorized operations were not requested
 BROKERS = 1  # the endpoint type of brokers

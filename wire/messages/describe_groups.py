@@ -4,8 +4,8 @@ coordinates.
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 NOT_ASKED = -(2**31)  # authorized operations were not requested
 

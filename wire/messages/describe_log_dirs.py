@@ -5,8 +5,8 @@ Not supported: several directories; a broker has one, and replicas never move be
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class DescribableLogDirTopic(Struct, frozen=True, kw_only=True, gc=False):

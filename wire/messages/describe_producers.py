@@ -6,8 +6,8 @@ Not supported: transactions; `coordinator_epoch` and `current_txn_start_offset` 
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class TopicRequest(Struct, frozen=True, kw_only=True, gc=False):

@@ -4,8 +4,8 @@ mechanisms.
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class UserName(Struct, frozen=True, kw_only=True, gc=False):

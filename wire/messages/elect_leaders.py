@@ -4,8 +4,8 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class ElectionType(IntEnum):

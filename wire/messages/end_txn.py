@@ -6,8 +6,8 @@ the producer a new epoch.
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class EndTxnRequest(Struct, frozen=True, kw_only=True, gc=False):

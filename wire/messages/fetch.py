@@ -11,9 +11,9 @@ Not supported: aborted transactions, and what only KRaft's quorum uses (`cluster
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
-from wire.slices import FileSlice
+from wire.framing.codec import Api
+from wire.framing.slices import FileSlice
 
 
 class FetchPartition(Struct, frozen=True, kw_only=True, gc=False):

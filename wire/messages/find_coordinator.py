@@ -6,8 +6,8 @@ one key, from version 4 several.
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 GROUP = 0
 TRANSACTION = 1

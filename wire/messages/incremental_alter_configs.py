@@ -1,16 +1,16 @@
 """IncrementalAlterConfigs (key 44): sets, deletes, appends to or subtracts from configs of a
 resource.
 
-The resource is a topic or a broker; `broker/dynamic_configs.py` lists which broker configs may
-change.
+The resource is a topic or a broker; `broker/configs/dynamic_configs.py` lists which broker configs
+may change.
 """
 
 from enum import IntEnum
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class ConfigOperation(IntEnum):

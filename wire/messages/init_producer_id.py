@@ -6,8 +6,8 @@ Not supported: transactions; a request with a transactional id is refused.
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class InitProducerIdRequest(Struct, frozen=True, kw_only=True, gc=False):

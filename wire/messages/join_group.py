@@ -11,8 +11,8 @@ the wire say what a client of that version understands.
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 UNKNOWN_MEMBER_ID = ""  # before the coordinator has assigned one
 

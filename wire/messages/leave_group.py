@@ -8,9 +8,9 @@ responses.
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wire.codec import Api
 from wire.errors import ErrorCode
-from wire.primitives import MessageBuffer
+from wire.framing.codec import Api
+from wire.framing.primitives import MessageBuffer
 
 _FIRST_OF_SEVERAL = 3
 

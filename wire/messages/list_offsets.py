@@ -5,8 +5,8 @@ Both isolation levels have the same result, as there are no transactions.
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 LATEST = -1  # the end of what consumers may read
 EARLIEST = -2

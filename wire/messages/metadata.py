@@ -10,9 +10,9 @@ import uuid
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wire.codec import Api, Kept
 from wire.errors import ErrorCode
-from wire.primitives import MessageBuffer, Writer
+from wire.framing.codec import Api, Kept
+from wire.framing.primitives import MessageBuffer, Writer
 
 NOT_ASKED = -(2**31)  # authorized operations were not requested
 

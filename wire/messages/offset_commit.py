@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 NO_GENERATION = -1  # of a client that is no member and only stores offsets under the group's name
 

@@ -9,9 +9,9 @@ answered with the requested partitions, each with the group's error.
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wire.codec import Api
 from wire.errors import ErrorCode
-from wire.primitives import MessageBuffer
+from wire.framing.codec import Api
+from wire.framing.primitives import MessageBuffer
 
 NO_OFFSET = -1  # no offset is committed
 

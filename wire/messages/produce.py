@@ -8,8 +8,8 @@ it is only one.
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class PartitionProduceData(Struct, frozen=True, kw_only=True, gc=False):

@@ -5,8 +5,8 @@ Not supported: version 0, after which tokens are sent outside of Kafka's frames.
 
 from msgspec import Struct
 
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
 
 
 class SaslHandshakeRequest(Struct, frozen=True, kw_only=True, gc=False):

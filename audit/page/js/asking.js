@@ -3,7 +3,13 @@
 
 const PATIENCE = 30_000;
 
-export class Refusal extends Error {}
+export class Refusal extends Error {
+  /** `command`: one that helps, if there is one. */
+  constructor(message, command = "") {
+    super(message);
+    this.command = command;
+  }
+}
 
 /** The answer to a question. Parameters that are null or empty are left out. */
 export async function ask(question, parameters = {}, signal = undefined) {
@@ -27,7 +33,8 @@ export async function ask(question, parameters = {}, signal = undefined) {
     if (signal?.aborted) throw error;
   }
   if (!response.ok || answer === null) {
-    throw new Refusal(answer?.error ?? `The audit answers with status ${response.status}.`);
+    const message = answer?.error ?? `The audit answers with status ${response.status}.`;
+    throw new Refusal(message, answer?.command);
   }
   return answer;
 }

@@ -2,7 +2,10 @@
 
 import { go } from "./routes.js";
 
-const PLACES = { t: "overview", f: "findings", a: "agents", l: "loads", b: "brokers", r: "alerts" };
+const PLACES = {
+  ...{ t: "overview", f: "findings", a: "agents", l: "loads", b: "brokers", h: "health" },
+  r: "alerts",
+};
 const PATIENCE = 1500; // between g and what follows
 
 export function listenToKeys() {

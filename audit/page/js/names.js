@@ -7,6 +7,8 @@ import { inZone } from "./times.js";
 // Controls, what turns the direction of text, what has no width, and line separators.
 const INVISIBLE =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+// A host, a date, an option of a command: browsers would break it at its hyphens.
+const HYPHENATED = /(?<!\S)(?=\S{3,20}(?!\S))(\S*-\S+)/;
 const LONGEST_NAME = 96;
 const LONGEST_WORDS = 500;
 const LONGEST_TITLE = 2000;
@@ -50,8 +52,14 @@ export function quoted(text, attributes) {
   return h(
     "bdi",
     { class: "words", title: short === seen ? null : cut(seen, LONGEST_TITLE), ...attributes },
-    short,
+    short.split(HYPHENATED).map((part, at) => (at % 2 ? h("span", { class: "whole" }, part) : part)),
   );
+}
+
+/** What stands in a message, in its own lines. */
+export function content(text, attributes) {
+  const lines = String(text).split("\n");
+  return h("bdi", { class: "content", ...attributes }, lines.map(visible).join("\n"));
 }
 
 /** As `name`, where only text can stand: titles, labels. */

@@ -116,13 +116,29 @@ const ALERTS = {
   dead: ["unknown", "Dead letters", "many lines of a topic do not parse"],
   altered: ["pending", "Altered", "many lines of a topic had to be altered"],
   away: ["missing", "Away", "a broker, a registry or a ledger cannot be reached"],
-  certificate: ["unloaded", "Certificate", "a certificate of the audit ends soon"],
-  disk: ["unloaded", "Disk", "the audit's disk is nearly full"],
+  clock: ["missing", "Clock", "the clock of a host is wrong"],
+  mirror: ["missing", "Mirror", "a mirror has not been heard from"],
+  loader: ["unloaded", "Loader", "a loader has begun no load for too long"],
+  zookeeper: ["missing", "ZooKeeper", "a broker has lost ZooKeeper, or a server of it is down"],
+  certificate: ["unloaded", "Certificate", "a certificate expires soon"],
+  disk: ["unloaded", "Disk", "a disk is nearly full"],
 };
 export const ALERT_KINDS = Object.keys(ALERTS);
 export const alertBadge = (kind) => badge(...(ALERTS[kind] ?? ["unknown", kind]).slice(0, 2));
 export const alertWord = (kind) => ALERTS[kind]?.[1] ?? kind;
 export const alertMeaning = (kind) => ALERTS[kind]?.[2] ?? "";
+
+const PROGRAMS = {
+  away: ["missing", "Away"],
+  warning: ["unloaded", "Needs attention"],
+  unknown: ["unknown", "Unknown"],
+  ok: ["complete", "OK"],
+};
+/** How a program can be; the worst first. */
+export const PROGRAM_STATES = Object.keys(PROGRAMS);
+export const programBadge = (state) => badge(...(PROGRAMS[state] ?? ["unknown", state]));
+export const programWord = (state) => PROGRAMS[state]?.[1] ?? state;
+export const programSign = (state, size = 15) => sign(PROGRAMS[state]?.[0] ?? "unknown", size);
 
 /** Every fault among these states by its own badge, the worst first; the worst state if none is. */
 export function stateBadges(having, state, ...others) {

@@ -24,20 +24,24 @@ import { agents } from "./views/agents.js";
 import { alerts } from "./views/alerts.js";
 import { brokers } from "./views/brokers.js";
 import { findings } from "./views/findings.js";
+import { health } from "./views/health.js";
 import { host } from "./views/host.js";
 import { hostTopics } from "./views/host_topics.js";
 import { loads } from "./views/loads.js";
+import { messages } from "./views/messages.js";
 import { nowhere } from "./views/nowhere.js";
 import { overview } from "./views/overview.js";
 import { topic } from "./views/topic.js";
 
-const VIEWS = { overview, topic, host: ofHost, findings, agents, loads, brokers, alerts, nowhere };
+const VIEWS = {
+  ...{ overview, topic, host: ofHost, findings, agents, loads, brokers, health, alerts, messages, nowhere },
+};
 /** A host's part of one topic, or of all. */
 function ofHost(page) {
   return page.params.topic ? host(page) : hostTopics(page);
 }
 
-const PARENTS = { topic: "overview", host: "overview" };
+const PARENTS = { topic: "overview", host: "overview", messages: "overview" };
 const content = document.getElementById("content");
 let shown = null; // { name, page, view }
 let badge = "";

@@ -26,7 +26,7 @@ from typing import Final, NamedTuple, Protocol, TextIO
 
 import msgspec
 
-from ground.durable_files import replace_file
+from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 
 SHIFTED_FILES: Final = 20  # that are kept

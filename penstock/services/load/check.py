@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
+from client.connection.metadata import ClusterMetadata
 from client.errors import ClientError
-from client.metadata import ClusterMetadata
-from ground.kerberos import why_unreadable
+from ground.logins.kerberos import why_unreadable
 from ledger.names import LEDGER_TOPIC
 from loader.config import LoaderConfig
 from loader.errors import LoaderError

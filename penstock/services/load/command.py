@@ -179,6 +179,7 @@ def command(
         check_files=_hours_to_check(check_files),
         dry_run=dry_run,
         config_file="" if config is None else str(config.absolute()),
+        every=every or 0,
     )
     tell = partial(_tell, as_json=as_json, dry_run=dry_run)
     try:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from client.errors import ClientError
 from columns.native import NATIVE, NOT_COMPILED
-from ground.certificate_expiry import CertificateWatch
+from ground.tls.certificate_expiry import CertificateWatch
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.run.load import load

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, Self
 import msgspec
 
 from cluster.errors import NoJava
-from cluster.jars import find_java
+from cluster.zookeeper_server.jars import find_java
 from loader.config import LoaderConfig, Spark
 from loader.errors import LoaderError, SparkFailed
 from loader.spark.java_classes import JavaClasses

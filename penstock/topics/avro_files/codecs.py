@@ -14,9 +14,9 @@ from avro.codecs import DEFAULT_MAX_DECOMPRESS_LENGTH, KNOWN_CODECS, Codec
 from avro.errors import AvroException
 from avro.io import BinaryDecoder
 
-from wire.compression import Codec as WireCodec
-from wire.compression import compress, decompress
 from wire.errors import BatchError
+from wire.record_batches.compression import Codec as WireCodec
+from wire.record_batches.compression import compress, decompress
 
 MOST_BYTES: Final = DEFAULT_MAX_DECOMPRESS_LENGTH  # 200 MiB, of a block
 _CRC_SIZE: Final = 4

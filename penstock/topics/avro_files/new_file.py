@@ -16,7 +16,7 @@ from typing import Final, Protocol, Self
 
 import click
 
-from ground.durable_files import sync_directory
+from ground.files.durable_files import sync_directory
 from penstock.cli.failures import Failed
 
 STDOUT: Final = Path("-")

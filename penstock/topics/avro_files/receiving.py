@@ -28,11 +28,10 @@ import click
 from avro.datafile import DataFileWriter
 from avro.io import DatumWriter
 
-from client.consumer import Consumer, ConsumerRecord
 from client.errors import ClientError
+from client.reading.consumer import Consumer, ConsumerRecord
 from penstock.cli.failures import Failed
 from penstock.cli.output import print_json
-from penstock.connections.registry import schemas_by_id
 from penstock.topics.avro_files.codecs import CODECS
 from penstock.topics.avro_files.left_out import LeftOut
 from penstock.topics.avro_files.new_file import STDOUT, NewFile, Output, StandardOutput
@@ -155,7 +154,7 @@ class Receiving:
         self._topic = topic
         self._path = path
         self._target = target
-        self._converter = MessageConverter(schemas_by_id(client), target.schema)
+        self._converter = MessageConverter(client.schema_of_message, target.schema)
         self._codec = codec
         self._overwrite = overwrite
         self._left = count

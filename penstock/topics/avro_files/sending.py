@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from client.producer import Delivered, Producer
+from client.producing.producer import Delivered, Producer
 from penstock.cli.failures import Failed
 from penstock.schemas.arguments import Which
 from penstock.topics.avro_files.left_out import LeftOut

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from agent.accounting.cuts import Cut, Events
+from agent.accounting.parcels import BatchKind, Outgoing, Parcel
+from agent.accounting.runs import Progress
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader
-from agent.cuts import Cut, Events
-from agent.parcels import BatchKind, Outgoing, Parcel
-from agent.runs import Progress
 from schemas.envelope import Decoder
 from schemas.event_schemas import DEAD_LETTER, LOG_LINE, built_in
-from wire.records import Record, records
+from wire.record_batches.records import Record, records
 
 NOW = 1_795_132_800_000
 START = Progress(0)

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agent.alterations import Alteration, Altered, AlteredText
+from agent.accounting.alterations import Alteration, Altered, AlteredText
+from agent.accounting.cuts import Cut, DeadLine, Events
+from agent.accounting.parcels import BatchKind, Outgoing, Parcel
+from agent.accounting.runs import Excepted, Fate, Progress, Run, SourceId, WindowCount
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.config import BatchCompression, Batches
-from agent.cuts import Cut, DeadLine, Events
-from agent.parcels import BatchKind, Outgoing, Parcel
-from agent.runs import Excepted, Fate, Progress, Run, SourceId, WindowCount
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from tests.agent.batches.cuts import NOW, START, events_of, lines, put, read
 
 PLAN = TopicPlan("lines", 7, 8, "web-17", partition=2, partitions=4, dead_partition=1)

@@ -188,42 +188,6 @@ GOOD: tuple[Any, ...] = (b"", False, (b"a",), ((0, 0, b"", None, b"", ()),), (0,
 FIELD: tuple[Any, ...] = GOOD[3][0]
 
 
-@pytest.mark.parametrize(
-    "plan",
-    [
-        None,
-        (),
-        [*GOOD],
-        GOOD[:4],
-        (None, *GOOD[1:]),
-        (*GOOD[:2], [b"a"], *GOOD[3:]),
-        (*GOOD[:2], ("a",), *GOOD[3:]),
-        (*GOOD[:2], (None,), *GOOD[3:]),
-        (*GOOD[:2], (b"a",) * 129, *GOOD[3:]),
-        (*GOOD[:3], (FIELD,) * 129, GOOD[4]),
-        *((*GOOD[:3], (wrong,), GOOD[4]) for wrong in (None, (), FIELD[:5], [*FIELD])),
-        *((*GOOD[:3], ((place, *FIELD[1:]),), GOOD[4]) for place in (1, -2, 2**70, None, b"")),
-        *((*GOOD[:3], ((0, kind, *FIELD[2:]),), GOOD[4]) for kind in (8, -1, 2**70, None)),
-        (*GOOD[:3], ((-1, 0, b"", None, None, ()),), GOOD[4]),
-        (*GOOD[:3], ((0, 0, None, None, None, ()),), GOOD[4]),
-        *((*GOOD[:3], ((*FIELD[:5], wrong),), GOOD[4]) for wrong in ((None,), [b""], ("",))),
-        *((*GOOD[:4], wrong) for wrong in ((1,), (-1,), ("a",), [0], None, (0,) * 129)),
-    ],
-)
-def test_a_plan_that_is_none_is_refused(plan: Any) -> None:
-    assert encode(GOOD, [b'{"a":"x"}']) == ([b"\x02x"], (["x"],), {})
-    with pytest.raises((TypeError, OverflowError)):
-        encode(plan, [b'{"a":"x"}'])
-
-
-def test_lines_that_are_none_are_refused() -> None:
-    called: Any = encode
-    for wrong in ((), (GOOD,), (GOOD, (b"",)), (GOOD, [None]), (GOOD, [""]), (GOOD, [bytearray()])):
-        with pytest.raises(TypeError):
-            called(*wrong)
-    assert encode(GOOD, []) == ([], ([],), {})
-
-
 def test_values_of_unknown_fields_are_counted_by_name() -> None:
     lines = [b'{"a":"x","b":1,"c":null}', b'{"b":true,"a":"y"}', b'{"b":1,"a":7}']
     assert encode(GOOD, lines)[2] == {"b": 2, "c": 1}, "the last line has no body"

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
+from agent.accounting.cuts import Cut, DeadLine
+from agent.accounting.runs import Fate
 from agent.config import Times
-from agent.config_inputs import Input
-from agent.cuts import Cut, DeadLine
+from agent.configuration.inputs import Input
 from agent.events.reader import EventReader
-from agent.intake import one_after_the_other
-from agent.runs import Fate
+from agent.reading.intake import one_after_the_other
 from schemas.event_schemas import scaffold
 from schemas.parsing import AvroSchema, parse
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.alterations import MOST_FIELDS, Alteration
-from agent.config_inputs import Format, UnknownFields
-from agent.config_lines import Filter, Multiline
-from agent.cuts import Cut
+from agent.accounting.alterations import MOST_FIELDS, Alteration
+from agent.accounting.cuts import Cut
+from agent.configuration.inputs import Format, UnknownFields
+from agent.configuration.lines import Filter, Multiline
 from agent.events.reader import EventReader
-from agent.intake import one_after_the_other
+from agent.reading.intake import one_after_the_other
 from schemas.envelope import Decoder
 from schemas.event_schemas import SYSLOG_LINE, built_in
 from tests.agent.events.reading import NOW, reader_of, schema_of

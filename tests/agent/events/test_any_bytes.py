@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.config_inputs import Format, LongLines, UnknownFields
-from agent.config_lines import Filter, Multiline, Redaction, Time
+from agent.configuration.inputs import Format, LongLines, UnknownFields
+from agent.configuration.lines import Filter, Multiline, Redaction, Time
 from tests.agent.events.reading import read, reader_of, schema_of
 
 SCHEMA = schema_of(

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.config_inputs import Format
-from agent.config_lines import Filter, Redaction
+from agent.accounting.runs import Fate
+from agent.configuration.inputs import Format
+from agent.configuration.lines import Filter, Redaction
 from agent.errors import InputError
 from agent.events.patterns import MOST_CHARACTERS
 from agent.events.redaction import WINDOW, Redactor
-from agent.runs import Fate
 from tests.agent.events.reading import read, reader_of, schema_of
 
 

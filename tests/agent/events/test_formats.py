@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from agent.config_inputs import Format
-from agent.config_lines import Filter, Multiline, Time
+from agent.accounting.runs import Fate
+from agent.configuration.inputs import Format
+from agent.configuration.lines import Filter, Multiline, Time
 from agent.events.faults import LineFault
 from agent.events.fields import by_named_groups, fields_of_json, fields_of_logfmt, fields_of_syslog
 from agent.events.patterns import MOST_CHARACTERS
-from agent.runs import Fate
 from tests.agent.events.reading import NOW, Outcome, read, reader_of, schema_of
 
 

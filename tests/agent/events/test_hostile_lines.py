@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent.config_inputs import Format
-from agent.config_lines import Multiline, Redaction, Time
+from agent.configuration.inputs import Format
+from agent.configuration.lines import Multiline, Redaction, Time
 from agent.events.faults import LineFault
 from agent.events.fields import fields_of_logfmt
 from agent.events.redaction import WINDOW

@@ -1,20 +1,19 @@
 """Where lines end, what they say in any encoding, and what becomes of long ones."""
 
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.config_inputs import LongLines
-from agent.config_lines import Multiline, Redaction
-from agent.cuts import MOST_RAW
+from agent.accounting.cuts import MOST_RAW
+from agent.accounting.runs import Excepted, Fate
+from agent.configuration.inputs import LongLines
+from agent.configuration.lines import Multiline, Redaction
 from agent.errors import InputError
 from agent.events import splitting
 from agent.events.encodings import line_encoding
 from agent.events.splitting import ALL, lines_of
-from agent.runs import Excepted, Fate
 from tests.agent.compiled import needs
 from tests.agent.events.reading import NOW, read, reader_of
 
@@ -260,7 +259,7 @@ def test_one_carriage_return_belongs_to_the_line_break(data: bytes, message: byt
 # Splitting in C finds the lines that splitting in Python does
 
 if splitting.NATIVE:
-    from agent.events._line_splitting import split
+    pass
 in_c = needs(splitting.NATIVE, "agent/events/_line_splitting.c")
 
 LF = 10
@@ -307,36 +306,3 @@ def test_lines_are_those_of_the_chunk(
         if not at and not position:
             text = text.removeprefix(b"\xef\xbb\xbf")
         assert body == text.removesuffix(b"\r")
-
-
-@in_c
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        (),
-        (b"", LF, 0),
-        (bytearray(), LF, 0, 1),
-        ("", LF, 0, 1),
-        (b"", b"\n", 0, 1),
-        (b"", LF, 0.0, 1),
-        (b"", LF, 0, None),
-    ],
-)
-def test_what_is_called_wrongly_is_refused(wrong: tuple[Any, ...]) -> None:
-    called: Any = split
-    with pytest.raises(TypeError):
-        called(*wrong)
-
-
-@in_c
-@pytest.mark.parametrize(
-    "wrong",
-    [(b"", 256, 0, 1), (b"", -1, 0, 1), (b"x", LF, -1, 1), (b"x", LF, 2**63 - 1, 1)],
-)
-def test_what_cannot_be_a_place_is_refused(wrong: tuple[Any, ...]) -> None:
-    called: Any = split
-    with pytest.raises(OverflowError):
-        called(*wrong)
-    for beyond in (2**63, -(2**64)):
-        with pytest.raises(OverflowError):
-            called(b"", LF, beyond, 1)

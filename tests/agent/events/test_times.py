@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.config_inputs import Format
-from agent.config_lines import Time
+from agent.configuration.inputs import Format
+from agent.configuration.lines import Time
 from agent.errors import InputError
 from agent.events import times
 from agent.events.faults import LineFault
@@ -302,12 +302,3 @@ def test_every_day_of_eight_centuries() -> None:
     days = [first + timedelta(days=at) for at in range(300_000)]
     found = moments([f"{day:%Y-%m-%dT%H:%M:%S}Z" for day in days])
     assert found == [int(day.timestamp()) * 1000 for day in days]
-
-
-@in_c
-def test_what_is_no_list_is_refused() -> None:
-    called: Any = moments
-    for wrong in (None, (), "2026-11-20T00:00:00Z"):
-        with pytest.raises(TypeError):
-            called(wrong)
-    assert moments([]) == []

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from agent.accounting.runs import KnownSource, SourceId
 from agent.config import AgentLimits, HoldDeleted
-from agent.file_inputs import FileInput
+from agent.configuration.file_inputs import FileInput
 from agent.files.files import Files
 from agent.files.happenings import (
     Appeared,
@@ -30,7 +31,6 @@ from agent.kept.kept_files import Keeping
 from agent.kept.store import HandedOver
 from agent.recognition.followed import Followed
 from agent.recognition.opening import Opening
-from agent.runs import KnownSource, SourceId
 from penstock.up.descriptor_store import ProgramDescriptors
 
 Kind = TypeVar("Kind")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.file_inputs import FileInput
+from agent.configuration.file_inputs import FileInput
 from agent.files.happenings import Appeared, Deleted, Ended, Truncated
 from agent.history.blind_times import Traces
 from penstock.up.descriptor_store import ProgramDescriptors

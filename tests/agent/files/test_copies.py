@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent.file_inputs import FileInput
+from agent.configuration.file_inputs import FileInput
 from agent.history.blind_times import Traces
 from tests.agent.files.journalled_files import (
     JournalledFiles,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.file_inputs import FileInput, read_inputs, write_inputs
+from agent.configuration.file_inputs import FileInput, read_inputs, write_inputs
 from agent.files.files import Files
 from agent.files.happenings import (
     Appeared,
@@ -18,7 +18,7 @@ from agent.files.happenings import (
     Renamed,
     Unreadable,
 )
-from harness.open_files import open_files
+from harness.processes.open_files import open_files
 from tests.agent.files.journalled_files import LogFolder, append
 from tests.agent.files.scenarios import Scenario, check, scenarios
 

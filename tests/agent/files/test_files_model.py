@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.file_inputs import FileInput
+from agent.configuration.file_inputs import FileInput
 from agent.files.happenings import Lost
 from agent.history.blind_times import Traces
 from tests.agent.files.journalled_files import JournalledFiles

@@ -17,7 +17,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.file_inputs import FileInput
+from agent.configuration.file_inputs import FileInput
 from agent.files.happenings import Lost, Unreadable
 from agent.history.blind_times import Traces
 from penstock.up.descriptor_store import ProgramDescriptors

@@ -9,11 +9,11 @@ import pytest
 
 from agent.agent import Agent
 from agent.config import AgentConfig
-from agent.config_inputs import Input
-from agent.file_inputs import FileInput
+from agent.configuration.file_inputs import FileInput
+from agent.configuration.inputs import Input
 from agent.files.happenings import Appeared, Unreadable
 from agent.recognition.opening import FollowLinks, Opening, SecretFiles
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import JournalledFiles, kept_files
 from tests.agent.nobody import NOBODY, open_folder

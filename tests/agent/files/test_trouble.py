@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.file_inputs import FileInput, end_of_last_line
+from agent.configuration.file_inputs import FileInput, end_of_last_line
 from agent.files.happenings import Polling, ReadableAgain, Unreadable
 from agent.history.blind_times import Traces, Unwatched
 from agent.history.watcher import Mounts, Watcher

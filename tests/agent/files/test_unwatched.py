@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.config import HoldDeleted
-from agent.file_inputs import FileInput
+from agent.configuration.file_inputs import FileInput
 from agent.files.happenings import Ended, EndUnseen
 from agent.history.blind_times import Traces
 from tests.agent.files.journalled_files import (

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from agent.accounting.runs import SourceId
 from agent.history.blind_times import (
     Blind,
     Looked,
@@ -17,7 +18,6 @@ from agent.history.blind_times import (
     statements,
     united,
 )
-from agent.runs import SourceId
 
 SURE = Stamp(1, 2, 3, 4, is_sure=True)
 BLIND = Blind("t", 10, 20, "nobody looked")

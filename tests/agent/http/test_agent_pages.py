@@ -9,7 +9,7 @@ import pytest
 
 from agent.http.pages import agent_pages
 from agent.status import AgentPhase, FileStatus, InputStatus, Status
-from ground.page_server import PageServer
+from ground.http.page_server import PageServer
 
 
 @dataclass

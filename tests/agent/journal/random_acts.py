@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 
-from agent.alterations import Alteration, Altered, AlteredText
+from agent.accounting.alterations import Alteration, Altered, AlteredText
+from agent.accounting.parcels import Eventless, Outgoing, Parcel
+from agent.accounting.runs import KnownSource, Progress, Run, SourceId
 from agent.history.blind_times import NOT_KNOWN, LookedAt, Patterns, Stamp, Traces, Unwatched
 from agent.journal.journal import Journal
-from agent.parcels import Eventless, Outgoing, Parcel
-from agent.runs import KnownSource, Progress, Run, SourceId
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from tests.agent.journal.samples import ME, batch, known, ledger, open_journal, outgoing
 
 LIMIT = 300

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.accounting.parcels import BatchKind, Eventless, Outgoing, Parcel
+from agent.accounting.runs import Fingerprint, KnownSource, Progress, Run, SourceId, WindowCount
 from agent.journal.binding import Binding
 from agent.journal.contents import JournalContents
 from agent.journal.journal import Journal
 from agent.journal.state import JournalState, OpenBatch, Statement
-from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
-from agent.runs import Fingerprint, KnownSource, Progress, Run, SourceId, WindowCount
-from client.delivery import Batch, TopicPartition
-from client.identity import Identity
-from wire.records import Record, build_batch
+from client.producing.delivery import Batch, TopicPartition
+from client.producing.identity import Identity
+from wire.record_batches.records import Record, build_batch
 
 ME = Identity(7, 0)
 A, B = SourceId("a"), SourceId("b")

@@ -3,14 +3,14 @@
 import pytest
 from msgspec.structs import replace
 
-from agent.alterations import Alteration, Altered, AlteredText
+from agent.accounting.alterations import Alteration, Altered, AlteredText
+from agent.accounting.parcels import Eventless
+from agent.accounting.runs import Progress, SourceId, WindowCount
 from agent.history.blind_times import LookedAt, Traces, Unwatched
 from agent.journal import contents as contents_module
 from agent.journal.contents import InconsistentEntry, JournalContents
 from agent.journal.state import Chosen, Finished, NotSeen, Numbers, Shipped, WindowPassed
-from agent.parcels import Eventless
-from agent.runs import Progress, SourceId, WindowCount
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from tests.agent.journal.samples import ME, A, B, batch, known, ledger, outgoing, parcel, run
 
 VIEWS = TopicPartition("views", 0)

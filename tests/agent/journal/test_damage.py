@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.accounting.parcels import Outgoing
+from agent.accounting.runs import Progress, SourceId
 from agent.errors import JournalError
 from agent.history.blind_times import LookedAt, Stamp, Traces, Unwatched
 from agent.journal import generations
@@ -17,8 +19,6 @@ from agent.journal.ledger_numbers import FILE_NAME
 from agent.journal.recovery import RecoveredJournal, recover
 from agent.journal.replay import salvage
 from agent.journal.state import NotSeen, Numbers
-from agent.parcels import Outgoing
-from agent.runs import Progress, SourceId
 from tests.agent.journal.samples import (
     ME,
     A,

@@ -11,6 +11,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from agent.accounting.parcels import BatchKind, Eventless, Outgoing
+from agent.accounting.runs import Excepted, Fate, Fingerprint, Progress, SourceId, WindowCount
 from agent.errors import JournalError, JournalFull
 from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp, Traces, Unwatched
 from agent.history.position import HistoryPosition, Pending
@@ -19,9 +21,7 @@ from agent.journal.entries import EntryKind
 from agent.journal.frames import framed
 from agent.journal.journal import Journal
 from agent.journal.state import Chosen, Numbers
-from agent.parcels import BatchKind, Eventless, Outgoing
-from agent.runs import Excepted, Fate, Fingerprint, Progress, SourceId, WindowCount
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from tests.agent.full_disk import no_file_beyond
 from tests.agent.journal.samples import (
     LIMIT,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.accounting.runs import Progress
 from agent.errors import JournalError
 from agent.journal.frames import HEADER_SIZE
 from agent.journal.ledger_numbers import FILE_NAME, LedgerNumbers
-from agent.runs import Progress
 from tests.agent.journal.samples import (
     A,
     B,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.accounting.runs import SourceId
 from agent.kept.kept_files import (
     BUDGET,
     Keeping,
@@ -19,7 +20,6 @@ from agent.kept.kept_files import (
     with_path,
 )
 from agent.kept.store import DescriptorStore as AgentsSide
-from agent.runs import SourceId
 from penstock.up.descriptor_store import ProgramDescriptors
 
 AGENT = "0123456789ABCDEFGHIJ"

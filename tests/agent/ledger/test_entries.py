@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from agent.accounting.parcels import Eventless
+from agent.accounting.runs import Excepted, Fate, Run, SourceId
 from agent.journal.state import Finished, Shipped, Statement, WindowPassed
 from agent.ledger.entries import (
     MOST_RUNS,
@@ -19,8 +21,6 @@ from agent.ledger.entries import (
     passages_of,
     run_json,
 )
-from agent.parcels import Eventless
-from agent.runs import Excepted, Fate, Run, SourceId
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import LEDGER, built_in
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agent.accounting.parcels import Eventless, Parcel
+from agent.accounting.runs import Excepted, Fate, Progress, Run
 from agent.config import BatchCompression, Batches
 from agent.ledger.publishing import NAMED_SECONDS, Heartbeats
-from agent.parcels import Eventless, Parcel
 from agent.recognition.identity import fingerprint
-from agent.runs import Excepted, Fate, Progress, Run
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from tests.agent.journal.samples import files
 from tests.agent.shipping.agent_side import (
@@ -258,6 +258,8 @@ def test_lines_without_event_files_that_ended_and_heartbeats(tmp_path: Path) -> 
         (beat,) = (each for entry in entries for each in entry["heartbeats"])
         assert (beat["until"], beat["topics"]) == (5 * WINDOW_MILLIS, [TOPIC])
         assert beat["lag_bytes"] == 12
+        (health,) = (each for entry in entries for each in entry["health"])
+        assert [disk["label"] for disk in health["disks"]] == [str(tmp_path)]
         bare = [each for each in broker.passages() if each["partition"] < 0]
         assert [run["excepted"][0]["bytes"] for passage in bare for run in passage["runs"]] == [40]
 
@@ -341,7 +343,7 @@ WINDOW = 60_000
 
 
 def heartbeats() -> Heartbeats:
-    return Heartbeats(WINDOW, "1.2")
+    return Heartbeats(WINDOW, "1.2", 5)
 
 
 def say(beats: Heartbeats, now: float) -> list[dict[str, object]]:
@@ -362,9 +364,8 @@ def test_once_a_window() -> None:
     beats = heartbeats()
     beats.tell({"a": 3 * WINDOW + 5}, 17)
     assert beats.due
-    assert say(beats, 0) == [
-        {"until": 3 * WINDOW, "topics": ["a"], "lag_bytes": 17, "program_version": "1.2"}
-    ]
+    named = {"topics": ["a"], "program_version": "1.2", "started": 5}
+    assert say(beats, 0) == [{"until": 3 * WINDOW, "lag_bytes": 17} | named]
     beats.tell({"a": 4 * WINDOW - 1}, 20)
     assert not beats.due
     beats.tell({"a": 4 * WINDOW}, 20)

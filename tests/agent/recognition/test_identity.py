@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from agent.accounting.runs import KnownSource, Progress, SourceId
 from agent.files.listing import Listing, places
 from agent.recognition.identity import (
     FULL,
@@ -47,7 +48,6 @@ from agent.recognition.identity import (
     were_made_apart,
     whereabouts,
 )
-from agent.runs import KnownSource, Progress, SourceId
 
 HERE: Identity = (1, 10)
 BORN = 5_000_000_000

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agent.accounting.runs import KnownSource, Progress, SourceId
 from agent.files.listing import sighting_from
 from agent.recognition.file_properties import born_ns
 from agent.recognition.followed import Followed
@@ -15,7 +16,6 @@ from agent.recognition.handles import Handles
 from agent.recognition.identity import FULL, Sighting, fingerprint
 from agent.recognition.memory import FoundFile, Memory
 from agent.recognition.originals import Originals
-from agent.runs import KnownSource, Progress, SourceId
 
 TEXT = b"backup done\n" * 10
 SEEN_NS = 5_000_000_000

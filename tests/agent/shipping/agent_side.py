@@ -11,26 +11,26 @@ from typing import Any
 
 import msgspec
 
+from agent.accounting.parcels import BatchKind, Outgoing, Parcel
+from agent.accounting.runs import Fingerprint, KnownSource, Progress, Run, SourceId
 from agent.config import AgentConfig, AgentLimits
-from agent.config_inputs import Input
+from agent.configuration.inputs import Input
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
-from agent.parcels import BatchKind, Outgoing, Parcel
-from agent.runs import Fingerprint, KnownSource, Progress, Run, SourceId
 from agent.shipping.replacements import window_counts
 from agent.shipping.shipper import Shipper
 from agent.topic_schemas.values import TopicSchema
-from client.brokers import Brokers
-from client.delivery import Batch, TopicPartition
-from client.fetcher import Fetcher
-from client.offsets import Beginning, End, start_offsets
-from harness.waiting import wait_until
+from client.connection.brokers import Brokers
+from client.producing.delivery import Batch, TopicPartition
+from client.reading.fetcher import Fetcher
+from client.reading.offsets import Beginning, End, start_offsets
+from harness.processes.waiting import wait_until
 from schemas.envelope import Decoder, Encoder, split
 from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, built_in
 from schemas.parsing import AvroSchema
-from wire.batch import BatchHeader
-from wire.compression import Codec
-from wire.records import Record, build_batch, records
+from wire.record_batches.batch import BatchHeader
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record, build_batch, records
 
 LINE_ID, DEAD_ID, LEDGER_ID = range(2_000_000_001, 2_000_000_004)  # no registry's
 WINDOW_MILLIS = 60_000

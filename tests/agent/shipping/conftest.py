@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.apache_kafka import ApacheKafka
-from harness.broker_process import BrokerProcess
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.broker import BrokerProcess
 
 
 @pytest.fixture(params=["running_broker", "running_kafka"])

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.agent.shipping.agent_side import AgentSide, Source
 
 LINES = 7

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
 from tests.agent.shipping.agent_side import WINDOW_MILLIS, events_in_log, log_of
 
 Json = dict[str, Any]

@@ -13,14 +13,15 @@ from typing import Any, Self
 import msgspec
 
 from broker.storage.errors import SequenceError
-from broker.storage.producers import ProducerStates
+from broker.storage.state.producers import ProducerStates
 from ledger.names import LEDGER_TOPIC
 from schemas.envelope import Decoder
 from tests.agent.shipping.agent_side import schema_of
 from tests.client.scripted_broker import ScriptedBroker, frame, greeting
-from wire.batch import BatchHeader, headers, read_header, stamp
-from wire.codec import Api
 from wire.errors import ErrorCode
+from wire.framing.codec import Api
+from wire.framing.requests import API_VERSIONS_KEY, read_body
+from wire.framing.requests import read_header as read_request
 from wire.messages import (
     describe_configs,
     describe_producers,
@@ -30,9 +31,8 @@ from wire.messages import (
     metadata,
     produce,
 )
-from wire.records import records
-from wire.requests import API_VERSIONS_KEY, read_body
-from wire.requests import read_header as read_request
+from wire.record_batches.batch import BatchHeader, headers, read_header, stamp
+from wire.record_batches.records import records
 
 # Each of them in one version.
 SERVED = {

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from client.produce_errors import ErrorVerdict, verdict
-from harness.waiting import wait_until
+from client.producing.produce_errors import ErrorVerdict, verdict
+from harness.processes.waiting import wait_until
 from tests.agent.shipping.agent_side import AgentSide, Source, agent_side
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
-from wire.batch import BatchHeader, read_header
-from wire.compression import Codec
 from wire.errors import ErrorCode
 from wire.messages import describe_producers, fetch, init_producer_id, list_offsets
+from wire.record_batches.batch import BatchHeader, read_header
+from wire.record_batches.compression import Codec
 
 REFUSED = "refused"
 OTHER = "other"

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from agent.shipping.evidence import Evidence, judged
-from client.delivery import Batch, Stamped, TopicPartition
-from client.identity import Identity
-from client.log_search import BatchLocation
-from client.stamping import stamped
-from wire.batch import MAX_SEQUENCE
+from client.producing.delivery import Batch, Stamped, TopicPartition
+from client.producing.identity import Identity
+from client.producing.stamping import stamped
+from client.reading.log_search import BatchLocation
 from wire.messages.describe_producers import ProducerState
-from wire.records import Record, build_batch
+from wire.record_batches.batch import MAX_SEQUENCE
+from wire.record_batches.records import Record, build_batch
 
 TARGET = TopicPartition("t", 0)
 ME = Identity(7, 3)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.apache_kafka import ApacheKafka
-from harness.broker_process import REPOSITORY, BrokerProcess
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.broker import REPOSITORY, BrokerProcess
 from tests.agent.shipping.agent_side import events_in_log
 from tests.agent.shipping.ledger_reader import check_passages, check_runs, entries_of
 

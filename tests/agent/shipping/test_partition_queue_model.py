@@ -1,6 +1,6 @@
 """A partition's leader as a model: its log, what it remembers of producers, what it refuses.
 
-The rules of sequences are the broker's own (`broker.storage.producers`), which are Kafka's.
+The rules of sequences are the broker's own (`broker.storage.state.producers`), which are Kafka's.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.accounting.parcels import BatchKind, Outgoing
 from agent.journal.state import Numbers
-from agent.parcels import BatchKind, Outgoing
 from agent.shipping.cures import Cure
 from agent.shipping.evidence import Evidence, says_absent
 from agent.shipping.in_flight import Sending
 from agent.shipping.partition_queue import PartitionQueue, QueuePhase
 from broker.storage.errors import SequenceError
-from broker.storage.producers import ProducerStates
-from client.delivery import (
+from broker.storage.state.producers import ProducerStates
+from client.errors import ClientError, ConnectionLost
+from client.patience import LONGEST_PAUSE, Pauses
+from client.producing.delivery import (
     Acknowledged,
     Batch,
     Event,
@@ -27,16 +29,14 @@ from client.delivery import (
     TopicPartition,
     Unsettled,
 )
-from client.errors import ClientError, ConnectionLost
-from client.identity import Identity
-from client.log_search import BatchLocation
-from client.patience import LONGEST_PAUSE, Pauses
-from client.stream import PAUSE_SECONDS, Numbering, Stream
+from client.producing.identity import Identity
+from client.producing.stream import PAUSE_SECONDS, Numbering, Stream
+from client.reading.log_search import BatchLocation
 from tests.client.partition_model import TARGET, Network, answer
-from wire.batch import BatchHeader, read_header
 from wire.errors import ErrorCode
 from wire.messages.describe_producers import ProducerState
-from wire.records import Record, build_batch, records
+from wire.record_batches.batch import BatchHeader, read_header
+from wire.record_batches.records import Record, build_batch, records
 
 LARGE = 4  # records: refused
 

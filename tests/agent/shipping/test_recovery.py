@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
+from agent.accounting.parcels import Outgoing, Parcel
+from agent.accounting.runs import Progress, SourceId
 from agent.journal import generations
 from agent.journal.binding import Binding
 from agent.journal.frames import HEADER_SIZE, JournalFrameReader
 from agent.journal.journal import Journal
 from agent.journal.recovery import recover
-from agent.parcels import Outgoing, Parcel
-from agent.runs import Progress, SourceId
 from agent.shipping.batch_lookup import evidence_of
 from agent.shipping.evidence import judged
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import Batch, Stamped, TopicPartition
-from client.identity import Identity
-from client.stamping import stamped
-from harness.waiting import wait_until
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.delivery import Batch, Stamped, TopicPartition
+from client.producing.identity import Identity
+from client.producing.stamping import stamped
+from harness.processes.waiting import wait_until
 from ledger.names import topic_id_text
 from tests.agent.journal.samples import flip
 from tests.agent.shipping.agent_side import (

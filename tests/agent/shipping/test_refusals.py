@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from client import admin
-from client.brokers import Brokers
-from client.delivery import Acks, TopicPartition
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
 from client.errors import Refused
-from client.producer import Producer
-from harness.apache_kafka import ApacheKafka
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from client.producing.delivery import Acks, TopicPartition
+from client.producing.producer import Producer
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.agent.shipping.agent_side import (
     AgentSide,
     agent_side,
@@ -20,7 +20,7 @@ from tests.agent.shipping.agent_side import (
     now_millis,
 )
 from tests.agent.shipping.ledger_reader import check_passages, check_runs, entries_of, runs_of
-from wire.compression import Codec
+from wire.record_batches.compression import Codec
 
 DAY = 24 * 60 * 60 * 1000
 Broker = BrokerProcess | ApacheKafka

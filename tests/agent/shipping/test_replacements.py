@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from agent.accounting.parcels import BatchKind, Outgoing
+from agent.accounting.runs import Excepted, Fate, Run, SourceId, WindowCount
 from agent.ledger.entries import Draft, entry
-from agent.parcels import BatchKind, Outgoing
-from agent.runs import Excepted, Fate, Run, SourceId, WindowCount
 from agent.shipping.cures import Cure
 from agent.shipping.dead_letters import RefusedLetters
 from agent.shipping.rebuilding import TimeBounds, contents
@@ -23,7 +23,7 @@ from agent.shipping.replacements import (
     window_counts,
 )
 from agent.topic_schemas.values import TopicSchema
-from client.delivery import Batch, TopicPartition
+from client.producing.delivery import Batch, TopicPartition
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import DEAD_LETTER, LEDGER, built_in
 from tests.agent.shipping.agent_side import (
@@ -35,8 +35,8 @@ from tests.agent.shipping.agent_side import (
     outgoing_of,
     schema_of,
 )
-from wire.compression import Codec
-from wire.records import Record, build_batch
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record, build_batch
 
 NOW = 1_700_000_000_000
 TARGET, DEAD = TopicPartition("t", 0), TopicPartition("t.dead", 2)

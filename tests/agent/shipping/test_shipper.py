@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from client import admin
-from client.brokers import Brokers
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
 from client.patience import NEVER
-from harness.apache_kafka import ApacheKafka
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.agent.full_disk import no_file_beyond
 from tests.agent.shipping.agent_side import AgentSide, agent_side, limits, messages_in_log
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
-from wire.compression import Codec
 from wire.errors import ErrorCode
+from wire.record_batches.compression import Codec
 
 
 def test_what_is_submitted_is_there_once(

@@ -8,15 +8,15 @@ import pytest
 
 from agent.shipping.questions import MOST_AT_ONCE, Questions
 from agent.shipping.topics import Placement, chosen, is_recreated
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import ClientError, NotKafka
-from harness.apache_kafka import ApacheKafka
-from harness.broker_process import BrokerProcess
-from harness.recreated_topics import create_again
-from harness.waiting import wait_until
+from client.producing.delivery import TopicPartition
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.recreated_topics import create_again
+from harness.processes.waiting import wait_until
 from tests.agent.shipping.agent_side import (
     AgentSide,
     Source,

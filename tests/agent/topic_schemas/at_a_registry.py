@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from agent.config_inputs import Format, Input
+from agent.configuration.inputs import Format, Input
 from schemas.event_schemas import scaffold
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.config_inputs import Input
+from agent.configuration.inputs import Input
 from agent.topic_schemas.current_schemas import TopicSchemas
-from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from schemas.registry_client import RegistryClient
 from tests.agent.topic_schemas.at_a_registry import event, fields, new_topic, plain, with_more
 from tests.schemas.answering import Handler, answering, refuses, says

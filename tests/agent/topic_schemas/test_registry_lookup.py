@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent.config_inputs import Format
+from agent.configuration.inputs import Format
 from agent.errors import NoSchema
 from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
@@ -18,7 +18,7 @@ from agent.topic_schemas.values import (
     wanted_by,
     wanted_for,
 )
-from harness.registry_process import RegistryProcess
+from harness.penstock.registry import RegistryProcess
 from schemas.errors import RegistryError
 from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, SYSLOG_LINE, built_in
 from schemas.registry_client import RegistryClient

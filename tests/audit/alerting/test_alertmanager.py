@@ -9,8 +9,8 @@ import pytest
 
 from audit.alerting.receivers import Pace, Receivers, Situation
 from audit.receiver_config import Receiver
-from harness.server_process import ServerProcess, free_ports, http_page
-from harness.waiting import wait_until
+from harness.processes.server_process import ServerProcess, free_ports, http_page
+from harness.processes.waiting import wait_until
 from tests.audit.alerting.alerts_made import HOSTILE, missing, silent, situation
 
 PROGRAM = shutil.which("prometheus-alertmanager")

@@ -19,9 +19,9 @@ from audit.alerting.errors import NotTold, Refused
 from audit.alerting.notices import Notice
 from audit.alerting.senders import Sender
 from audit.receiver_config import Receiver, ReceiverKind
-from harness.certificates import Authority
-from harness.made_secrets import made_secret
-from harness.server_process import free_ports
+from harness.logins.certificates import Authority
+from harness.logins.made_secrets import made_secret
+from harness.processes.server_process import free_ports
 from tests.audit.alerting.alerts_made import HOSTILE, SEVEN, missing, notice
 from tests.audit.alerting.listener import Listener
 

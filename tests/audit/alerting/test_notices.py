@@ -1,12 +1,16 @@
 """Alerts as notices: what is one message, and what it says."""
 
+from typing import Any
+
 import pytest
 
-from audit.alerting.conditions import KINDS, of_clusters, of_shares, of_this_host
+from audit.alerting.conditions import KINDS, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
 from audit.config import AlertsConfig
+from audit.programs import Program, ProgramKind
 from audit.standing import ClusterStanding
 from audit.store.rows import Alert, TopicShare
+from ledger.health import Certificate, Disk, Health, ZooKeeperSession
 from tests.audit.alerting.alerts_made import HOSTILE, LINKS, SEVEN, missing, notice, silent
 
 
@@ -36,6 +40,23 @@ def test_what_a_notice_says() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "host", "command"),
+    [
+        ("silent", "web-2", "systemctl start penstock-agent  # on web-2"),
+        (
+            *("clock", "web-2"),
+            "timedatectl set-ntp true && systemctl restart penstock-agent  # on web-2",
+        ),
+        ("away", "broker 2", "systemctl start penstock-broker  # on the host of broker 2"),
+        ("away", "registry", "systemctl restart penstock-registry  # on its host"),
+        ("away", "", "penstock status"),
+    ],
+)
+def test_the_command_for_a_program(kind: str, host: str, command: str) -> None:
+    assert notice([Alert(kind, "dc1", "", host, "away", SEVEN)]).command == command
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_can_be_told(kind: str) -> None:
     said = notice([Alert(kind, "dc1", HOSTILE, HOSTILE, HOSTILE, SEVEN)])
@@ -56,17 +77,67 @@ SHARES = [
 ]
 
 
+NOW = 1_000_000
+SESSION = ZooKeeperSession(connected=False, since=NOW, servers=3, serving=2)
+
+
+def program(kind: str, heard: int = NOW, name: str = "p", **health: Any) -> Program:
+    statement = Health(**{"started": 1, "interval_millis": 60_000} | health)
+    cluster = "" if kind == "audit" else "dc1"
+    of: dict[str, Any] = {"kind": ProgramKind(kind), "cluster": cluster, "host": "a1", "name": name}
+    return Program(**of, heard=heard, health=statement)
+
+
+PROGRAMS = [
+    program("audit", certificates=(Certificate("/old", 1_059_999), Certificate("/new", 1_060_000)),
+            disks=(Disk("/full", 2**20 - 1, 2**30), Disk("/enough", 2**20, 2**30))),
+    program("agent", heard=1, disks=(Disk("/small", 2**17, 2**21), Disk("/tiny", 4, 31))),
+    program("mirror", heard=NOW - 150_001, name="m1"),
+    program("mirror", heard=NOW - 150_000, name="m2"),
+    program("loader", heard=NOW - 180_001, name="file:/x"),
+    program("loader", heard=1, interval_millis=0),
+    program("broker", zookeeper=SESSION),
+    program("broker", heard=NOW - 180_001, zookeeper=SESSION),
+]  # fmt: skip
+AT = "1970-01-01 00:1"
+
+
 def test_what_else_is_worth_an_alert() -> None:
     clusters = {"ok": ClusterStanding(), "dc1": CLUSTER}
     found = {**of_clusters(clusters), **of_shares(SHARES, CONFIG)}
-    found |= of_this_host("a1", {"/old": 1_059.0, "/new": 1_060.0}, 2**20 - 1, CONFIG, 1_000_000)
+    found |= of_programs(PROGRAMS, CONFIG, {"dc1": NOW}, NOW)
     assert {key[:4]: each.words for key, each in found.items()} == {
         ("away", "dc1", "", ""): "the ledger of dc1 cannot be read: refused",
         ("away", "dc1", "", "broker 2"): "broker 2 of dc1 is away, and holds replicas",
         ("away", "dc1", "", "registry"): "the registry of dc1 does not answer: timeout",
         ("dead", "dc1", "x", ""): "11 of 1,000 lines of dc1/x in the last hour became dead letters",
         ("altered", "dc1", "y", ""): "11 of 1,000 lines of dc1/y in the last hour were altered",
-        ("certificate", "", "", "a1"): "/old ends 1970-01-01T00:17Z",
-        ("disk", "", "", "a1"): "the audit's disk on a1 has 1 MiB left",
+        ("certificate", "", "", "a1"): f"a certificate of the audit on a1 expires {AT}7:39 UTC: "
+        "/old",
+        ("disk", "", "", "a1"): "the audit on a1 has 1,024.0 KiB of 1.0 GiB left in /full",
+        ("disk", "dc1", "", "a1"): "the agent on a1 has 128.0 KiB of 2.0 MiB left in /small",
+        ("mirror", "dc1", "", "a1"): f"mirror m1 on a1 was last heard at {AT}4:09 UTC, and should "
+        "be heard every minute",
+        ("loader", "dc1", "", "a1"): "the loader on a1 into file:/x was last at work at "
+        f"{AT}3:39 UTC, and should begin a load every minute",
+        ("zookeeper", "dc1", "", "a1"): "broker p on a1 has had no session with ZooKeeper since "
+        f"{AT}6:40 UTC",
+        ("zookeeper", "dc1", "", ""): "1 of 3 servers of ZooKeeper do not serve, says broker p on "
+        "a1",
     }
-    assert of_this_host("a1", {"/new": 1_060.0}, 2**20, CONFIG, 1_000_000) == {}
+    commands = {key[0]: each.command for key, each in found.items() if key[1] and each.command}
+    assert commands == {
+        "disk": "df -h /small  # on a1",
+        "mirror": "systemctl restart penstock-mirror  # on a1",
+        "loader": "systemctl restart penstock-load.timer  # on a1",
+    }
+    hostile = program("agent", disks=(Disk(HOSTILE, 1, 2**30),),
+                      certificates=(Certificate("/$(id)", 1),))  # fmt: skip
+    made = of_programs([hostile], CONFIG, {"dc1": NOW}, NOW).values()
+    assert sorted(each.command for each in made) == [
+        "",
+        "openssl x509 -noout -subject -enddate -in '/$(id)'  # on a1",
+    ]
+    assert of_programs(PROGRAMS, CONFIG, {}, NOW).keys() == {
+        key for key in found if key[0] in {"disk", "certificate"} and not key[1]
+    }

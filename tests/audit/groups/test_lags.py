@@ -6,9 +6,9 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from audit.groups.figures import group_families
 from audit.groups.lags import UNKNOWN, GroupsSeen, GroupTopic, seen
-from client.delivery import TopicPartition
-from client.group_lag import GroupPartition, Lag
-from client.group_offsets import ListedGroup
+from client.groups.lag import GroupPartition, Lag
+from client.groups.offsets import ListedGroup
+from client.producing.delivery import TopicPartition
 
 LOOKED = 1_790_000_000_000
 NASTY = 'a "group"\\ with\nlines\u202e and ü'

@@ -12,19 +12,19 @@ import pytest
 from audit.config import Cluster
 from audit.groups.lags import GroupsSeen
 from audit.groups.looking import GroupsLook
-from client import admin
-from client.acls import add_acls
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.offset_commits import Consumed, commit_offsets
-from client.producer import Producer
-from client.security import Mechanism
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_cluster import BrokerCluster
-from harness.broker_process import BrokerProcess
-from harness.secured_broker import SecuredBroker
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.admin.acls import add_acls
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.security import Mechanism
+from client.groups.offset_commits import Consumed, commit_offsets
+from client.producing.delivery import TopicPartition
+from client.producing.producer import Producer
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.secured_broker import SecuredBroker
+from harness.processes.waiting import wait_until
 from tests.client.group.conftest import Site
 from tests.client.older_broker import OlderBroker
 from wire.acls import THE_CLUSTER, Acl, Operation, Permission, ResourcePattern, ResourceType

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.audit_process import AuditProcess
+from harness.penstock.audit import AuditProcess
 from tests.audit.http.locked import LockedAudit
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
-from ground.password_file import SlowHash
-from harness.audit_process import Answer, AuditProcess
-from harness.certificates import Authority
-from harness.made_secrets import made_secret
+from ground.logins.password_file import SlowHash
+from harness.logins.certificates import Authority
+from harness.logins.made_secrets import made_secret
+from harness.penstock.audit import Answer, AuditProcess
 
 ALICE: Final = ("alice", made_secret("correct horse battery staple"))
 BOB: Final = ("bob", made_secret("Tr0ub4dor&3"))
@@ -54,6 +54,7 @@ class LockedAudit(AuditProcess):
             "operators_file": str(self.operators),
             "proxy": {"header": "X-Forwarded-User", "addresses": [PROXY]},
             "host_names": ["127.0.0.1", "localhost"],
+            "messages": {"topics": ["clicks*", "remade"], "within": 60},
         }
         super().__init__(directory, settings={**locks, **(settings or {})}, **cluster)
         self.is_locked(authority.ca, {"authorization": f"Bearer {TOKEN}"})

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from audit.answers import Problem, ReportAnswer
 from audit.findings import State
 from audit.http.page_files import page_files
-from audit.http.resources import RESOURCES, Resource
+from audit.http.resources import MESSAGES, RESOURCES, Resource
 from audit.http.statements import PATHS
 from audit.queries import Query
-from harness.audit_process import AuditProcess
+from harness.penstock.audit import AuditProcess
 
 OTHERS = ("/", "/api/openapi.json", "/healthz", "/readyz", "/metrics")
 
@@ -45,9 +45,9 @@ def test_answers_have_the_shapes_they_are_described_with(
 
 def test_the_description_names_every_path_and_parameter(audit: AuditProcess) -> None:
     described = json.loads(audit.ask("/api/openapi.json").body)
-    assert set(described["paths"]) == {each.path for each in RESOURCES} | PATHS
+    assert set(described["paths"]) == {each.path for each in (*RESOURCES, MESSAGES)} | PATHS
     assert all(list(described["paths"][each]) == ["post"] for each in PATHS)
-    for resource in RESOURCES:
+    for resource in (*RESOURCES, MESSAGES):
         operation = described["paths"][resource.path]["get"]
         names = {each["name"] for each in operation["parameters"]}
         assert names == {each.encode_name for each in msgspec.structs.fields(resource.query)}

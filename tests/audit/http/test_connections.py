@@ -9,8 +9,8 @@ import pytest
 
 from audit.http.server import HEAD_SECONDS
 from audit.http.stream import MOST_OF_ONE, MOST_STREAMS
-from harness.audit_process import AuditProcess
-from harness.waiting import wait_until
+from harness.penstock.audit import AuditProcess
+from harness.processes.waiting import wait_until
 
 
 @contextlib.contextmanager

@@ -17,9 +17,9 @@ from audit.answers import Problem
 from audit.http.door import HEALTH, OWN, STATIC
 from audit.http.resources import RESOURCES
 from audit.http.statements import STATEMENTS
-from ground.password_file import SlowHash
-from harness.audit_process import AuditProcess
-from harness.waiting import wait_until
+from ground.logins.password_file import SlowHash
+from harness.penstock.audit import AuditProcess
+from harness.processes.waiting import wait_until
 from tests.audit.http.locked import (
     ADDRESSES,
     ALICE,
@@ -39,7 +39,15 @@ SAID: Final = [each.path for each in STATEMENTS]
 BEHIND: Final = [
     *(each.path for each in RESOURCES),
     *SAID,
-    *("/", "/api/openapi.json", "/api/v1/stream", "/metrics", "/nothing", "/findings"),
+    *(
+        "/",
+        "/api/v1/messages",
+        "/api/openapi.json",
+        "/api/v1/stream",
+        "/metrics",
+        "/nothing",
+        "/findings",
+    ),
 ]
 ALMOST_OPEN: Final = ["/login/", "//login", "/healthz/x"]
 ASK_AT_ONCE: Final = 40

@@ -9,7 +9,7 @@ import pytest
 
 from audit.http.alerts import NOTE_PATHS
 from audit.http.statements import MOST_BYTES, PATHS
-from harness.audit_process import Answer
+from harness.penstock.audit import Answer
 from tests.audit.http.locked import (
     ADDRESSES,
     ALICE,
@@ -125,7 +125,9 @@ def test_operators_are_let_in(quiet: LockedAudit, path: str) -> None:
 
 def test_who_is_an_operator_is_said_to_the_page(quiet: LockedAudit) -> None:
     session = quiet.ask("/session", headers=ours(quiet, OLGA)).body
-    assert session == b'{"user":"olga","by":"session","operator":true}'
+    assert (
+        session == b'{"user":"olga","by":"session","operator":true,"messages":["clicks*","remade"]}'
+    )
 
 
 def test_who_is_taken_out_of_the_file_only_reads(quiet: LockedAudit) -> None:

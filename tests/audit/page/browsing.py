@@ -8,8 +8,8 @@ from typing import Final
 
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from harness.audit_process import AuditProcess
-from tests.audit.page.pipeline_said import Said
+from harness.penstock.audit import AuditProcess
+from tests.audit.page.pipeline_said import Said, mirror_said
 
 AXE: Final = Path(__file__).parent / "axe"  # its lock file
 CHROMIUM: Final = "/usr/bin/chromium"
@@ -33,7 +33,14 @@ PICTURE: Final = "/var/log/<img src=x onerror=window.hacked=1>\"'\u202egol.txt" 
 
 CLICKS: Final = Said("clicks", "web-3", "/var/log/shop/a.log", BEGAN, missing=(120, 132), until=NOW)
 ORDERS: Final = Said("orders", "web-4", "/var/log/shop/o.log", BEGAN, until=NOW)
-HOSTILE: Final = Said("hostile", SCRIPT, PICTURE, BEGAN, missing=(500, 503), until=NOW)
+FULL: Final = {"label": PICTURE, "free": 5 * 2**20, "total": 100 * 2**30}
+HOSTILE: Final = Said(
+    *("hostile", SCRIPT, PICTURE, BEGAN),
+    missing=(500, 503),
+    until=NOW,
+    disk=FULL,
+)
+MIRROR: Final = mirror_said(BEGAN, "mirror-1")
 
 # Of a topic that was deleted; another one has its name.
 REMADE: Final = Said(
@@ -50,7 +57,10 @@ LOOKS: Final = {
     "phone": ("light", 390, 812),
     "dark-phone": ("dark", 390, 812),
 }
-VIEWS: Final = ("", "findings", "agents", "loads?cluster=test&topic=clicks", "brokers", "alerts")
+VIEWS: Final = (
+    *("", "findings", "agents", "loads?cluster=test&topic=clicks"),
+    *("brokers", "health", "alerts"),
+)
 
 FOUR_HOURS: Final = f"/#/topic?cluster=test&topic=clicks&from={BEGAN - HOUR}&to={BEGAN + 3 * HOUR}"
 

@@ -8,12 +8,17 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
 from tests.audit.http.locked import LockedAudit
 from tests.audit.ledger_cluster import LedgerCluster
-from tests.audit.page.browsing import ALL_SAID, ARGUMENTS, CHROMIUM, PATIENCE_MILLIS, Keep
+from tests.audit.messages.written import log_line, spoil, write
+from tests.audit.page.browsing import (
+    ALL_SAID,
+    ARGUMENTS,
+    CHROMIUM,
+    MIRROR,
+    PATIENCE_MILLIS,
+    Keep,
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +53,11 @@ def keep() -> Keep:
 def locked(
     tmp_path_factory: pytest.TempPathFactory, cluster: LedgerCluster
 ) -> Iterator[LockedAudit]:
-    with Brokers(Bootstrap.of(cluster.bootstrap)) as admin:
-        create_topic(admin, ALL_SAID[-1].topic)
-    cluster.write([entry for said in ALL_SAID for entry in said.entries()])
+    topic = ALL_SAID[-1].topic
+    lines = [log_line(cluster.client, topic, each) for each in ("GET /", "x" * 2_000)]
+    write(cluster.brokers, topic, [*lines, b"\xff" * 40, b"spoilt here"])
+    spoil(cluster.broker, topic, b"spoilt")
+    cluster.write([MIRROR, *(entry for said in ALL_SAID for entry in said.entries())])
     there = {"brokers": cluster.bootstrap, "registry": cluster.registry}
     settings = {"grace": 3600, "alerts": {"after": 0}}
     with LockedAudit(tmp_path_factory.mktemp("locked"), settings=settings, **there) as audit:

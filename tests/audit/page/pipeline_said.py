@@ -14,6 +14,26 @@ EVENT_BYTES: Final = 10
 DESTINATION: Final = "hdfs://namenode:8020/logs"
 
 Entry = dict[str, Any]
+GIB: Final = 2**30
+ROOMY: Final = {"label": "/var/lib/penstock/agent", "free": 40 * GIB, "total": 100 * GIB}
+
+
+def health(started: int, **more: object) -> Entry:
+    """A statement of health."""
+    return {"started": started, "program_version": "0.1.0", "interval_millis": WINDOW, **more}
+
+
+def mirror_said(time: int, host: str) -> Entry:
+    """All that a mirror has ever said."""
+    header = {"time": time, "host": host, "app": "penstock-mirror", "source": "mirror-1"}
+    return {
+        "header": {**header, "seq": 0, "position": 0},
+        "version": 1,
+        "tier": "mirror",
+        "cluster": "test",
+        "window_millis": WINDOW,
+        "health": [health(time, name="dc1-to-dc2", disks=[ROOMY])],
+    }
 
 
 class Said(NamedTuple):
@@ -27,6 +47,7 @@ class Said(NamedTuple):
     missing: tuple[int, int] = (0, 0)
     until: int = 0  # of the agent's heartbeat
     topic_id: str = ""
+    disk: Mapping[str, object] = ROOMY  # of the agent
 
     def entries(self) -> list[Entry]:
         journal = self.topic
@@ -35,7 +56,8 @@ class Said(NamedTuple):
         agent = self._entry("agent", f"agent-{journal}", self._passage(range(self.events)))
         agent["passages"][0]["runs"] = [self._run(*each) for each in self._batches()]
         beat = {"until": self.until, "topics": [self.topic], "lag_bytes": 0}
-        agent["heartbeats"] = [beat | {"program_version": "0.1.0"}]
+        agent["heartbeats"] = [beat | {"program_version": "0.1.0", "started": self.began}]
+        agent["health"] = [health(self.began, disks=[self.disk])]
         files = self._entry("hdfs", f"loader-{journal}", self._passage(there))
         files["passages"][0]["runs"] = [self._run(*each) for each in _stretches(there)]
         files |= {"destination": DESTINATION, "run": 1}

@@ -16,7 +16,8 @@ LEVELS: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 RUN: Final = """levels => (scrollTo(0, 0), axe.run({runOnly: levels})).then(({violations}) =>
     violations.flatMap(({nodes}) => nodes.map((node) => node.html + node.failureSummary)))"""
 HOST: Final = "host?cluster=test&host=web-3"
-PLACES: Final = ["login", "runbook", FOUR_HOURS[1:], "#/nowhere"] + [
+MESSAGES: Final = "#/messages?cluster=test&topic=remade&offset=0"
+PLACES: Final = ["login", "runbook", FOUR_HOURS[1:], "#/nowhere", MESSAGES] + [
     f"#/{view}" for view in (*VIEWS, HOST, f"{HOST}&topic=clicks", "alerts?state=resolved")
 ]
 

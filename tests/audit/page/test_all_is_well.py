@@ -10,13 +10,13 @@ from functools import partial
 import pytest
 from playwright.sync_api import Browser, expect
 
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.offset_commits import Consumed, commit_offsets
-from client.producer import Producer
-from harness.audit_process import AuditProcess
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.groups.offset_commits import Consumed, commit_offsets
+from client.producing.delivery import TopicPartition
+from client.producing.producer import Producer
+from harness.penstock.audit import AuditProcess
 from tests.audit.ledger_cluster import LedgerCluster
 from tests.audit.page.browsing import (
     BEGAN,

@@ -9,13 +9,13 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from audit import answers
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from ledger.publishing import Entry, write_entries
 from schemas.registry_client import RegistryClient
 from tests.audit.page.browsing import BEGAN, HOUR, NOW, Keep, opened

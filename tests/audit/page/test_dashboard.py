@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Route, expect
 from audit import answers
 from audit.alerting import conditions
 from audit.findings import FaultKind, KindCount
-from harness.audit_process import AuditProcess
-from harness.waiting import wait_until
+from harness.penstock.audit import AuditProcess
+from harness.processes.waiting import wait_until
 from tests.audit.ledger_cluster import LedgerCluster
 from tests.audit.page.browsing import (
     ARGUMENTS,
@@ -27,6 +27,7 @@ from tests.audit.page.browsing import (
     FOUR_HOURS,
     HOSTILE,
     HOUR,
+    MIRROR,
     NOW,
     ORDERS,
     PATIENCE_MILLIS,
@@ -48,7 +49,8 @@ LOOKS = ["light", "dark-phone"]
 def audit(
     tmp_path_factory: pytest.TempPathFactory, cluster: LedgerCluster
 ) -> Iterator[AuditProcess]:
-    cluster.write([entry for said in (CLICKS, ORDERS, HOSTILE) for entry in said.entries()])
+    topics = (CLICKS, ORDERS, HOSTILE)
+    cluster.write([MIRROR, *(entry for said in topics for entry in said.entries())])
     with cluster.audit(tmp_path_factory.mktemp("audit"), **PATIENT) as audit:
         yield audit
 
@@ -104,6 +106,29 @@ def test_every_view_has_something_to_show(
             keep(page, f"{view.partition('?')[0] or 'all'}-{look}")
         page.goto("/no/such/thing")  # what is typed as a path is a view
         expect(page.locator("h1")).to_have_text("There is no such page")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_is_wrong_with_programs(
+    look: str, browser: Browser, audit: AuditProcess, keep: Keep
+) -> None:
+    with opened(browser, audit, look) as page:
+        page.goto("/")
+        line = page.locator(".health-line")
+        expect(line).to_contain_text("mirror dc1-to-dc2 on mirror-1 was last heard at 2")
+        line.get_by_role("link", name="Health").click()
+        expect(page.locator("h1")).to_have_text("Health")
+        mirror = page.locator("tbody tr", has_text="dc1-to-dc2")
+        expect(mirror).to_contain_text("Away")
+        expect(mirror.locator("code")).to_have_text(
+            "systemctl restart penstock-mirror # on mirror-1"
+        )
+        disk = page.locator("tbody tr", has_text="5.0 MiB of 100.0 GiB left")
+        expect(disk.locator("script, img")).to_have_count(0)
+        keep(page, f"health-{look}")
+        page.get_by_role("button", name="OK").click()
+        expect(page.locator("tbody tr").first).to_contain_text("Broker")
+        expect(mirror).to_have_count(0)
 
 
 def test_a_host_over_all_its_topics(browser: Browser, audit: AuditProcess, keep: Keep) -> None:
@@ -301,7 +326,7 @@ def test_the_page_settles(audit: AuditProcess) -> None:
         timeout=PATIENCE_MILLIS / 1000,
         check=True,
     )
-    assert b"--source source-of-clicks --seqs 120-131" in drawn.stdout
+    assert b"120-131" in drawn.stdout  # of the command beside the finding
 
 
 def test_figures_add_up_as_they_are_shown(browser: Browser, audit: AuditProcess) -> None:
@@ -407,6 +432,44 @@ def test_the_page_says_when_stored_data_was_checked(
             cluster.write([said_later(entries[1], seq, scrubbed=[{**log, "whole": whole}])])
             lately = re.compile(rf"checked [\d.]+ (min|h) ago, all of it {words}")
             expect(shown).to_contain_text(lately)
+
+
+def test_what_changed_is_marked_on_the_time_axis(
+    browser: Browser, audit: AuditProcess, cluster: LedgerCluster, keep: Keep
+) -> None:
+    """On heat map and charts, and in words for those who cannot point at it."""
+    agent, *rest = Said("rolled", "web-9", "/var/log/r.log", BEGAN, until=NOW).entries()
+    beat = agent["heartbeats"][0] | {"program_version": "0.2.0", "started": BEGAN + HOUR}
+    cluster.write([agent, *rest, said_later(agent, 1, heartbeats=[beat])])
+    released = "Agent on web-9 restarted: version 0.2.0, before 0.1.0"
+    changes = "[aria-labelledby='card-what-changed'] li"
+    for look in LOOKS:
+        with opened(browser, audit, look) as page:
+            page.goto(FOUR_HOURS.replace("clicks", "rolled"))
+            expect(page.locator(changes)).to_have_count(3)  # and a load
+            expect(page.locator(changes).nth(1)).to_contain_text(released)
+            marked = page.locator(".heat-row.changes .marked")
+            expect(marked).to_have_count(3)
+            page.locator(".heat .cell[tabindex='0']").focus()
+            page.keyboard.press("Home")
+            for key in ("ArrowDown",) * 9 + ("ArrowRight",) * 12:
+                page.keyboard.press(key)
+            expect(page.locator(".heat .cell:focus")).to_have_attribute(
+                "aria-label", re.compile("What changed, .* Agent on web-9 started, version 0.1.0")
+            )
+            expect(page.locator(".tip")).to_contain_text("Agent on web-9 started")
+            delays = page.get_by_role("img", name=re.compile("^Delay after the event, by hour"))
+            expect(delays).to_have_attribute("aria-label", re.compile("Agents, half within"))
+            keep(page, f"changes-{look}")
+            page.goto("/#/host?cluster=test&host=web-9")
+            expect(page.locator(changes).first).to_contain_text(released)
+            expect(page.get_by_role("img", name=re.compile("^Lag over time"))).to_be_visible()
+            keep(page, f"host-changes-{look}")
+            page.goto("/")
+            expect(page.locator(".verdict .rate")).to_have_text(
+                re.compile(r"0 events/s at \d\d:\d\d:\d\d")
+            )
+            keep(page, f"overview-rates-{look}")
 
 
 def test_what_nobody_watched_is_neither_green_nor_missing(

@@ -8,7 +8,7 @@ import pytest
 from audit.config import AlertsConfig, AuditConfig
 from audit.queries import AgentsQuery
 from audit.store.fleet import SilencePatience, patience
-from bench.audit_fleet import Fleet
+from bench.contents.audit_fleet import Fleet
 from ledger.reading import LedgerPositions
 from tests.audit.audited_ledger import AuditedLedger
 from tests.audit.store.said import BEGIN, HOUR, MINUTE, TOPIC, Json, entry, passage, window

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from broker.config import BrokerConfig
-from cluster import acls
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.waiting import wait_until
+from broker.configs.config import BrokerConfig
+from cluster.records import acls
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.processes.waiting import wait_until
 from tests.broker.api.requests import unused
 from tests.broker.api.rules import Rules
 from tests.broker.api.running_broker import RawClient, RunningBroker

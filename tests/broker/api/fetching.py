@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 
 from tests.broker.api.running_broker import RawClient
-from wire.batch import headers
 from wire.errors import ErrorCode
 from wire.messages import fetch
 from wire.messages.fetch import (
@@ -14,6 +13,7 @@ from wire.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
+from wire.record_batches.batch import headers
 
 Key = tuple[str, int]
 

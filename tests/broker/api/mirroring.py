@@ -3,7 +3,6 @@
 from typing import Any
 
 from tests.broker.api.running_broker import RawClient
-from wire.batch import headers
 from wire.messages import fetch, produce
 from wire.messages.produce import (
     PartitionProduceData,
@@ -12,7 +11,8 @@ from wire.messages.produce import (
     TopicProduceData,
 )
 from wire.mirrored import MIRROR_ID
-from wire.records import Record, build_batch
+from wire.record_batches.batch import headers
+from wire.record_batches.records import Record, build_batch
 
 MARK = "dc1/page_views/5QDhz2mVQt6JbSHYXm9lKg"
 

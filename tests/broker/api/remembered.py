@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ground.administration import Entry, read_entry
 from ground.administration_log import FILE_NAME
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 
 
 class RememberedChanges:

@@ -7,9 +7,10 @@ import threading
 from typing import Any, Self, TypeVar
 
 from broker.broker import Broker
-from broker.config import BrokerConfig
+from broker.configs.config import BrokerConfig
 from cluster.errors import Unavailable
-from wire.codec import Api
+from wire.framing.codec import Api
+from wire.framing.requests import has_tagged_header, read_response, request_frame
 from wire.messages import create_topics, produce
 from wire.messages.create_topics import (
     CreatableTopic,
@@ -23,8 +24,7 @@ from wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from wire.records import Record, build_batch
-from wire.requests import has_tagged_header, read_response, request_frame
+from wire.record_batches.records import Record, build_batch
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")

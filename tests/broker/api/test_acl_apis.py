@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.admin import ResourceType as Kind
 
-from broker.config import AuthorizationConfig
+from broker.configs.config import AuthorizationConfig
 from tests.broker.api.requests import acl, add_acls, find_acls, remove_acls, unused
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.acls import Operation, PatternType, Permission, ResourceType

@@ -7,9 +7,9 @@ import pytest
 
 from broker.api.changes import REMEMBERED
 from broker.api.operations import RULES, Rule
-from broker.config import AuthorizationConfig
+from broker.configs.config import AuthorizationConfig
 from ground.administration import OK, Entry, Kind
-from ground.scram import ScramMechanism
+from ground.logins.scram import ScramMechanism
 from tests.broker.api.questions import QUESTIONS, Ask
 from tests.broker.api.remembered import RememberedChanges
 from tests.broker.api.requests import (

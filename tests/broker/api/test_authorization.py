@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from broker.access.permissions import bits
 from broker.api.operations import RULES, Rule
 from broker.api.table import TABLE
-from broker.config import AuthorizationConfig
-from broker.permissions import bits
-from cluster import acls
-from harness.crowding import Patience
+from broker.configs.config import AuthorizationConfig
+from cluster.records import acls
+from harness.processes.crowding import Patience
 from tests.broker.api.fetching import whole
 from tests.broker.api.mirroring import MARK, mirror, source_batch
 from tests.broker.api.questions import QUESTIONS, Ask, ask_fetch

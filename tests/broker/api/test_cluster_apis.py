@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.broker.api.questions import ask_deleted_groups
 from tests.broker.api.requests import (
     acl,

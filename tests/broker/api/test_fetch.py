@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.config import Intervals
+from broker.configs.config import Intervals
 from tests.broker.api.fetching import ClientSession, asked, fetched, offsets_in, told, whole
-from tests.broker.api.requests import delete, delete_before
+from tests.broker.api.requests import delete
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch
 from wire.errors import ErrorCode
 from wire.messages import fetch
@@ -115,23 +115,6 @@ def test_a_session_waits_for_as_much_as_is_wanted(
     }
 
 
-def test_of_two_requests_in_a_session_the_later_one_is_answered(
-    running: RunningBroker, client: RawClient, new_topic: NewTopic
-) -> None:
-    name = new_topic()
-    session = ClientSession(client)
-    session.fetch({(name, 0): 0})
-    session.begin()
-    with running.client() as other:
-        fetched(other, whole({(name, 0): 0}))
-        later = ClientSession(other)
-        later.id, later.epoch = session.id, 2
-        assert later.fetch() == {}
-        assert later.id == session.id
-    answer = client.finish(fetch.API, 12)
-    assert answer.error_code is ErrorCode.invalid_fetch_session_epoch
-
-
 def test_a_session_outlives_its_connection(
     running: RunningBroker, client: RawClient, new_topic: NewTopic
 ) -> None:
@@ -181,19 +164,6 @@ def test_a_topic_that_is_deleted_ends_the_wait_of_a_session(
     assert {key: each.error_code for key, each in news.items()} == {
         (name, 0): ErrorCode.unknown_topic_or_partition
     }
-
-
-def test_where_a_log_begins_is_told_with_what_else_is_new(
-    client: RawClient, new_topic: NewTopic
-) -> None:
-    name = new_topic()
-    client.produce(name, batch(1, 2, 3))
-    session = ClientSession(client)
-    assert session.fetch({(name, 0): 3})[name, 0].log_start_offset == 0
-    delete_before(client, name, 2)
-    (news,) = session.fetch({(name, 0): 3}).values()
-    assert (news.log_start_offset, news.high_watermark, news.error_code) == (2, 3, ErrorCode.none)
-    assert session.fetch({(name, 0): 3}) == {}
 
 
 def test_who_asks_for_nothing_is_answered_at_once(client: RawClient) -> None:

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from broker.config import ReplicationConfig
+from broker.configs.config import ReplicationConfig
 from broker.errors import ApiError
-from broker.partition import Partition
-from cluster import brokers
-from cluster.controller import current_epoch
-from cluster.partition_states import StateChange, change_states
-from cluster.topics import create_topic, read_topic
+from broker.replicas.partition import Partition
+from cluster.controller.controller import current_epoch
+from cluster.controller.partition_states import StateChange, change_states
+from cluster.controller.topics import create_topic, read_topic
+from cluster.records import brokers
 from cluster.values import Endpoint, TopicInfo
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.broker.api import requests
 from tests.broker.api.fetching import ClientSession, Key, asked, fetched, offsets_in, told, whole
 from tests.broker.api.requests import list_offset, unused

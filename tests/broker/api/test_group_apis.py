@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from broker.config import AuthorizationConfig, GroupsConfig
-from broker.permissions import bits
+from broker.access.permissions import bits
+from broker.configs.config import AuthorizationConfig, GroupsConfig
 from ground.administration import OK, Kind
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.broker.api.questions import ask_deleted_groups
 from tests.broker.api.remembered import RememberedChanges
 from tests.broker.api.requests import (

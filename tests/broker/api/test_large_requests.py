@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from broker.api.table import APIS
-from broker.config import AuthorizationConfig
-from harness.waiting import wait_until
+from broker.configs.config import AuthorizationConfig
+from harness.processes.waiting import wait_until
 from tests.broker.api.requests import unused
 from tests.broker.api.rules import EVERYTHING, Rules
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch

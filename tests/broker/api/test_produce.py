@@ -8,7 +8,7 @@ from tests.broker.api.running_broker import RawClient
 from wire.errors import ErrorCode
 from wire.messages import produce
 from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from wire.records import Record, build_batch
+from wire.record_batches.records import Record, build_batch
 
 
 @pytest.mark.parametrize("version", produce.API.versions)

@@ -1,6 +1,5 @@
 """Users over Kafka's APIs 50 and 51, by librdkafka's admin client and raw."""
 
-import contextlib
 import warnings
 from typing import Any
 
@@ -15,9 +14,9 @@ from confluent_kafka.admin import (
 )
 
 from broker.api.alter_user_scram_credentials import MOST_USERS
-from cluster import users
-from ground import scram
-from harness.waiting import wait_until
+from cluster.records import users
+from ground.logins import scram
+from harness.processes.waiting import wait_until
 from tests.broker.api.requests import alter_users, deletion, upsertion
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.errors import ErrorCode
@@ -30,8 +29,6 @@ from wire.messages.describe_user_scram_credentials import (
 with warnings.catch_warnings():
     # It reads its schemas in a way that Python 3.11 calls outdated.
     warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)
-    from kafka import KafkaAdminClient
-    from kafka.admin import UserScramCredentialUpsertion as KafkaPythonUpsertion
 
 SHA_512 = ScramMechanism.SCRAM_SHA_512
 
@@ -161,19 +158,3 @@ def test_what_another_wrote_is_seen(client: RawClient, running: RunningBroker) -
     )
     users.alter(running.broker.session, "elsewhere", lambda _: {made.mechanism: made})
     wait_until(lambda: described(client, "elsewhere")["elsewhere"][0] is ErrorCode.none)
-
-
-def test_by_kafka_python(running: RunningBroker) -> None:
-    with contextlib.closing(
-        KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{running.port}")
-    ) as client:
-        wanted = [
-            KafkaPythonUpsertion("otto", "SCRAM-SHA-512", "pass word", 5000),
-            KafkaPythonUpsertion("otto", "SCRAM-SHA-256", "pass word", 5000),
-        ]
-        assert client.alter_user_scram_credentials(wanted) == {"otto": None}
-        (found,) = client.describe_user_scram_credentials(["otto"]).values()
-        assert {each["iterations"] for each in found["credential_infos"]} == {5000}
-    kept = running.broker.users.users["otto"]
-    assert len(kept) == 2
-    assert all(each.matches("pass word") for each in kept.values())

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from cluster.brokers import register
-from cluster.session import Session
+from cluster.records.brokers import register
+from cluster.session.session import Session
 from tests.cluster.conftest import Connect, a_broker, connect, epoch, session
 
 __all__ = ["connect", "epoch", "session"]

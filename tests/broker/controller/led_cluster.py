@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from broker.controller.leaders import Leaders
-from cluster.session import Session
-from cluster.topics import create_topic
+from cluster.controller.topics import create_topic
+from cluster.session.session import Session
 from cluster.values import ClusterSnapshot, ControllerEpoch, PartitionInfo, TopicInfo
 from cluster.view import ClusterView
 

@@ -7,10 +7,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from broker.controller.draining import hand_over, to_hand_over
-from cluster import paths
-from cluster.brokers import register
-from cluster.draining import announce
-from cluster.session import Session
+from cluster.layout import paths
+from cluster.records.brokers import register
+from cluster.records.draining import announce
+from cluster.session.session import Session
 from cluster.values import NO_LEADER, ClusterSnapshot, ControllerEpoch, TopicInfo
 from cluster.view import ClusterView
 from tests.broker.controller.conftest import Live

@@ -9,14 +9,15 @@ from msgspec.structs import replace
 from broker.controller.elections import Brokers
 from broker.controller.leaders import UNCLEAN
 from broker.controller.reassignments import begun
-from cluster import configs, paths
-from cluster.controller import write_fenced
+from cluster.controller.controller import write_fenced
+from cluster.controller.partition_states import StateChange, change_states
+from cluster.controller.reassignments import change_replicas
+from cluster.controller.topics import mark_deleted
 from cluster.errors import Conflict
-from cluster.operations import Set
-from cluster.partition_states import StateChange, change_states
-from cluster.reassignments import change_replicas
-from cluster.session import Session
-from cluster.topics import mark_deleted
+from cluster.layout import paths
+from cluster.records import configs
+from cluster.session.operations import Set
+from cluster.session.session import Session
 from cluster.values import (
     NO_LEADER,
     ClusterSnapshot,

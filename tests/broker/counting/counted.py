@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from broker.config import Checks
+from broker.configs.config import Checks
 from broker.counting.partition_counting import PartitionCounting
 from broker.counting.reports import CountingReport, CountingResult, Led, LostOffsets, Task
 from broker.storage.log import Log
-from client.security import Security
+from client.connection.security import Security
 from ledger.counting.batches import Json
 from ledger.counting.counted_offsets import CountedUpTo, EpochStart, History, furthest
 from ledger.counting.counter import Counter

@@ -11,8 +11,8 @@ from broker.storage import layout
 from broker.storage.log import Log
 from ledger.counting.journal import Place
 from tests.broker.storage.compacted_log import Story, filled, flush, inline
-from wire.batch import BatchHeader, headers
-from wire.records import Codec
+from wire.record_batches.batch import BatchHeader, headers
+from wire.record_batches.records import Codec
 
 
 def read(log: Log, place: Place, exposed: int | None = None) -> tuple[list[int], Place]:

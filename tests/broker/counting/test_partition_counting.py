@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from broker.config import Checks
+from broker.configs.config import Checks
 from broker.counting.reports import SIZE_BYTES, CountingReport, Led, LostOffsets, framed
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import LEDGER, built_in
@@ -24,7 +24,7 @@ from tests.broker.storage.log_files import (
     positions,
 )
 from wire.mirrored import MirrorOf
-from wire.records import Codec
+from wire.record_batches.records import Codec
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.config import Checks
+from broker.configs.config import Checks
 from broker.counting.reports import CountingReport, Led
 from broker.counting.scrubbing import Scrubbing
 from broker.storage.log import Log

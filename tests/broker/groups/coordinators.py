@@ -19,10 +19,10 @@ from broker.groups.values import (
     Syncing,
     SyncOutcome,
 )
-from cluster import nodes, paths
-from cluster.nodes import TopicNode
-from cluster.operations import Create, Delete
-from cluster.session import Session
+from cluster.layout import nodes, paths
+from cluster.layout.nodes import TopicNode
+from cluster.session.operations import Create, Delete
+from cluster.session.session import Session
 from cluster.values import ClusterSnapshot, CommittedOffset, TopicPartition
 from tests.cluster.conftest import a_broker, a_topic
 from wire.consumer_protocol import Subscription, write_subscription

@@ -9,9 +9,10 @@ from broker.errors import ApiError
 from broker.groups.coordinator import Coordinator
 from broker.groups.registry import now_ms
 from broker.groups.values import NO_GENERATION, NO_MEMBER, State
-from cluster import group_members, groups
-from cluster.group_offsets import read_offsets
-from cluster.session import Session
+from cluster.groups import groups
+from cluster.groups import members as group_members
+from cluster.groups.offsets import read_offsets
+from cluster.session.session import Session
 from cluster.values import (
     CommittedOffset,
     GroupInfo,
@@ -20,8 +21,8 @@ from cluster.values import (
     OwnedTopic,
     TopicPartition,
 )
-from harness.event_loops import on_event_loop, wait_until_awaited
-from harness.waiting import wait_until_async
+from harness.processes.event_loops import on_event_loop, wait_until_awaited
+from harness.processes.waiting import wait_until_async
 from tests.broker.groups.coordinators import (
     GROUP,
     OFFSET,

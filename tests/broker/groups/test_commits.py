@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 from broker.groups.commits import Commits
 from broker.groups.counts import GroupCounts
-from cluster import groups
-from cluster.group_offsets import GroupCommit, OffsetWriter, read_offsets
-from cluster.session import Session
+from cluster.groups import groups
+from cluster.groups.offsets import GroupCommit, OffsetWriter, read_offsets
+from cluster.session.session import Session
 from cluster.values import CommittedOffset, GroupFence, GroupInfo, GroupKind, TopicPartition
-from harness.event_loops import on_event_loop
+from harness.processes.event_loops import on_event_loop
 from wire.errors import ErrorCode
 
 Offsets = dict[TopicPartition, CommittedOffset]

@@ -11,12 +11,12 @@ from broker.errors import ApiError
 from broker.groups.placement import first_of
 from broker.groups.registry import CoordinatorRules, now_ms
 from broker.groups.values import NO_GENERATION, NO_MEMBER, Leaving, Protocol, State
-from cluster import groups
-from cluster.group_offsets import read_offsets
-from cluster.session import Session
+from cluster.groups import groups
+from cluster.groups.offsets import read_offsets
+from cluster.session.session import Session
 from cluster.values import CommittedOffset, GroupKind, TopicPartition
-from harness.event_loops import on_event_loop, wait_until_awaited
-from harness.waiting import wait_until_async
+from harness.processes.event_loops import on_event_loop, wait_until_awaited
+from harness.processes.waiting import wait_until_async
 from tests.broker.groups.coordinators import (
     GROUP,
     OFFSET,

@@ -3,9 +3,9 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from broker.caller import Caller
+from broker.connections.caller import Caller
 from broker.groups.turns import Client, Turns, client_of
-from harness.event_loops import on_event_loop
+from harness.processes.event_loops import on_event_loop
 
 
 @on_event_loop

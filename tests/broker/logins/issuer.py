@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc import jws
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
-from harness.certificates import Signed
+from harness.logins.certificates import Signed
 
 ISSUER: Final = "https://issuer.example"
 AUDIENCE: Final = "brokers"

@@ -7,9 +7,9 @@ from typing import Final
 
 from broker.logins.exchange import Exchange, StepResult
 from broker.logins.known_users import KnownUsers
-from client.logins import Exchange as ClientsExchange
-from cluster.users import Credentials, Users
-from ground.scram import FEWEST_ITERATIONS, ScramCredential, ScramMechanism
+from client.connection.logins import Exchange as ClientsExchange
+from cluster.records.users import Credentials, Users
+from ground.logins.scram import FEWEST_ITERATIONS, ScramCredential, ScramMechanism
 
 KEY: Final = b"k" * 32
 

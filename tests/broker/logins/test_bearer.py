@@ -16,12 +16,12 @@ from broker.logins.bearer import BearerExchange
 from broker.logins.exchange import LoginRefused, StepResult
 from broker.logins.signing_keys import AGAIN_S, KeysFile, KeysUrl, SigningKeys
 from broker.logins.tokens import BadToken, TokenRules, Tokens
-from client.logins import exchange as clients_exchange
-from client.security import Login, Mechanism
-from harness.certificates import Authority
-from harness.event_loops import on_event_loop
-from harness.hand_clock import HandClock
-from harness.waiting import wait_until_async
+from client.connection.logins import exchange as clients_exchange
+from client.connection.security import Login, Mechanism
+from harness.logins.certificates import Authority
+from harness.processes.event_loops import on_event_loop
+from harness.processes.hand_clock import HandClock
+from harness.processes.waiting import wait_until_async
 from tests.broker.logins.issuer import (
     AUDIENCE,
     ISSUER,

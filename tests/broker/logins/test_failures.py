@@ -10,8 +10,8 @@ from broker.logins.failures import (
     Scores,
     delay,
 )
-from harness.event_loops import on_event_loop
-from harness.hand_clock import HandClock
+from harness.processes.event_loops import on_event_loop
+from harness.processes.hand_clock import HandClock
 
 
 def failing() -> tuple[HandClock, Failures]:

@@ -12,10 +12,10 @@ from broker.logins.exchange import LoginRefused
 from broker.logins.failures import MOST_HELD_OF_ADDRESS
 from broker.logins.logins import Login, Logins
 from broker.logins.tokens import TokenRules
-from client.logins import Exchange, exchange
-from client.security import Login as ClientsLogin
-from client.security import Mechanism
-from harness.event_loops import on_event_loop
+from client.connection.logins import Exchange, exchange
+from client.connection.security import Login as ClientsLogin
+from client.connection.security import Mechanism
+from harness.processes.event_loops import on_event_loop
 from tests.broker.logins.issuer import AUDIENCE, ISSUER, claims, key_set, token
 from tests.broker.logins.saying import KEY, users
 

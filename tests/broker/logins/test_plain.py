@@ -16,9 +16,9 @@ from broker.logins.exchange import LoginRefused, StepResult
 from broker.logins.known_users import Checked, KnownUsers
 from broker.logins.password_checks import PasswordChecks
 from broker.logins.plain import PlainExchange
-from cluster.users import Users
-from ground.scram import ScramCredential, ScramMechanism
-from harness.event_loops import on_event_loop
+from cluster.records.users import Users
+from ground.logins.scram import ScramCredential, ScramMechanism
+from harness.processes.event_loops import on_event_loop
 from tests.broker.logins.saying import KEY, kept, known, users
 
 ALICE = known(users(alice="secret"))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from broker.logins.exchange import LoginRefused, StepResult
 from broker.logins.scram import ScramExchange
-from client.logins import scram
-from ground.scram import ScramCredential, ScramMechanism
+from client.connection.logins import scram
+from ground.logins.scram import ScramCredential, ScramMechanism
 from tests.broker.logins.saying import kept, known, log_in, users
 
 SHA_256, SHA_512 = ScramMechanism.SHA_256, ScramMechanism.SHA_512

@@ -8,7 +8,7 @@ from pathlib import Path
 from broker.storage.config import LogConfig
 from broker.storage.log import Log
 from tests.broker.storage.log_files import NOW, TOPIC_ID, flush, read_on
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 
 class FollowedLog:

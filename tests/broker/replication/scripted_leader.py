@@ -13,12 +13,11 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from broker.storage.checkpoints import Key
+from broker.storage.directory.checkpoints import Key
 from tests.broker.storage.log_files import batch
 from tests.client.scripted_broker import ScriptedBroker, frame, greeting
-from wire.batch import read_header as batch_header
-from wire.batch import stamp
 from wire.errors import ErrorCode
+from wire.framing.requests import has_tagged_header, read_body, read_header
 from wire.messages import api_versions, fetch
 from wire.messages.fetch import (
     EpochEndOffset,
@@ -28,7 +27,8 @@ from wire.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from wire.requests import has_tagged_header, read_body, read_header
+from wire.record_batches.batch import read_header as batch_header
+from wire.record_batches.batch import stamp
 
 KEY: Final[Key] = ("t", 0)
 Answer = Callable[[FetchRequest], FetchResponse | bytes | None]

@@ -7,7 +7,7 @@ from crc32c import crc32c
 
 from broker.replication.copied_batches import BadCopy, Overlaps, checked_runs
 from tests.broker.replication.scripted_leader import batches
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 
 def taken(

@@ -11,17 +11,17 @@ import pytest
 
 from broker.replication.copying import Copying
 from broker.replication.leader_link import Fetching
-from client.addresses import Address
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.connection import BrokerConnection
-from client.security import Mechanism
+from client.admin.topics import create_topic
+from client.connection.addresses import Address
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.connection import BrokerConnection
+from client.connection.security import Mechanism
 from cluster.values import BrokerInfo, Endpoint
-from harness.broker_process import BrokerProcess
-from harness.event_loops import on_uvloop
-from harness.secured_broker import SecuredBroker
-from harness.waiting import wait_until_async
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.secured_broker import SecuredBroker
+from harness.processes.event_loops import on_uvloop
+from harness.processes.waiting import wait_until_async
 from tests.broker.replication.followed_log import FollowedLog, contents, has
 from tests.broker.replication.scripted_leader import (
     KEY,

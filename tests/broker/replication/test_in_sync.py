@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from broker.replication.followers import Followers
 from broker.replication.in_sync import InSyncChanges
-from cluster.controller import elect
+from cluster.controller.controller import elect
+from cluster.controller.partition_states import StateChange, change_states
+from cluster.controller.topics import create_topic, read_topic
 from cluster.errors import Unavailable
-from cluster.partition_states import StateChange, change_states
-from cluster.session import Session
-from cluster.topics import create_topic, read_topic
+from cluster.session.session import Session
 from cluster.values import PartitionInfo, TopicInfo
-from harness.event_loops import on_event_loop
+from harness.processes.event_loops import on_event_loop
 from tests.cluster.conftest import a_partition, a_topic
 
 

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from broker.replication.copied_partition import CopiedPartition, NotCopied
 from broker.replication.leader_link import Fetching, LeaderLink
 from broker.replication.throttle import Throttle
-from client.addresses import Address
-from harness.event_loops import on_uvloop
-from harness.waiting import wait_until_async
+from client.connection.addresses import Address
+from harness.processes.event_loops import on_uvloop
+from harness.processes.waiting import wait_until_async
 from tests.broker.replication.followed_log import FollowedLog, contents, has
 from tests.broker.replication.scripted_leader import (
     KEY,

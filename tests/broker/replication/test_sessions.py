@@ -10,7 +10,7 @@ import pytest
 
 from broker.errors import ApiError
 from broker.replication.sessions import NO_SESSION, FetchSession, FetchSessions
-from harness.hand_clock import HandClock
+from harness.processes.hand_clock import HandClock
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
     EpochEndOffset,

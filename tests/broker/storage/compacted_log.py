@@ -11,13 +11,13 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from broker.storage import layout
-from broker.storage.cleaner import Cleaning, CleaningJob, clean
+from broker.storage.cleaning.cleaner import Cleaning, CleaningJob, clean
 from broker.storage.compaction import compact
 from broker.storage.config import LogConfig
 from broker.storage.log import Log
-from wire.batch import headers, read_header
-from wire.compression import Codec
-from wire.records import Record, build_batch, records
+from wire.record_batches.batch import headers, read_header
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record, build_batch, records
 
 NOW = 1_790_000_000_000
 RETENTION = 1000

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from broker.storage.batches import Appended
 from broker.storage.config import LogConfig
 from broker.storage.log import Log
-from wire.batch import BatchHeader, check_batch, headers
-from wire.compression import Codec
-from wire.records import Record, build_batch
-from wire.slices import FileSlice
+from broker.storage.segments.batches import Appended
+from wire.framing.slices import FileSlice
+from wire.record_batches.batch import BatchHeader, check_batch, headers
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record, build_batch
 
 TOPIC_ID = uuid.UUID("0f6d5c1e-9a55-4a5e-8a39-5f3e4c0f9a11")
 NOW = 1_790_000_000_000

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from broker.storage import layout
-from broker.storage.cleaner import Cleaning, CleaningJob, SealedSegment, clean
+from broker.storage.cleaning.cleaner import Cleaning, CleaningJob, SealedSegment, clean
 from broker.storage.compaction import compact, due_segments
 from broker.storage.log import Log
 from tests.broker.storage.compacted_log import (
@@ -31,9 +31,9 @@ from tests.broker.storage.compacted_log import (
     view,
 )
 from tests.broker.storage.directory_changes import before_each_change
-from wire.batch import headers
-from wire.compression import Codec
-from wire.records import Record
+from wire.record_batches.batch import headers
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record
 
 
 def sealed(*sizes_and_ages: tuple[int, int]) -> list[SealedSegment]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.open_files import open_files
+from harness.processes.open_files import open_files
 from tests.broker.storage.log_files import (
     NOW,
     append,

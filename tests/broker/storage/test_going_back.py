@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker.storage import layout
-from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.config import LogConfig
+from broker.storage.directory.acknowledged import AcknowledgedFile
 from broker.storage.errors import NotNext
 from broker.storage.log import Log
 from tests.broker.storage.directory_changes import before_each_change
@@ -27,7 +27,7 @@ from tests.broker.storage.log_files import (
     read_on,
     reopen,
 )
-from wire.batch import read_header, stamp
+from wire.record_batches.batch import read_header, stamp
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from broker.storage.log import Log
-from broker.storage.producers import ProducerStates
-from harness.apache_kafka import dump_log, kafka_classpath, why_no_kafka
+from broker.storage.state.producers import ProducerStates
+from harness.kafka.apache_kafka import dump_log, kafka_classpath, why_no_kafka
 from tests.broker.storage.compacted_log import filled as compacted
 from tests.broker.storage.compacted_log import inline, stored
 from tests.broker.storage.log_files import (
@@ -21,8 +21,8 @@ from tests.broker.storage.log_files import (
     log_file,
     reopen,
 )
-from wire.batch import read_header
-from wire.compression import Codec
+from wire.record_batches.batch import read_header
+from wire.record_batches.compression import Codec
 
 SUFFIXES = {".log", ".index", ".timeindex", ".snapshot"}
 COMPLAINTS = re.compile(

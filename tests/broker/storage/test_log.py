@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.storage.batches import Appended
 from broker.storage.config import LogConfig
 from broker.storage.errors import LogOffline, NotWritten, SequenceError
 from broker.storage.log import Log
-from harness.open_files import open_files
+from broker.storage.segments.batches import Appended
+from harness.processes.open_files import open_files
 from tests.broker.storage.log_files import (
     NOW,
     TOPIC_ID,
@@ -31,8 +31,8 @@ from tests.broker.storage.log_files import (
     read_on,
     reopen,
 )
-from wire.batch import check_batch
 from wire.errors import ErrorCode
+from wire.record_batches.batch import check_batch
 
 
 def test_a_batch_is_stamped_and_stored_as_it_came(tmp_path: Path) -> None:

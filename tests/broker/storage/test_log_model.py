@@ -12,9 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from broker.log_opening import lost_beginning, lost_end
-from broker.storage.acknowledged import AcknowledgedFile
+from broker.replicas.log_opening import lost_beginning, lost_end
 from broker.storage.config import LogConfig
+from broker.storage.directory.acknowledged import AcknowledgedFile
 from broker.storage.errors import EndMissing, NotNext, OffsetOutOfRange
 from broker.storage.log import Log
 from tests.broker.storage.log_files import (
@@ -29,7 +29,7 @@ from tests.broker.storage.log_files import (
     read_on,
     reopen,
 )
-from wire.batch import read_header, stamp
+from wire.record_batches.batch import read_header, stamp
 
 # What is tested is the order of steps, not the disk: thousands of syncs need not wait for one.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None

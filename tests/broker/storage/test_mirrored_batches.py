@@ -15,9 +15,9 @@ from broker.storage.errors import Differs
 from broker.storage.log import Log
 from broker.storage.mirrored_batches import append_kept, count_known, first_offset, source_runs
 from tests.broker.storage.log_files import NOW, TOPIC_ID, flush, log_file, names, read_on, reopen
-from wire.batch import CONTROL, CRC_START, TRANSACTIONAL, read_header
 from wire.errors import BatchError, ErrorCode
-from wire.records import Codec, Record, build_batch
+from wire.record_batches.batch import CONTROL, CRC_START, TRANSACTIONAL, read_header
+from wire.record_batches.records import Codec, Record, build_batch
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 EPOCH = 5

@@ -32,7 +32,7 @@ from tests.broker.storage.log_files import (
     read_on,
     reopen,
 )
-from wire.batch import CRC_START, HEADER_SIZE
+from wire.record_batches.batch import CRC_START, HEADER_SIZE
 
 
 def test_nothing_is_lost_when_a_process_is_killed(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from broker.storage.errors import LogOffline
-from broker.storage.files import OPEN, is_out_of_files
 from broker.storage.log import Log
+from broker.storage.segments.files import OPEN, is_out_of_files
 from tests.broker.storage.log_files import (
     NOW,
     append,

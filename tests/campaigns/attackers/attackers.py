@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from client.fetcher import FetchedBatch
-from client.offsets import offsets_at
-from client.partition_reader import PartitionReader
+from client.reading.fetcher import FetchedBatch
+from client.reading.offsets import offsets_at
+from client.reading.partition_reader import PartitionReader
 from ledger.names import VERSION
 from ledger.publishing import write_entries
 from schemas.envelope import Decoder, Encoder
@@ -19,7 +19,7 @@ from tests.campaigns.attackers.site import LEDGER as LEDGER_TOPIC
 from tests.campaigns.attackers.site import Site
 from tests.system.raw import PRODUCE, RawConnection, produce_body, read_produced
 from wire.messages.list_offsets import LATEST
-from wire.records import Record, build_batch, records
+from wire.record_batches.records import Record, build_batch, records
 
 AGENT: Final = "penstock-agent"
 _DAY: Final = 86_400_000

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from audit.answers import TopicReport
 from audit.findings import State
-from harness.agent_process import AgentProcess
-from harness.waiting import wait_until
+from harness.penstock.agent import AgentProcess
+from harness.processes.waiting import wait_until
 from tests.campaigns.attackers.attackers import Attackers
 from tests.campaigns.attackers.judging import COLLISION, Attack, End, is_named, judge
 from tests.campaigns.attackers.script import ACTIONS, script_of

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from audit.answers import ReportAnswer, TopicReport
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from tests.loader.application import event_schema
 
 WINDOW: Final = 5

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from broker.configs.topic_config import TopicConfig
 from broker.controller import elections
-from broker.partition import Committed, Partition
+from broker.replicas.partition import Committed, Partition
 from broker.replication.copied_partition import CopiedPartition
 from broker.replication.in_sync import InSyncChanges
 from broker.storage.log import Log
-from broker.topic_config import TopicConfig
-from client.fetch_session import Wanted
+from client.reading.fetch_session import Wanted
 from cluster.values import PartitionInfo
 from tests.campaigns.flaws import Flaw, in_place_of, run_broken
 from wire.errors import ErrorCode

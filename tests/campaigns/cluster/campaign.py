@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
-from harness.broker_cluster import BrokerCluster
-from harness.waiting import wait_until
+from harness.penstock.broker_cluster import BrokerCluster
+from harness.processes.waiting import wait_until
 from tests.campaigns.bugs import bugs_of
 from tests.campaigns.cluster.broken import FLAWS
 from tests.campaigns.cluster.broken import __name__ as broken_program

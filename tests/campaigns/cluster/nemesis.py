@@ -9,8 +9,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
-from harness.broker_cluster import BrokerCluster
-from harness.waiting import wait_until
+from harness.penstock.broker_cluster import BrokerCluster
+from harness.processes.waiting import wait_until
 from tests.campaigns import nemesis
 from tests.campaigns.history import Done, Notes
 from tests.campaigns.leaders import LeaderWatch

@@ -101,19 +101,6 @@ def test_all_is_well() -> None:
     assert judge(well().case()) == []
 
 
-def test_what_one_broker_acknowledged_may_be_lost() -> None:
-    """Where nobody has read it, and something else has its offset now."""
-    story = well()
-    unread = [each for each in story.events if not isinstance(each, Read)]
-    at = next(at for at, each in enumerate(unread) if isinstance(each, Sent))
-    other = replace(story, events=(*unread[:at], Sent("a", 2), *unread[at:]))
-    assert other.with_log(["i 0", "a 0", "a 2", "i 1", "a 1"]).rules() == set()
-
-
-def test_a_plain_record_may_be_there_again() -> None:
-    assert well().with_log([*CONTENTS, "a 0"]).rules() == set()
-
-
 WRONG: dict[str, Callable[[Story], Story]] = {
     "lost": lambda story: without(story, "a 1"),
     "moved": lambda story: story.with_events(Sent("a", 2), Acknowledged("a", 2, 1, 1)).with_log(
@@ -186,29 +173,6 @@ def test_who_is_away_has_nothing(actions: tuple[str, ...]) -> None:
     assert alone.rules() == set()
 
 
-@pytest.mark.parametrize(
-    "actions",
-    [
-        ("kill 1", "start 1"),
-        ("kill 1", "start-everywhere"),
-        ("freeze 1", "thaw 1"),
-        ("freeze 1", "kill 1", "start 1"),
-        ("stop 3",),
-        ("kill 1", "everything is brought back"),
-    ],
-)
-def test_who_may_be_back_may_have_it(actions: tuple[str, ...]) -> None:
-    assert acknowledged_amid(well(), *actions).rules() == set()
-
-
-def test_who_went_while_it_was_under_way_may_have_it() -> None:
-    story = acknowledged_amid(well(), "pause 1")
-    during: list[Event] = []
-    for each in story.events:
-        during += [each, Done("kill 1", 11.0)] if isinstance(each, Sent) else [each]
-    assert replace(story, events=tuple(during)).rules() == set()
-
-
 def test_epochs_within_a_log_only_grow() -> None:
     batches = [batch(at, each, epoch=1 - at // 3) for at, each in enumerate(CONTENTS)]
     story = well().with_replica(1, batches).with_replica(2, batches)
@@ -226,17 +190,6 @@ def test_what_was_acknowledged_before_it_was_sent_lies_below() -> None:
         Acknowledged("a", 2, 6, 2),
     ]
     assert well().with_events(*both).with_log([*CONTENTS, "a 3", "a 2"]).rules() == set()
-
-
-def test_a_replica_that_ends_early_differs() -> None:
-    story = well()
-    assert story.with_replica(2, story.replicas[2][:4]).rules() == {"replicas", "served"}
-
-
-def test_what_lies_above_the_high_watermark_may_differ() -> None:
-    story = well()
-    more = [*story.replicas[1], batch(5, "a 2", epoch=1)]
-    assert story.with_events(Sent("a", 2)).with_replica(1, more).rules() == set()
 
 
 def test_a_replica_with_a_hole_is_found() -> None:

@@ -8,9 +8,10 @@ from typing import Any, Final
 from broker.groups.commits import Commits
 from broker.groups.group import Group
 from broker.groups.values import State
-from cluster import group_offsets, groups
-from cluster.operations import Operation
-from cluster.session import Session
+from cluster.groups import groups
+from cluster.groups import offsets as group_offsets
+from cluster.session.operations import Operation
+from cluster.session.session import Session
 from cluster.values import GroupFence
 from tests.campaigns.flaws import Flaw, in_place_of, run_broken
 from wire.errors import ErrorCode

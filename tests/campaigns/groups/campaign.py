@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from harness.broker_cluster import BrokerCluster
-from harness.waiting import wait_until
+from harness.penstock.broker_cluster import BrokerCluster
+from harness.processes.waiting import wait_until
 from tests.campaigns.bugs import bugs_of
 from tests.campaigns.cluster.campaign import BROKERS, PENSTOCK, stopped
 from tests.campaigns.cluster.script import Script

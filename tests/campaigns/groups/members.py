@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from harness.server_process import ServerFailed, ServerProcess
+from harness.processes.server_process import ServerFailed, ServerProcess
 from tests.campaigns.groups.member import Place
 from tests.campaigns.groups.script import GROUPS, group_of
 from tests.campaigns.outcomes import NoRun

@@ -6,10 +6,10 @@ from functools import cached_property, partial
 from typing import Final
 
 from cluster.errors import ClusterError
-from cluster.group_offsets import read_offsets
-from cluster.session import Session
+from cluster.groups.offsets import read_offsets
+from cluster.session.session import Session
 from cluster.values import TopicPartition
-from harness.broker_cluster import BrokerCluster
+from harness.penstock.broker_cluster import BrokerCluster
 from tests.campaigns.cluster import nemesis
 from tests.campaigns.groups import requests
 from tests.campaigns.groups.members import Members

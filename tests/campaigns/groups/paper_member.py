@@ -5,13 +5,13 @@ import time
 from collections.abc import Collection
 from typing import Final
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import ClientError
 from client.group.consumer import GroupConsumer, GroupRecord
-from client.offsets import Beginning
+from client.reading.offsets import Beginning
 from cluster.errors import Fenced, Unavailable
-from cluster.session import Session
+from cluster.session.session import Session
 from cluster.values import TopicPartition
 from tests.campaigns.groups.events import UNKNOWN, Committed, Committing, Fetched
 from tests.campaigns.groups.member import COMMIT_SECONDS, Place, Records, arrived

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from tests.campaigns.groups import judging
 from tests.campaigns.groups.events import (
-    UNKNOWN,
     Changed,
     Committed,
     Committing,
@@ -84,26 +83,6 @@ RIGHT = Story(
 
 def test_a_right_history() -> None:
     assert RIGHT.rules() == set()
-
-
-def test_what_may_be() -> None:
-    """Commits that are refused; of which nobody knows; that come late, though never answered; a
-    generation that was told to nobody; reads of what was read before, and by who was frozen."""
-    assert (
-        RIGHT.with_events(
-            committing(2, 1, 4, 4.4), committed(2, 4.5, code=ILLEGAL_GENERATION)
-        ).rules()
-        == set()
-    )
-    unsure = RIGHT.with_events(committing(2, 1, 4, 2.4), committed(2, 2.6, code=UNKNOWN))
-    assert unsure.rules() == set()
-    late = unsure.without(FETCHED).with_events(Fetched("raw", "b", {0: 4}, 3.2, 3.3))
-    assert late.rules() == set()
-    again = RIGHT.with_events(committing(2, 2, 7, 4.1, "b"), committed(2, 4.6, "b"))
-    assert again.rules() == set()
-    assert again.with_events(Fetched("raw", "end", {0: 7}, 5.2, 5.3)).rules() == set()
-    assert RIGHT.with_events(read("raw a 2", 0, 9, 1.4, 9.0)).rules() == set()
-    assert RIGHT.with_events(read("paper p 1", 5, 5, 3.5, 2.1)).rules() == set()
 
 
 WRONG: Sequence[tuple[str, Story]] = [

@@ -15,11 +15,11 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from cluster import groups
 from cluster.errors import ClusterError
-from cluster.session import Session
-from harness.broker_cluster import BrokerCluster
-from harness.waiting import wait_until
+from cluster.groups import groups
+from cluster.session.session import Session
+from harness.penstock.broker_cluster import BrokerCluster
+from harness.processes.waiting import wait_until
 from tests.campaigns.cluster.clients import RETURN
 from tests.campaigns.groups.events import Ended, Saved, Written
 from tests.campaigns.groups.member import REFRESH_MS, content

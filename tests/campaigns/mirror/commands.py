@@ -10,8 +10,8 @@ from typing import Final
 
 from confluent_kafka import KafkaException, Producer
 
-from harness.two_clusters import TwoClusters
-from harness.waiting import wait_until
+from harness.penstock.two_clusters import TwoClusters
+from harness.processes.waiting import wait_until
 
 HEALS: Final = 120.0
 _COMMAND: Final = 180.0

@@ -6,14 +6,14 @@ import random
 import time
 from typing import Final
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import ClientError
-from client.producer import Producer
+from client.producing.producer import Producer
 from tests.campaigns.cluster.events import Acknowledged, Sent
 from tests.campaigns.history import Notes
 from tests.system.crash import Worker, value_of
-from wire.records import Codec
+from wire.record_batches.records import Codec
 
 _PATIENCE: Final = 20.0
 _CODECS: Final = (Codec.NONE, Codec.LZ4, Codec.ZSTD, Codec.GZIP)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from harness.agent_process import AgentProcess
+from harness.penstock.agent import AgentProcess
 from tests.campaigns.pipeline.lines import Tally
 from tests.system.crash import Worker
 

@@ -18,8 +18,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from harness.audit_process import AuditProcess
-from harness.waiting import wait_until
+from harness.penstock.audit import AuditProcess
+from harness.processes.waiting import wait_until
 from tests.campaigns.command import REPOSITORY
 from tests.system.crash import Worker
 

@@ -21,9 +21,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from bench import machine
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from bench.figures import machine
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from tests.campaigns.command import Campaign
 from tests.campaigns.leaders import LeaderWatch
 from tests.campaigns.loading import WELL, Loads

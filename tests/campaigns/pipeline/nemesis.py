@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from itertools import takewhile
 from typing import Any
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.campaigns import nemesis
 from tests.campaigns.history import History, Trouble
 from tests.campaigns.nemesis import STOPS, Acts

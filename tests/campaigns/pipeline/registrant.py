@@ -8,7 +8,7 @@ was answered is kept, and must be so for good.
 from collections.abc import Sequence
 from typing import Final
 
-from harness.registry_process import RegistryProcess
+from harness.penstock.registry import RegistryProcess
 from tests.system.crash import Worker
 
 SUBJECTS: Final = 3

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from harness.server_process import ServerProcess
-from harness.waiting import wait_until
+from harness.processes.server_process import ServerProcess
+from harness.processes.waiting import wait_until
 from tests.campaigns.command import REPOSITORY
 from tests.campaigns.loading import WELL
 from tests.campaigns.mirror import leaping_mirror

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, TextIO
 
-from bench.processes import tree
-from harness.server_process import ServerProcess
+from bench.figures.processes import tree
+from harness.processes.server_process import ServerProcess
 from tests.campaigns.pipeline.flatness import Kind, Point, Series
 from tests.campaigns.pipeline.site import Site
 from tests.system.crash import Worker

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import msgspec
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import ClientError
-from harness.agent_process import AgentProcess
-from harness.audit_process import AuditProcess
-from harness.broker_cluster import BrokerCluster
-from harness.mirrors import Mirrors
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from harness.penstock.agent import AgentProcess
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.mirrors import Mirrors
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from tests.campaigns.loading import Loader
 from tests.campaigns.pipeline.asking import AskedTopic
 from tests.campaigns.pipeline.shapes import TOPIC, Part, Shape

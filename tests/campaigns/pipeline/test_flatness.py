@@ -53,42 +53,9 @@ def test_a_leak_of_descriptors_is_found_in_whole_numbers() -> None:
     assert not judged(series(lambda at: 50 + (at // 10) % 7), Kind.DESCRIPTORS).grows
 
 
-@pytest.mark.parametrize("period", [60, 140, 400, 1200])
-def test_a_saw_tooth_is_flat(period: int) -> None:
-    teeth = series(lambda at: 80 * MIB + 64 * MIB * (at % period) / period)
-    assert not judged(teeth).grows
-
-
 def test_a_saw_tooth_that_climbs_is_found() -> None:
     climbing = rising(30 * MIB)
     assert judged(series(lambda at: climbing(at) + 64 * MIB * (at % 140) / 140)).grows
-
-
-def test_what_happens_while_it_warms_up_is_left_out() -> None:
-    assert not judged(series(lambda at: 80 * MIB + 100 * MIB * min(at, HOUR) / HOUR)).grows
-
-
-@pytest.mark.parametrize("step", [0.55, 0.7, 0.8, 0.95])
-def test_one_step_is_no_growth(step: float) -> None:
-    assert not judged(series(lambda at: 80 * MIB + 50 * MIB * (at > step * 2 * HOUR))).grows
-
-
-def test_steps_by_restarts_are_no_growth() -> None:
-    """Each process takes more than the one before, and each warms up; none grows."""
-
-    def value(at: float) -> float:
-        return 80 * MIB + 30 * MIB * (at // 1200) + 20 * MIB * min(at % 1200, 100) / 100
-
-    assert not judged(series(value, lambda at: str(at // 1200))).grows
-
-
-def test_the_beginning_of_each_life_is_left_out() -> None:
-    """They warm up for half of it; taken whole, they would grow."""
-    lives = series(
-        lambda at: 80 * MIB + 20 * MIB * min(at % 900, 450) / 450, lambda at: str(at // 900)
-    )
-    assert not judged(lives, span=Span(HOUR, 2 * HOUR, 450)).grows
-    assert judged(lives, span=Span(HOUR, 2 * HOUR, 0)).grows
 
 
 def test_a_leak_is_found_over_restarts() -> None:
@@ -100,22 +67,6 @@ def test_a_leak_is_found_over_restarts() -> None:
     assert found.grows
     assert found.slope == pytest.approx(40 * MIB, rel=0.1)
     assert found.lives == 3
-
-
-def test_growth_that_was_short_is_noise() -> None:
-    """In a minute each, by a rate that would be much in an hour."""
-    lives = series(lambda at: 80 * MIB + 40 * MIB * (at % 200) / HOUR, lambda at: str(at // 200))
-    found = trend_of(Kind.MEMORY, lives, Span(HOUR, 2 * HOUR, 30))
-    assert not found.grows
-
-
-def test_it_says_what_it_would_have_found() -> None:
-    whole = judged(series(rising(0)))
-    assert whole.finds == TOLERANCES[Kind.MEMORY].hourly
-    short = judged(series(rising(0)), span=Span(HOUR, HOUR + 600, 0))
-    assert short.finds == pytest.approx(TOLERANCES[Kind.MEMORY].noise * 6, rel=0.1)
-    for hourly, grows in ((0.7 * short.finds, False), (1.5 * short.finds, True)):
-        assert judged(series(rising(hourly)), span=Span(HOUR, HOUR + 600, 0)).grows == grows
 
 
 def test_too_little_is_not_judged() -> None:

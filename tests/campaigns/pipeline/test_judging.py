@@ -192,12 +192,3 @@ def test_the_verdict_names_what_grows() -> None:
     assert len(rows) == 4
     assert len(set(map(len, rows))) == 1
     assert "GROWS" in next(each for each in rows if "broker-1" in each)
-
-
-@pytest.mark.parametrize("hours", [0.1, 0.75, 2, 24])
-def test_what_is_kept_is_forgotten_while_there_is_time_to_see_it(hours: float) -> None:
-    pace = Pace(hours * 3600)
-    assert pace.load_every + 2 * pace.chapter < pace.keeps
-    assert pace.span(Kind.THREADS).warm == pace.seconds / 2
-    if hours > 0.5:
-        assert pace.keeps * 1.5 <= pace.span(Kind.LOGS).warm < 0.75 * pace.seconds

@@ -11,11 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaigns.pipeline.flatness import Kind
 from tests.campaigns.pipeline.sampling import (
     Look,
-    allocated,
-    of_files,
     of_process,
 )
 
@@ -60,30 +57,3 @@ def test_children_count_as_their_parent() -> None:
         child.stdout.readline()
         assert looked()["own memory"].value > alone + 1024 * 1024
         child.communicate(b"\n")
-
-
-def test_who_is_gone_has_no_sample() -> None:
-    assert list(of_process("gone", lambda: None)()) == []
-    assert looked(2**22 + 1) == {}
-
-
-def test_a_child_that_was_not_waited_for_is_passed_over() -> None:
-    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        child.stdout.read()
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert looked()["own memory"].value > 0
-        assert looked(child.pid) == {}
-
-
-def test_files_count_by_what_they_take_on_disk(tmp_path: Path) -> None:
-    (tmp_path / "deep" / "deeper").mkdir(parents=True)
-    (tmp_path / "deep" / "deeper" / "a").write_bytes(b"x" * 100_000)
-    (tmp_path / "b").write_bytes(b"x" * 50_000)
-    with (tmp_path / "hollow").open("wb") as file:
-        file.truncate(10_000_000)
-    assert 150_000 <= allocated(tmp_path) < 300_000
-    assert 50_000 <= allocated(tmp_path / "b") < 100_000
-    assert allocated(tmp_path / "gone") == 0
-    (look,) = of_files("all", Kind.LOGS, lambda: [tmp_path / "deep", tmp_path / "b"])()
-    assert look.value == allocated(tmp_path)

@@ -24,8 +24,8 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka.admin import AdminClient
 
-from harness.frozen_processes import freeze
-from harness.waiting import wait_until
+from harness.processes.frozen_processes import freeze
+from harness.processes.waiting import wait_until
 from tests.campaigns.command import REPOSITORY, Campaign, Runner
 from tests.campaigns.outcomes import NO_RUN, Objection, Outcome, Say
 from tests.campaigns.reading import messages

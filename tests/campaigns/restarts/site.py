@@ -22,11 +22,11 @@ from typing import Any, Final, Self
 
 import yaml
 
-from ground import listening
-from harness.frozen_processes import freeze
-from harness.server_process import ServerProcess, free_ports, http_page
-from harness.systemd_process import Systemd
-from harness.waiting import wait_until
+from ground.network import listening
+from harness.hosts.systemd_process import Systemd
+from harness.processes.frozen_processes import freeze
+from harness.processes.server_process import ServerProcess, free_ports, http_page
+from harness.processes.waiting import wait_until
 from penstock.directory.places import Addresses, Places, Ports
 from tests.campaigns.restarts.script import Signal
 

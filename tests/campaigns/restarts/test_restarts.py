@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from harness.systemd_process import why_no_systemd
+from harness.hosts.systemd_process import why_no_systemd
 from tests.campaigns.command import REPOSITORY
 from tests.campaigns.restarts.campaign import play
 from tests.campaigns.restarts.script import pairs_of, script_of

@@ -1,27 +1,20 @@
 """The writers' tally is the truth: it is what their files hold, however these were rotated."""
 
 import gzip
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tests.campaigns.command import REPOSITORY
-from tests.campaigns.restarts.campaign import LINE, WritersProcess
+from tests.campaigns.restarts.campaign import LINE
 from tests.campaigns.restarts.script import (
-    CHAIN,
     FEW_FILES,
     GAP_LINES,
-    ROTATING,
     WILDCARD,
     Style,
     TopicPlan,
     pairs_of,
-    script_of,
 )
 from tests.campaigns.restarts.writers import Stream, TopicTally
 
@@ -87,38 +80,6 @@ def test_each_style_rotates_as_it_is_called(style: Style, tmp_path: Path) -> Non
     else:
         assert lines(tmp_path) == told(tally)
     assert len(tally.gap) == (GAP_LINES if style is Style.COPYTRUNCATE else 0)
-
-
-def test_a_process_of_writers_keeps_a_tally_of_all(tmp_path: Path) -> None:
-    topics = tuple(
-        msgspec.structs.replace(topic(tmp_path / f"t{number}", style), name=f"t{number}")
-        for number, style in enumerate(Style)
-    )
-    with WritersProcess(topics, 1, tmp_path / "one.plan") as writers:
-        writers.tell("write")
-        writers.tell("signal-at", time.monotonic())
-        writers.tell("dead")
-        tally = writers.stop()
-    for each in topics:
-        if each.style is Style.DELETE:
-            continue
-        assert lines(Path(each.folder)) == told(tally.topics[each.name])
-        assert tally.topics[each.name].rotated_at
-    assert tally.first_line < tally.last_line
-
-
-def test_writers_end_with_whoever_started_them(tmp_path: Path) -> None:
-    path = tmp_path / "one.plan"
-    path.write_bytes(msgspec.json.encode((1, [topic(tmp_path / "t", Style.RENAME)])))
-    command = [sys.executable, "-m", "tests.campaigns.restarts.writers", str(path)]
-    subprocess.run(command, cwd=REPOSITORY, input="write\n", text=True, check=True, timeout=60)
-
-
-def test_a_topic_has_as_many_files_as_its_script_says() -> None:
-    script = script_of(4)
-    for action, each in zip(script.actions, script.topics(Path("/logs")), strict=True):
-        older = CHAIN * ROTATING if each.style is Style.CHAIN else 0
-        assert each.streams + older == each.files == int(action.words[2])
 
 
 def test_parts_have_each_pair_once_and_every_style() -> None:

@@ -18,8 +18,8 @@ import msgspec
 from confluent_kafka.admin import AdminClient, NewTopic
 from msgspec.structs import replace
 
-from harness.server_process import ServerFailed
-from harness.waiting import wait_until
+from harness.processes.server_process import ServerFailed
+from harness.processes.waiting import wait_until
 from tests.campaigns.leaders import LeaderWatch
 from tests.campaigns.outcomes import POSSIBLE, Outcome, Say
 from tests.campaigns.reading import Schemas, dead_letters, rows

@@ -17,9 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from harness.broker_metadata import ask_metadata
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from harness.penstock.broker_metadata import ask_metadata
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from tests.campaigns.witness.programs import START, Program, ask
 
 _WHOLE: Final = 120.0

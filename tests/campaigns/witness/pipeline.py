@@ -18,9 +18,9 @@ from socket import create_connection
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from harness.apache_kafka import QUICK_JVM, ApacheKafka
-from harness.server_process import ServerProcess, free_ports
-from harness.waiting import wait_until
+from harness.kafka.apache_kafka import QUICK_JVM, ApacheKafka
+from harness.processes.server_process import ServerProcess, free_ports
+from harness.processes.waiting import wait_until
 from tests.campaigns.disks import SmallDisk
 from tests.campaigns.loading import Loader
 from tests.campaigns.witness.brokers import Brokers

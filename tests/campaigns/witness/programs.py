@@ -22,8 +22,8 @@ from typing import Final
 
 import yaml
 
-from harness.frozen_processes import freeze
-from harness.server_process import ServerProcess, free_ports
+from harness.processes.frozen_processes import freeze
+from harness.processes.server_process import ServerProcess, free_ports
 
 MOST: Final = 512  # of one message
 KEPT: Final = 1100  # as the agent's unit has it

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
-from harness.frozen_processes import freeze
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from harness.processes.frozen_processes import freeze
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from tests.campaigns.reading import (
     Message,
     NotToTheEnd,

@@ -2,15 +2,15 @@
 no history tells."""
 
 from collections.abc import Callable
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 import pytest
 from msgspec.structs import replace
 
-from tests.campaigns.witness.application import LINK, Application
+from tests.campaigns.witness.application import LINK
 from tests.campaigns.witness.examples import PATH, landed, logged, red, written
 from tests.campaigns.witness.judging import false_unknowns
-from tests.campaigns.witness.truth import NEVER, Blind, File, Truth
+from tests.campaigns.witness.truth import Blind, File, Truth
 from tests.campaigns.witness.verdict import Called, Seen
 
 FOLDER = str(PurePath(PATH).parent)
@@ -136,62 +136,3 @@ def test_what_was_read_is_known_whatever_becomes_of_it() -> None:
     file.made, file.ended = 14_000, 15_000
     assert needless(truth, UNKNOWN) == ["false unknown"]
     assert needless(truth, OF_FILE) == ["false unknown"]
-
-
-def test_a_file_that_was_begun_is_unknown_for_a_moment_only() -> None:
-    truth = quiet()
-    HAPPENS["begun"](truth, 15_000)
-    assert needless(truth, UNKNOWN) == ["false unknown"]
-    HAPPENS["copied"](truth, 15_000)
-    assert needless(truth, UNKNOWN) == ["false unknown"], "what the copy has is known"
-
-
-def test_a_file_that_the_agent_could_open_is_known() -> None:
-    for made, broken in ((9_000, ["false unknown"]), (10_500, [])):
-        truth = quiet()
-        another(truth, made=made, ended=15_000)
-        assert needless(truth, UNKNOWN) == broken, "it had a second to do so, or less"
-
-
-def test_a_folder_is_not_watched_before_the_agent_runs() -> None:
-    truth = quiet()
-    HAPPENS["made anew"](truth, 12_000)
-    assert needless(truth, UNKNOWN) == []
-    assert needless(truth, replace(UNKNOWN, from_time=40_000, to_time=41_000)) != []
-    truth.blind = [Blind(11_000, 11_500)]
-    assert needless(truth, UNKNOWN) == ["false unknown"], "it ran when the folder was made"
-
-
-def test_before_its_first_start_an_agent_has_no_history() -> None:
-    truth = quiet()
-    truth.first_start = 10_001
-    assert needless(truth, UNKNOWN) == []
-    truth.first_start = 10_000
-    assert needless(truth, UNKNOWN) == ["false unknown"]
-
-
-def test_clocks_that_are_wrong_say_wrong_times() -> None:
-    truth = quiet()
-    HAPPENS["copied"](truth, 25_000)
-    assert needless(truth, OF_FILE) == ["false unknown"]
-    truth.clock = 10.0
-    assert needless(truth, OF_FILE) == []
-
-
-def test_the_application_says_when_each_file_was_made(tmp_path: Path) -> None:
-    truth = Truth(host="h", topic="t")
-    application = Application(tmp_path, truth)
-    application.write("a", 1)
-    application.truncate("a")
-    application.remove_folder("one")
-    application.write("a", 1)
-    first, second, third = truth.files
-    assert 0 < first.made <= first.ended <= second.made <= third.made
-    assert third.folder_made <= third.made < NEVER
-
-
-def test_a_truncation_makes_no_folder_unknown() -> None:
-    """Something had been read of the file, so it is known which it is."""
-    truth = quiet()
-    HAPPENS["truncated"](truth, 15_000)
-    assert needless(truth, UNKNOWN) == ["false unknown"]

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.offsets import Beginning, Start
-from cluster.session import Session
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.reading.offsets import Beginning, Start
+from cluster.session.session import Session
 from cluster.values import TopicPartition
-from harness.broker_process import BrokerProcess
+from harness.penstock.broker import BrokerProcess
 from tests.client.group.witness import Witness, judge
 from tests.client.group.working import Worker, until_read, write
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from client.group.lease import Lease, boottime
-from harness.hand_clock import HandClock
+from harness.processes.hand_clock import HandClock
 
 
 def test_it_does_not_hold_before_anybody_has_answered() -> None:

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from client.admin import add_partitions, delete_topic
-from client.offsets import End
-from cluster import group_members, groups, paths
+from client.admin.topics import add_partitions, delete_topic
+from client.reading.offsets import End
 from cluster.errors import Fenced, GroupHasMembers, OtherGroupKind
-from cluster.group_offsets import read_offsets
+from cluster.groups import groups
+from cluster.groups import members as group_members
+from cluster.groups.offsets import read_offsets
+from cluster.layout import paths
 from cluster.values import CommittedOffset, GroupInfo, GroupKind, TopicPartition
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.links import Links
-from harness.server_process import free_ports
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.processes.links import Links
+from harness.processes.server_process import free_ports
 from tests.client.group.conftest import Site
 from tests.client.group.working import Writer, shared, until
 from tests.cluster.conftest import expire

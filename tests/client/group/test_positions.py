@@ -2,10 +2,10 @@
 
 import time
 
-from client.fetcher import FetchedBatch, Fetcher
-from client.producer import Producer
-from cluster import group_members
-from cluster.group_offsets import read_offsets
+from client.producing.producer import Producer
+from client.reading.fetcher import FetchedBatch, Fetcher
+from cluster.groups import members as group_members
+from cluster.groups.offsets import read_offsets
 from cluster.values import CommittedOffset, TopicPartition
 from tests.client.group.conftest import Site
 from tests.client.group.working import until

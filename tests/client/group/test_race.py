@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from cluster import group_members
+from cluster.groups import members as group_members
 from tests.client.group.conftest import Site
 from tests.client.group.working import Worker, Writer, until
 from tests.cluster.proxy import Proxy

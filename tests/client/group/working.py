@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.offsets import Beginning, Start
-from client.producer import Producer
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
+from client.reading.offsets import Beginning, Start
 from cluster.errors import Fenced, Unavailable
-from cluster.session import Session
+from cluster.session.session import Session
 from cluster.values import TopicPartition
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.client.group.witness import Witness, WitnessedConsumer
 
 WITHIN = 240.0

@@ -7,7 +7,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.made_batches import (
+from harness.penstock.made_batches import (
     NOON,
     SOURCE,
     WINDOW,
@@ -21,8 +21,8 @@ from harness.made_batches import (
 )
 from ledger.counting.batches import Counting, PartitionCount
 from ledger.counting.owners import Likeness, likeness
-from wire.batch import HEADER_SIZE
-from wire.records import Codec, Record, build_batch
+from wire.record_batches.batch import HEADER_SIZE
+from wire.record_batches.records import Codec, Record, build_batch
 
 CONTROL, APPEND_TIME = 0x20, 0x08
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.made_batches import NOON, WINDOW
+from harness.penstock.made_batches import NOON, WINDOW
 from ledger.counting.batches import PartitionCount, Spoilt, Sums
 from ledger.counting.entries import (
     MOST_SCRUBBED,

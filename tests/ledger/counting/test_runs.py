@@ -8,12 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from harness.made_batches import NOON, WINDOW, agents_batch, empty_count, foreign_batch, header_of
+from harness.penstock.made_batches import (
+    NOON,
+    WINDOW,
+    agents_batch,
+    empty_count,
+    foreign_batch,
+    header_of,
+)
 from ledger.counting.batches import Counting, Json, PartitionCount
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal, PartitionKey, Place
-from wire.batch import HEADER, HEADER_SIZE, headers
+from wire.record_batches.batch import HEADER, HEADER_SIZE, headers
 
 CONTROL, APPEND_TIME = 0x20, 0x08
 KEY = PartitionKey("clicks", "id", 0)

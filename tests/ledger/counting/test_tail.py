@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from ledger.counting.counted_offsets import CountedUpTo, EpochStart, History
 from ledger.counting.journal import PartitionKey
 from ledger.counting.tail import LedgerTail

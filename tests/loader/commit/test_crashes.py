@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.hdfs import RunningHdfs
+from harness.hadoop.hdfs import RunningHdfs
 from loader.errors import RunTaken
 from loader.store.local import LocalStore
 from loader.store.store import Store

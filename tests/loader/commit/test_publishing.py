@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from client.admin import create_topic
-from client.brokers import Brokers
-from client.consumer import Consumer
+from client.admin.topics import create_topic
+from client.connection.brokers import Brokers
 from client.errors import Refused
-from client.offsets import Beginning
-from harness.server_process import free_ports
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
+from harness.processes.server_process import free_ports
 from ledger.names import LEDGER_TOPIC
 from loader.commit.history import History
 from loader.commit.publishing import Publication, clean, publish, restore_markers

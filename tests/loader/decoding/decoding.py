@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from client.fetcher import FetchedBatch
+from client.reading.fetcher import FetchedBatch
 from loader.config import HeaderColumns
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
@@ -12,8 +12,8 @@ from loader.decoding.decoded import Decoded
 from schemas.envelope import Encoder
 from schemas.errors import RegistryRefused
 from schemas.parsing import AvroSchema, parse
-from wire.batch import read_header
-from wire.records import Codec, Record, build_batch
+from wire.record_batches.batch import read_header
+from wire.record_batches.records import Codec, Record, build_batch
 
 TIME = 1_795_132_800_123
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from client.fetcher import FetchedBatch
+from client.reading.fetcher import FetchedBatch
 from loader.config import HeaderColumns
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.decoded import Dead, Decoded
@@ -25,8 +25,8 @@ from tests.loader.decoding.decoding import (
     schema,
 )
 from tests.schemas.events import header
-from wire.batch import HEADER_SIZE, read_header
-from wire.records import Codec, Record, build_batch
+from wire.record_batches.batch import HEADER_SIZE, read_header
+from wire.record_batches.records import Codec, Record, build_batch
 
 LINE = built_in(LOG_LINE)
 USER = schema(("name", "string"), name="User")

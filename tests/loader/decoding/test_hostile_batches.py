@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from client.fetcher import FetchedBatch
+from client.reading.fetcher import FetchedBatch
 from ground.varints import long_bytes
 from loader.decoding.decoded import Decoded
 from schemas.event_schemas import built_in
@@ -30,8 +30,8 @@ from tests.loader.decoding.decoding import (
     schema,
 )
 from tests.schemas.events import header
-from wire.batch import HEADER_SIZE, read_header
-from wire.records import Codec
+from wire.record_batches.batch import HEADER_SIZE, read_header
+from wire.record_batches.records import Codec
 
 pytestmark = pytest.mark.fuzz
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.server_process import free_ports
+from harness.processes.server_process import free_ports
 from loader.hours.audit import Audit
 from loader.hours.completeness import MOST_NAMES, Complete, Waiting
 from tests.loader.answering_audit import Answering, answering_audit, document

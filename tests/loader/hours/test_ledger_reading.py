@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.admin import create_topic, delete_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.producer import Producer
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
+from client.admin.topics import create_topic, delete_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
 from ledger.agents import Agents, Beat, HeardAgent, HostRetired, LeftTopics
 from ledger.lookup import Lookup, lookup_at
 from ledger.names import LEDGER_TOPIC
@@ -38,7 +38,7 @@ from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
 from tests.client.shipped_topics import delete_before
 from tests.ledger.said import entry
-from wire.records import Codec
+from wire.record_batches.records import Codec
 
 LONG_AGO = 1_000_000
 NOW = LONG_AGO + 86_400_000

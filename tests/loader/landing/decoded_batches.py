@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from client.security import Security
+from client.connection.security import Security
 from loader.config import FileCompression, HeaderColumns
 from loader.decoding.decoded import Dead, Decoded
 from loader.landing.task import Landing
 from loader.landing.task_spec import TaskSpec
 from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Slice
 from schemas.remote.address import RegistryAddress
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 START = 497_000 * HOUR_MILLIS  # in September 2026
 MINUTE = 60_000

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.partition_reader import Instead, PassedOver
+from client.reading.partition_reader import Instead, PassedOver
 from ground.intervals import merged
 from loader.decoding.decoded import Dead
 from loader.landing.pieces import HOUR_COLUMN, FileKind

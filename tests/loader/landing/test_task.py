@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 from crc32c import crc32c
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.errors import OffsetsMissing
-from client.producer import Producer
+from client.producing.producer import Producer
 from ground.intervals import union
-from harness.broker_process import BrokerProcess
+from harness.penstock.broker import BrokerProcess
 from loader.decoding.batch_decoder import MOST_BROKEN
 from loader.errors import DamagedBatch
 from loader.landing.pieces import MOST_FILES, FileKind, hours_of_each
@@ -33,9 +33,9 @@ from tests.client.scripted_log import TOPIC, ScriptedLog, scripted_log
 from tests.loader.application import event_schema
 from tests.loader.landing.decoded_batches import START, a_slice, a_spec
 from tests.loader.landing.staged import Files, only, report_of, rows_by_hour, written
-from wire.batch import CONTROL, CRC_START, TRANSACTIONAL, read_header
 from wire.messages.fetch import AbortedTransaction
-from wire.records import Codec, Record, build_batch
+from wire.record_batches.batch import CONTROL, CRC_START, TRANSACTIONAL, read_header
+from wire.record_batches.records import Codec, Record, build_batch
 
 SCHEMA = event_schema()
 SCHEMA_ID = 41

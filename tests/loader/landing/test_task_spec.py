@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from harness.registry_process import RegistryProcess
+from harness.penstock.registry import RegistryProcess
 from loader.landing.task_spec import MOST_SLICES, Seen, grouped, landing_job, times_from, unpacked
 from loader.landing.writer_schemas import WriterSchemas
 from loader.manifests import SEVERAL

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from loader.commit.sources import LandedSources
 from loader.commit.staging import staged
 from loader.config import LoaderConfig, Tasks

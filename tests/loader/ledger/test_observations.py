@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from client.brokers import Brokers
-from client.consumer import Consumer
-from client.offsets import Beginning
-from harness.server_process import free_ports
+from client.connection.brokers import Brokers
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
+from harness.processes.server_process import free_ports
 from ledger.names import LEDGER_TOPIC
 from loader.ledger.observations import TOLD, Observations
 from loader.store.local import LocalStore

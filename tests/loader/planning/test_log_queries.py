@@ -8,13 +8,13 @@ import pytest
 from confluent_kafka import Producer as TheirProducer
 from msgspec import structs
 
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.partition_reader import PartitionReader
-from client.producer import Producer
-from harness.apache_kafka import ApacheKafka
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
+from client.reading.partition_reader import PartitionReader
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.processes.waiting import wait_until
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import Divergence, PartitionFacts, TopicFacts
@@ -24,8 +24,8 @@ from loader.reports import LastBatch
 from loader.tables import SourceTopic, TableSource
 from tests.client.scripted_log import TOPIC, ScriptedLog, scripted_log
 from tests.client.shipped_topics import delete_before
-from wire.batch import read_header
-from wire.records import Record, build_batch
+from wire.record_batches.batch import read_header
+from wire.record_batches.records import Record, build_batch
 
 
 def write(brokers: Brokers, topic: str, count: int, partition: int = 0) -> None:

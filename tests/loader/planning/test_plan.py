@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import Divergence, PartitionFacts, TopicFacts

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from harness.spark_jvm import quick_java
+from harness.hadoop.spark_jvm import quick_java
 from loader.config import FileFormat
 from loader.errors import LoaderError
 from loader.run.hive import register

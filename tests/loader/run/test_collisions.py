@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from ledger.names import VERSION, topic_id_text
 from ledger.publishing import write_entries
 from loader.config import CompletenessConfig, LoaderConfig, Tasks

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster.errors import EmbeddedError
-from cluster.jars import find_java
+from cluster.zookeeper_server.jars import find_java
 from loader.run.hive import hive_name
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -45,7 +45,7 @@ def no_header(*fields: Json) -> Columns:
 
 
 def form(of: Columns, former: TableForm | None = None) -> TableForm:
-    return next_form("t", former, of, FileFormat.PARQUET)
+    return next_form("t", former, of, FileFormat.PARQUET, "t-value, version 2")
 
 
 def test_the_union_of_all_columns_as_a_footer_beside_the_files() -> None:
@@ -68,14 +68,14 @@ def test_the_union_of_all_columns_as_a_footer_beside_the_files() -> None:
     assert form(columns(field("a", "int"), field("new", "string")), second) == second
     assert in_form(found, second, second).markers == found.markers
     # Other formats have no footer, and a table that was never loaded has no form.
-    orc = next_form("t", None, columns(field("a", "int")), FileFormat.ORC)
+    orc = next_form("t", None, columns(field("a", "int")), FileFormat.ORC, "t-value, version 1")
     assert in_form(FIRST, orc, None).markers == ()
     assert form_of(None) is None
     check_format("t", None, FileFormat.ORC)
 
 
 def test_a_form_that_cannot_be_kept_is_named_with_what_to_do() -> None:
-    said = r"table t: column `a` is long in its files, but string in the latest .* `tables:`"
+    said = r"table t: column `a` is long in its files, but string in the latest schema \(t-v"
     with pytest.raises(LoaderError, match=said):
         form(columns(field("a", "string")), form(columns(field("a", "long"))))
     with pytest.raises(LoaderError, match=r"in format parquet.*`format: orc`.*`tables:`"):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from loader.source.batch_plan import Task, batch_tasks
 from loader.source.description import describe
 from loader.source.options import SourceOptions, read_options

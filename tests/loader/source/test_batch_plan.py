@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from loader.planning.slicing import Range
 from loader.source.batch_plan import SMALL, Task, tasks
 from loader.source.options import read_options

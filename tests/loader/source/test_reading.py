@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from client import admin
-from client.brokers import Brokers
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
 from client.errors import OffsetsMissing, UnknownTopic
-from harness.apache_kafka import ApacheKafka
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from loader.errors import DeadRecord, GapError, NoSchema, OptionRefused
 from loader.source.batch_plan import batch_tasks
 from loader.source.description import describe

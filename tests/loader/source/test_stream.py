@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client import admin
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
 from loader.errors import GapError, LoaderError, OptionRefused
 from loader.planning.facts import PartitionFacts, TopicFacts
 from loader.source.stream import StreamOffset, advanced, beginning, from_json, ranges_of, whole

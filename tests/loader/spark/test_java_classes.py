@@ -1,51 +1,16 @@
 """Java's classes, written down by one JVM of Spark's and mapped by the next."""
 
-import json
 import os
-import re
-import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Final
 
 import pytest
 
-from cluster.jars import find_java
-from harness.spark_jvm import quick_java
+from cluster.zookeeper_server.jars import find_java
 from loader.spark.java_classes import MAKING_SECONDS, PREFIX, JavaClasses
-from tests.penstock.running import REPOSITORY
 
 pytestmark = pytest.mark.long
-
-# What a load does with them, given its directory and whether it makes them.
-_PROGRAM: Final = """
-import json, sys
-from pathlib import Path
-
-from loader.config import LoaderConfig, Spark
-from loader.spark.java_classes import JavaClasses
-from penstock.services.load.spark import SparkJvm
-from pyspark import SparkContext
-
-folder, makes, patience = Path(sys.argv[1]), sys.argv[2] == "makes", float(sys.argv[3])
-conf = {"spark.driver.memory": "512m", "spark.local.dir": str(folder / "spark")}
-config = LoaderConfig(
-    cluster="c", brokers=("b:1",), registry="http://r:1", root=f"file://{folder}/root",
-    topics=("t",), spark=Spark(master="local[1]", conf=conf),
-)
-classes = JavaClasses(folder / "kept", makes=makes, making_seconds=patience)
-with SparkJvm(config, classes) as jvm:
-    spark = jvm.start(None)
-    maps = Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text()
-    spark.end()
-print(json.dumps([each for each in maps.split() if ".jsa" in each]))
-"""
-
-
-# On a machine that is very busy: a processor needs 15 seconds to write them.
-MADE_WITHIN: Final = 360.0
 
 
 def test_what_nobody_used_for_long_is_removed(tmp_path: Path) -> None:
@@ -67,22 +32,6 @@ def test_what_nobody_used_for_long_is_removed(tmp_path: Path) -> None:
         f"{PREFIX}bb-1.jsa",
         "penstock-environment-1.zip",
     ]
-
-
-def archives_of_spark(folder: Path, how: str) -> list[str]:
-    """The archives that a load's JVM has mapped."""
-    ran = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(folder), how, str(MADE_WITHIN)],
-        cwd=REPOSITORY,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=MADE_WITHIN + 120,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    found: list[str] = json.loads(ran.stdout.splitlines()[-1])
-    return found
 
 
 def is_mapped(options: str) -> bool:
@@ -115,31 +64,6 @@ def test_the_next_jvm_maps_what_the_first_has_written(tmp_path: Path) -> None:
     assert not is_mapped(options_in(tmp_path))
     os.truncate(kept, len(damaged) // 2)  # which would end a JVM
     assert options_in(tmp_path) == ""
-
-
-@pytest.mark.slow
-def test_spark_maps_what_another_jvm_has_written(tmp_path: Path) -> None:
-    """Here, one of those that the tests start."""
-    (written,) = re.findall(r"-XX:SharedArchiveFile=(\S+)", quick_java())
-    classes = JavaClasses(tmp_path / "kept", makes=True)
-    option, *_ = classes.options("", {}, os.environ).split()
-    shutil.copyfile(written, option.partition("=")[2])
-    classes.keep(whole=True)
-    (kept,) = files(tmp_path / "kept")
-    before = kept.stat().st_mtime_ns
-    assert str(kept) in archives_of_spark(tmp_path, "makes")
-    assert files(tmp_path / "kept") == [kept]
-    assert kept.stat().st_mtime_ns > before  # it is of use
-    kept.unlink()  # it is large, and pytest keeps what tests have left
-
-
-@pytest.mark.timeout(1200)
-def test_spark_writes_its_classes_for_the_next(tmp_path: Path) -> None:
-    first = archives_of_spark(tmp_path, "makes")
-    (kept,) = files(tmp_path / "kept")
-    assert str(kept) not in first
-    assert str(kept) in archives_of_spark(tmp_path, "uses")
-    kept.unlink()  # it is large, and pytest keeps what tests have left
 
 
 def test_a_process_that_stays_makes_none(tmp_path: Path) -> None:

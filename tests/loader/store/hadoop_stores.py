@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from harness.hdfs import RunningHdfs
+from harness.hadoop.hdfs import RunningHdfs
 from loader.store.hadoop import HadoopStore
 
 

@@ -14,7 +14,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from harness.hdfs import RunningHdfs
+from harness.hadoop.hdfs import RunningHdfs
 from loader.errors import StoreError
 from loader.store.hadoop import ConditionalCreation
 from loader.store.local import LocalStore

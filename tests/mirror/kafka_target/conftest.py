@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.apache_kafka import ApacheKafka
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.kafka.apache_kafka import ApacheKafka
 from tests.mirror.workers import Worker, worker
 
 NewMirror = Callable[..., Worker]

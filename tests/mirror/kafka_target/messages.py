@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
-from client import admin
-from client.brokers import Brokers
-from client.offsets import End, start_offsets
-from harness.mirror_process import MirrorProcess
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
+from client.reading.offsets import End, start_offsets
+from harness.penstock.mirror import MirrorProcess
+from harness.processes.waiting import wait_until
 from tests.mirror.workers import partition_of
 
 PATIENCE = 120.0  # seconds

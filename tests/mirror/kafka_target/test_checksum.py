@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.kafka_target.checksum import crc_with
-from wire.batch import CRC_START, HEADER, HEADER_SIZE, LENGTH_PREFIX, BatchHeader
+from wire.record_batches.batch import CRC_START, HEADER, HEADER_SIZE, LENGTH_PREFIX, BatchHeader
 
 SIZES = st.one_of(st.integers(0, 300), st.sampled_from([4095, 4096, 65_537, 1_048_577]))
 

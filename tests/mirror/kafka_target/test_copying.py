@@ -2,16 +2,15 @@
 whoever is killed, and groups go on where they were."""
 
 import random
-import threading
 from collections.abc import Sequence
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from client.brokers import Brokers
-from harness.apache_kafka import ApacheKafka
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from client.connection.brokers import Brokers
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.client.shipped_topics import delete_before
 from tests.mirror.kafka_target.conftest import NewMirror
 from tests.mirror.kafka_target.messages import (
@@ -56,66 +55,6 @@ def test_what_was_committed_and_nothing_else(
         status = mirror.told("status")
     assert f"offsets mapped by _penstock_mirror.{new_topic}" in status.stdout
     assert "target is Apache Kafka" in (mirror.config.parent / "mirror.log").read_text()
-
-
-def test_killed_at_any_moment(
-    running_kafka: ApacheKafka, kafka: Brokers, new_topic: str, new_mirror: NewMirror
-) -> None:
-    at, mirror, chance = running_kafka.bootstrap, new_mirror(), random.Random(4)
-    copy = f"dc1.{new_topic}"
-    new_source(kafka, new_topic)
-    is_over = threading.Event()
-
-    def write() -> None:
-        plain = Producer({"bootstrap.servers": at, "compression.type": "lz4"})
-        sure = Producer({"bootstrap.servers": at, "transactional.id": new_topic})
-        sure.init_transactions(PATIENCE)
-        turn = 0
-        while not is_over.is_set():
-            produce(plain, new_topic, numbered(f"plain {turn}", 50))
-            ending = sure.abort_transaction if turn % 3 == 0 else sure.commit_transaction
-            transaction(sure, ending, new_topic, numbered(f"sure {turn}"))
-            turn += 1
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        for _ in range(4):
-            least = copied_end(kafka, copy) + chance.randint(1, 200)
-            mirror.start()
-            wait_until(lambda least=least: copied_end(kafka, copy) >= least, what="it copies")
-            mirror.kill()
-    finally:
-        is_over.set()
-        writer.join()
-    with mirror:
-        wait_copied(mirror, kafka, new_topic)
-        assert committed(at, copy) == committed(at, new_topic)
-
-
-def copied_end(kafka: Brokers, copy: str) -> int:
-    return end(kafka, copy) if kafka.refresh(None).has(copy) else 0
-
-
-def test_two_workers_do_not_write_anything_twice(
-    running_kafka: ApacheKafka, kafka: Brokers, new_topic: str, new_mirror: NewMirror
-) -> None:
-    at, one, other = running_kafka.bootstrap, new_mirror(), new_mirror()
-    new_source(kafka, new_topic)
-    producer = Producer({"bootstrap.servers": at})
-    with one:
-        produce(producer, new_topic, numbered("first", 200))
-        wait_copied(one, kafka, new_topic)
-        with other:
-            produce(producer, new_topic, numbered("second", 200))
-            wait_copied(other, kafka, new_topic)
-            produce(producer, new_topic, numbered("third", 200))
-            wait_until(
-                lambda: "another worker" in partition_of(one, f"dc1.{new_topic}")["trouble"],
-                what="the first is told",
-            )
-            wait_copied(other, kafka, new_topic)
-    assert committed(at, f"dc1.{new_topic}") == committed(at, new_topic)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 from crc32c import crc32c
 
-from mirror.batches import Gap
 from mirror.kafka_target.outgoing import Footing, Outgoing, is_same, take
 from mirror.kafka_target.runs import Run, Writer
-from wire.batch import (
+from mirror.partitions.batches import Gap
+from wire.record_batches.batch import (
     CRC_START,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
@@ -13,7 +13,7 @@ from wire.batch import (
     check_batch,
     read_header,
 )
-from wire.records import DELETE_HORIZON, Codec, Record, build_batch, records
+from wire.record_batches.records import DELETE_HORIZON, Codec, Record, build_batch, records
 
 WRITER = Writer(77, 3)
 MESSAGES = [

@@ -8,9 +8,9 @@ import pytest
 
 from mirror.kafka_target.outgoing import Footing, Taken, take
 from mirror.kafka_target.runs import Page, Run, Runs, Writer
-from wire.batch import CONTROL, TRANSACTIONAL, read_header
 from wire.messages.fetch import AbortedTransaction
-from wire.records import Record, build_batch, records
+from wire.record_batches.batch import CONTROL, TRANSACTIONAL, read_header
+from wire.record_batches.records import Record, build_batch, records
 
 _ABORT, _COMMIT = b"\0\0\0\0", b"\0\0\0\1"
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from cluster import acls
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from cluster.map_backup import is_known
-from cluster.session import Session
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.made_secrets import made_secret
+from cluster.records import acls
+from cluster.session.session import Session
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.logins.made_secrets import made_secret
+from harness.penstock.broker import BrokerProcess
 from tests.penstock.running import At, penstock
 from wire.acls import Acl, Operation, PatternType, Permission, ResourcePattern, ResourceType
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from client.addresses import Address
-from client.metadata import (
+from client.connection.addresses import Address
+from client.connection.metadata import (
     NO_LEADER,
     BrokerMetadata,
     ClusterMetadata,

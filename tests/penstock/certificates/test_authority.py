@@ -11,8 +11,8 @@ from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ground.server_tls import ListenerTls, server_context
-from ground.tls import Tls, client_context
+from ground.tls.client import Tls, client_context
+from ground.tls.server import ListenerTls, server_context
 from penstock.certificates.authority import USUAL_DAYS, Authority, Entry, Refused, make_authority
 from penstock.certificates.names import BadName, check_host, check_name
 from penstock.certificates.signing import Purpose

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ground.directory_lock import DirectoryLock
+from ground.files.directory_lock import DirectoryLock
 from tests.penstock.running import Ended, penstock
 
 

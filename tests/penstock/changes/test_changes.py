@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 
 from ground.administration import Change, Kind, Program, Who, read_entry
 from ground.administration_log import rotated
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from penstock.changes.choosing import since_millis
 from penstock.changes.command import command
 from schemas.envelope import Encoder

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.server_process import free_ports
+from harness.processes.server_process import free_ports
 from penstock.cli import address_variables
 from penstock.cli.address_variables import (
     AGENT,
@@ -165,6 +165,7 @@ USAGE = [
     ("produce t --key-separator : --avro-file -", "goes with neither --file nor --key-separator"),
     ("consume t --schema-version 1", "--schema-version, --codec and --overwrite go with"),
     ("consume t --avro-file x --events", "goes with neither --events nor --key-separator"),
+    ("consume t --avro-file - --json", "--json goes with a file, and - is stdout"),
     ("schemas list -r localhost:8081", "a URL begins with http:// or https://"),
     ("schemas list -r http://me:secret@localhost", "a user and password in the URL"),
     ("schemas show", "give a subject, or --id"),

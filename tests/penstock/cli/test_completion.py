@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from penstock.cli.completion import SHELLS, VARIABLE, words
 from penstock.cli.failures import Failed
 from tests.penstock.at_registry import AtRegistry

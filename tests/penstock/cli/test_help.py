@@ -121,12 +121,6 @@ def test_every_example_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 pytest.fail(f"penstock {' '.join(words)}: {error.format_message()}")
 
 
-def test_an_example_that_is_wrong_would_be_seen() -> None:
-    for words in (["consume", "t", "--form", "end"], ["topics", "lst"], ["tpics"]):
-        with pytest.raises((click.ClickException, AssertionError)):
-            parse(words)
-
-
 def test_help_says_what_is_done_and_fits_a_terminal() -> None:
     for context in every():
         for line in (context.command.help or "").splitlines():

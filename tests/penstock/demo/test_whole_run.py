@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from ground.listening import is_free
-from harness.spark_jvm import quick_java_environment
-from harness.waiting import wait_until
+from ground.network.listening import is_free
+from harness.hadoop.spark_jvm import quick_java_environment
+from harness.processes.waiting import wait_until
 from penstock.demo.applications.writing import TALLY, kept
 from penstock.demo.counting import landed_files, landed_numbers
 from penstock.demo.demonstration import applications_of

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from client.security import Security
-from ground.http_security import HttpSecurity
-from ground.password_file import PasswordFile, SlowHash
-from ground.server_tls import ListenerTls, ServerTls
-from ground.tls import Tls, client_context
-from ground.token_file import TokenFile
+from client.connection.security import Security
+from ground.http.security import HttpSecurity
+from ground.logins.password_file import PasswordFile, SlowHash
+from ground.logins.token_file import TokenFile
+from ground.tls.client import Tls, client_context
+from ground.tls.server import ListenerTls, ServerTls
 from penstock.certificates.authority import Authority
 from penstock.certificates.reading import certificates_in
 from penstock.config.configuration import load

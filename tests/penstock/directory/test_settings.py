@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent.config import AgentConfig
 from audit.config import AuditConfig
-from broker.config import BrokerConfig
+from broker.configs.config import BrokerConfig
 from loader.config import LoaderConfig
 from loader.planning.table_selection import matching
 from mirror.config import MirrorConfig

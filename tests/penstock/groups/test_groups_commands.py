@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from broker.config import AuthorizationConfig
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from broker.configs.config import AuthorizationConfig
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.broker.api.conftest import client, permit, running
 from tests.broker.api.rules import EVERYTHING, Rules, rule
 from tests.broker.api.running_broker import RunningBroker

@@ -1,15 +1,10 @@
-"""`penstock groups` against a broker of Apache Kafka's, and beside its kafka-consumer-groups.sh:
-each goes on with what the other did."""
+"""`penstock groups` against a broker of Apache Kafka's."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.apache_kafka import NEWEST, VERSION, ApacheKafka, kafka_classpath, why_no_kafka
-from harness.broker_process import BrokerProcess
-from harness.jvm import Jvm
-from tests.client.group.conftest import zookeeper_of
+from harness.kafka.apache_kafka import ApacheKafka
 from tests.penstock.groups.consumer_groups import (
     describe,
     fill_topic,
@@ -21,10 +16,6 @@ from tests.penstock.groups.consumer_groups import (
 from tests.penstock.running import At
 
 pytestmark = pytest.mark.long
-
-TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-
-Tool = Callable[..., str]
 
 
 def test_groups_are_shown_set_and_deleted(
@@ -53,79 +44,4 @@ def test_groups_are_shown_set_and_deleted(
     at.output("groups", "delete-offsets", new_topic, "--topic", f"{new_topic}:0", "--yes")
     assert offsets(at, new_topic) == [3]
     at.output("groups", "delete", new_topic, "--yes")
-    assert new_topic not in names(at)
-
-
-@pytest.fixture(scope="module", params=[pytest.param(VERSION, marks=pytest.mark.long), NEWEST])
-def java(request: pytest.FixtureRequest) -> Iterator[Jvm]:
-    classpath = kafka_classpath(request.param)
-    if classpath is None:
-        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka(request.param)}")
-    with Jvm(classpath) as java:
-        yield java
-
-
-@pytest.fixture
-def tool(java: Jvm, running_broker: BrokerProcess) -> Tool:
-    """Runs it, and returns what it prints."""
-
-    def run(*arguments: str) -> str:
-        printed = java.new("java.io.ByteArrayOutputStream")
-        java.find("java.lang.System").setOut(java.new("java.io.PrintStream", printed))
-        where = ["--bootstrap-server", running_broker.bootstrap]
-        java.find(TOOL).main(java.array("java.lang.String", *where, *arguments))
-        said = str(printed.toString())
-        assert "Error" not in said, said
-        return said
-
-    return run
-
-
-def rows_of(said: str) -> list[list[str]]:
-    return [line.split() for line in said.splitlines() if line.strip()]
-
-
-def test_what_one_exports_the_other_takes(
-    at: At, new_topic: str, tmp_path: Path, tool: Tool
-) -> None:
-    fill_topic(at, new_topic)
-    read_all(at, new_topic, new_topic)
-    ours, theirs = tmp_path / "ours.csv", tmp_path / "theirs.csv"
-    ours.write_text(at.output("groups", "export", new_topic))
-    group = ["--group", new_topic]
-    reset = ["--reset-offsets", *group]
-    theirs.write_text(tool(*reset, "--all-topics", "--to-offset", "1", "--export", "--dry-run"))
-    at.output("groups", "reset", new_topic, "--from-file", str(theirs), "--yes")
-    assert offsets(at, new_topic) == [1, 1]
-    tool(*reset, "--from-file", str(ours), "--execute")
-    assert offsets(at, new_topic) == [3, 3]
-    tool(*reset, "--topic", f"{new_topic}:1", "--to-earliest", "--execute")
-    assert offsets(at, new_topic) == [3, 0]
-    described = rows_of(tool("--describe", *group))
-    assert sorted(each[1:6] for each in described if each[0] == new_topic) == [
-        [new_topic, "0", "3", "3", "0"],
-        [new_topic, "1", "0", "3", "3"],
-    ]
-
-
-def test_it_shows_and_changes_groups_of_penstocks_own(
-    at: At, new_topic: str, running_broker: BrokerProcess, tool: Tool
-) -> None:
-    fill_topic(at, new_topic)
-    consume = ["consume", new_topic, "--group", new_topic, "--from", "beginning"]
-    consume += ["--zookeeper", zookeeper_of(running_broker)]
-    at.output(*consume, "--count", "6")
-    assert new_topic in tool("--list").split()
-    group = ["--group", new_topic]
-    assert "Empty" in rows_of(tool("--describe", *group, "--state"))[-1]
-    described = rows_of(tool("--describe", *group))
-    assert sorted(each[2:6] for each in described if each[0] == new_topic) == [
-        ["0", "3", "3", "0"],
-        ["1", "3", "3", "0"],
-    ]
-    tool("--reset-offsets", *group, "--all-topics", "--shift-by", "-1", "--execute")
-    assert sorted(at.output(*consume, "--count", "2").splitlines()) == ["0-2", "1-2"]
-    tool("--delete-offsets", *group, "--topic", f"{new_topic}:0")
-    assert offsets(at, new_topic) == [3]
-    assert "successful" in tool("--delete", *group)
     assert new_topic not in names(at)

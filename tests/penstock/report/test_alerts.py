@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 from audit.config import AuditConfig
-from harness.audit_process import AuditProcess
-from harness.made_secrets import made_secret
-from harness.waiting import wait_until
+from harness.logins.made_secrets import made_secret
+from harness.penstock.audit import AuditProcess
+from harness.processes.waiting import wait_until
 from penstock.config.configuration import load
 from penstock.directory.places import Places, Ports
 from penstock.directory.preparing import prepare

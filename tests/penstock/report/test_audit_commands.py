@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.answers import AgentRow, AgentsAnswer, ListPage
-from client.admin import create_topic, delete_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.consumer import Consumer
+from client.admin.topics import create_topic, delete_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.security import Login, Mechanism, Security
 from client.errors import Refused
-from client.offsets import Beginning
-from client.security import Login, Mechanism, Security
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from penstock.connections.cluster import bootstrap_option
 from penstock.report.operator import BytesType, LedgerPlace, NumbersType, operator

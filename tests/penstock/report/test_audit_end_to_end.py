@@ -9,12 +9,12 @@ from typing import Final
 
 import pytest
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from ledger.publishing import Entry, write_entries
 from schemas.registry_client import RegistryClient
 from tests.audit.page.pipeline_said import Said
@@ -71,7 +71,7 @@ def test_a_fault_is_shown_and_accepted_and_a_host_retired(
             f"✗ {host}: /var/log/a.log, bytes 1,200 to 1,320 (events 120 to 131) are not at the "
             f"brokers ({new_topic}-0, offsets 120 to 131) [source source-of-{new_topic}]"
         )
-        command = shlex.split(cure.removeprefix("  what to do: ").replace("REASON", "'a test'"))
+        command = shlex.split(cure.partition(": ")[2].replace("REASON", "'a test'"))
         assert command[:3] == ["penstock", "audit", "accept"]
         accepted = penstock(*command[1:])
         assert (accepted.returncode, accepted.stderr) == (0, "")

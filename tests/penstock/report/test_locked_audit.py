@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.certificates import Authority
+from harness.logins.certificates import Authority
 from tests.audit.http.locked import ALICE, TOKEN, LockedAudit
 from tests.penstock.running import penstock
 

@@ -8,9 +8,10 @@ import click
 import msgspec
 import pytest
 
-from audit.answers import Problem, ReportAnswer, TopicReport
+from audit.alerting.answers import NotedAlert, NotedAlerts
+from audit.answers import ListPage, Problem, ReportAnswer, TopicReport
 from audit.findings import State
-from harness.audit_process import AuditProcess
+from harness.penstock.audit import AuditProcess
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS
 from penstock.report.asking import last_day, verdict
 from penstock.report.command import command, exit_code
@@ -102,6 +103,34 @@ def test_a_ledger_that_is_read_all_the_time_is_known_up_to_now() -> None:
 def test_without_a_time_it_is_about_the_last_whole_hours() -> None:
     asked = last_day(datetime(2026, 11, 20, 8, 59, 59, tzinfo=UTC))
     assert asked == (MORNING + HOUR_MILLIS - DAY_MILLIS, MORNING + HOUR_MILLIS)
+
+
+def test_alerts_that_are_raised_stand_below_the_headline() -> None:
+    alert = NotedAlert(
+        id="",
+        severity="warning",
+        topic="",
+        kind="silent",
+        cluster="dc1",
+        host="web-2",
+        words="web-2 is silent",
+        raised=MORNING,
+        resolved=-1,
+        command="systemctl start penstock-agent",
+    )
+    late = msgspec.structs.replace(alert, kind="missing", hour=MORNING)
+    page = ListPage(page=1, size=100, total=2)
+    raised = NotedAlerts(page=page, items=[late, alert])
+
+    def answers(path: str, _: Query) -> tuple[int, bytes]:
+        return 200, msgspec.json.encode(raised if path == "alerts" else report(COMPLETE))
+
+    with answering(answers) as audit:
+        lines = penstock("report", "--audit", audit.url).stdout.splitlines()
+    assert lines[2:4] == [
+        "! silent, raised 2026-11-20 07:00: web-2 is silent",
+        "  what to do: systemctl start penstock-agent",
+    ]
 
 
 def test_the_verdict_of_an_hour() -> None:

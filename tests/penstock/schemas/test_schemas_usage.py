@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.server_process import free_ports
+from harness.processes.server_process import free_ports
 from penstock.cli.lazy_group import LazyGroup
 from penstock.command_line import schemas
 from tests.penstock.running import REPOSITORY, penstock

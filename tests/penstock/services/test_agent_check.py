@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import free_ports
 from schemas.event_schemas import LOG_LINE, scaffold
 from tests.penstock.at_registry import AtRegistry
 from tests.penstock.running import Ended, penstock

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.config import AgentConfig, BatchCompression
-from agent.config_inputs import Format, Input, LongLines, UnknownFields
-from agent.config_lines import Filter, Multiline, Redaction, Time
+from agent.configuration.inputs import Format, Input, LongLines, UnknownFields
+from agent.configuration.lines import Filter, Multiline, Redaction, Time
 from agent.errors import ConfigRejected
 from penstock.config.configuration import ConfigurationError
 from penstock.services.agent_configuration import load_agent, load_inputs, or_not_taken

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.agent_process import AgentProcess
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from harness.penstock.agent import AgentProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from tests.penstock.running import penstock
 
 

@@ -16,8 +16,8 @@ from agent.status import (
     Status,
     TopicStatus,
 )
-from ground.http_client import HttpUrl
-from ground.page_server import Page, PageServer
+from ground.http.client import HttpUrl
+from ground.http.page_server import Page, PageServer
 from penstock.cli.failures import Failed
 from penstock.services.agent_status import ask_status, listening, read_status, show_status
 from tests.ground.peers import peer

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from penstock.services.audit_check import problems_of_ledger
 from tests.penstock.services.checking import Checking
 

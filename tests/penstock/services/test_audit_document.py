@@ -17,7 +17,7 @@ from audit.alerting.notices import Notice, severity_of
 from audit.config import AuditConfig
 from audit.findings import FaultKind, Finding, State
 from audit.headline import MARKS
-from audit.http.resources import RESOURCES
+from audit.http.resources import MESSAGES, RESOURCES
 from audit.http.statements import PATHS
 from audit.http.stream import MOST_STREAMS
 from audit.inventory import parsed
@@ -165,7 +165,7 @@ def test_the_page_about_alerts_says_what_is_sent_and_raised() -> None:
 
 def test_every_path_is_explained() -> None:
     paths = {each.path for each in RESOURCES} | PATHS
-    paths |= {"/api/v1/stream", "/api/openapi.json"}
+    paths |= {MESSAGES.path, "/api/v1/stream", "/api/openapi.json"}
     assert first_cells("The API") == paths | {"/metrics", "/healthz", "/readyz"}
     assert f"{MOST_STREAMS} listeners" in section("The API")
 

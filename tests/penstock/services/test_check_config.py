@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import NoJava
-from cluster.jars import find_java
-from harness.broker_process import BrokerProcess
-from harness.certificates import Authority
-from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
+from cluster.zookeeper_server.jars import find_java
+from harness.logins.certificates import Authority
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import free_ports
 from penstock.config.reference import KINDS
 from tests.penstock.running import REPOSITORY, Ended, penstock, running
 

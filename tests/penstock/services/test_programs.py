@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from cluster.zookeeper_status import answers
-from harness.broker_process import BrokerProcess
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from cluster.zookeeper_server.status import answers
+from harness.penstock.broker import BrokerProcess
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from tests.penstock.running import INTERPRETER, REPOSITORY, At, penstock, running
 
 
@@ -34,7 +34,7 @@ def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
     settings = [f"data_dir={tmp_path}", "id=1", f"zookeeper=127.0.0.1:{zookeeper}"]
     settings += [f"port={port}", f"http_port={http_port}"]
     program = (
-        "from cluster.session import Session\n"
+        "from cluster.session.session import Session\n"
         "Session.connect.__func__.__kwdefaults__['connect_timeout_s'] = 1.0\n"
         "from penstock.command_line import main\n"
         "main()\n"

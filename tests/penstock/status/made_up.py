@@ -6,6 +6,7 @@ import msgspec
 
 from agent.status import AgentPhase, InputStatus, Status
 from audit import answers
+from audit.alerting.answers import NotedAlerts
 from audit.findings import FaultKind, KindCount, Kinds, State
 from audit.judged_hours import HOUR
 from audit.verdicts import Wait, WindowVerdict
@@ -107,6 +108,7 @@ def audit_part(
     as_of: int = NOW - 500,
     notices: Sequence[str] = (),
     opened: dict[tuple[str, str], OpenTopic] | None = None,
+    unwell: Sequence[answers.HealthRow] = (),
 ) -> AuditPart:
     page = answers.ListPage(page=1, size=500, total=0)
     return AuditPart(
@@ -125,6 +127,7 @@ def audit_part(
         answers.BrokersAnswer(brokers=list(brokers), consumers=list(consumers), unreachable={}),
         opened or {},
         dict.fromkeys(clusters),
+        unwell,
     )
 
 
@@ -152,7 +155,12 @@ def answers_of(
         waits_total=len(waits),
     )
     said = {path: getattr(part, path) for path in ("topics", "agents", "loads", "brokers")}
-    return {path: msgspec.json.encode(each) for path, each in {**said, "topic": topic}.items()}
+    page = answers.ListPage(page=1, size=500, total=len(part.unwell))
+    said["health"] = answers.HealthAnswer(
+        now=NOW, as_of=NOW, state="ok", summary="", by_state={}, page=page, items=list(part.unwell)
+    )
+    said |= {"topic": topic, "alerts": NotedAlerts(page=part.agents.page, items=[*part.alerts])}
+    return {path: msgspec.json.encode(each) for path, each in said.items()}
 
 
 def cluster_part(**ends: int) -> ClusterPart:
@@ -213,6 +221,7 @@ def topic(
         partitions=1,
         stored=end,
         end=end,
+        rate=4.5,
         landed=end // 2,
         unread_bytes=2048,
         state=state,

@@ -9,9 +9,9 @@ import pytest
 from agent.status import FileStatus
 from audit.findings import State
 from client.errors import BadAddress
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses
 from penstock.status.asking import Asking, KeptStatus

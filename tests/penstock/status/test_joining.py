@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.status import AgentPhase
+from audit.answers import HealthRow
 from audit.findings import State
 from penstock.status.audit import OpenTopic
 from penstock.status.joining import StatusParts, joined
@@ -114,6 +115,14 @@ def test_an_agent_of_which_the_audit_has_not_heard() -> None:
     assert standing.problems == ("agent: not ready: starting",)
 
 
+def test_nothing_is_complete_up_to_now_while_an_agent_is_silent() -> None:
+    silent = agent_row("a1", state="silent", heard=NOW - 39_000)
+    opened = {("c", "t"): OpenTopic(NOW - 1_000, "")}
+    audit = audit_part([topic_row("t")], agents=[silent], opened=opened)
+    standing = joined(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
+    assert (standing.verdict, standing.complete_until) == ("pending", NOW - 39_000)
+
+
 def test_partitions_without_a_leader_are_a_problem() -> None:
     cluster = cluster_part(t=100)
     lost = replace(cluster.topics["t"], end=-1, stored=-1, without_leader=2)
@@ -166,6 +175,34 @@ def test_an_agent_that_has_just_started_is_given_a_moment(up_for: int, lines: in
     audit = audit_part(agents=[agent_row("a1", state="silent", heard=NOW - 80_000_000)])
     agent = replace(agent_status("a1"), started_millis=NOW - up_for)
     assert len(joined(StatusParts(agent=agent, audit=audit), NOW).problems) == lines
+
+
+def unwell(kind: str, cluster: str = "c", command: str = "") -> HealthRow:
+    return HealthRow(
+        program="broker" if kind == "zookeeper" else "agent",
+        cluster=cluster,
+        name="",
+        host="h",
+        state="warning",
+        words=f"it is {kind}",
+        kind=kind,
+        command=command,
+    )
+
+
+def test_programs_with_something_wrong_are_problems() -> None:
+    """Those that nothing else says, of this cluster or of the audit."""
+    rows = [
+        *(unwell("disk", command="df -h /d  # on h"), unwell("certificate", ""), unwell("silent")),
+        *(unwell("zookeeper"), unwell("disk", "other"), *(unwell("mirror") for _ in range(9))),
+    ]
+    problems = joined(StatusParts(audit=audit_part(clusters=["c"], unwell=rows)), NOW).problems
+    assert problems[:2] == (
+        "agent: it is disk; what to do: df -h /d  # on h",
+        "agent: it is certificate",
+    )
+    assert problems[-1] == "and 1 programs more need attention: see the audit's page, Health"
+    assert len(problems) == 11
 
 
 def test_of_many_lines_the_first_are_shown() -> None:

@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 from audit.findings import State
 from audit.judged_hours import HOUR
 from audit.verdicts import Wait, WindowVerdict
-from client.addresses import Address
-from client.delivery import TopicPartition
-from client.metadata import BrokerMetadata, ClusterMetadata, PartitionMetadata, TopicMetadata
-from ground.http_client import parse_program_url
+from client.connection.addresses import Address
+from client.connection.metadata import (
+    BrokerMetadata,
+    ClusterMetadata,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from client.producing.delivery import TopicPartition
+from ground.http.client import parse_program_url
 from penstock.status.audit import (
     AskingAudit,
     OpenTopic,
@@ -209,7 +214,7 @@ def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest()
         ("c", "done"): OpenTopic(part.topics.as_of, ""),
     }
     paths = [path for path, _ in audit.asked]
-    assert paths == ["topics", "agents", "loads", "brokers", "topic", "topics"]
+    assert paths == ["topics", "agents", "loads", "brokers", "topic", "health", "alerts", "topics"]
     query = audit.asked[4][1]
     assert (query["topic"], query["from"], query["to"]) == (
         "t",

@@ -11,14 +11,15 @@ import pytest
 
 from audit.answers import AlteredTotal
 from audit.findings import KindCount, State
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.directory.saved_start import SavedStart, save_start
 from penstock.status.command import show_standing
 from penstock.status.values import (
     AgentStanding,
+    AlertStanding,
     BrokerStanding,
     FailingLoadStanding,
     LoadStanding,
@@ -148,7 +149,7 @@ def test_watching_repeats_until_ctrl_c() -> None:
 def test_every_field_is_documented() -> None:
     page = (REPOSITORY / "docs" / "status.md").read_text().partition("## `--json`")[2]
     kinds = (
-        *(PipelineStatus, BrokerStanding, TopicStanding, AgentStanding),
+        *(PipelineStatus, BrokerStanding, TopicStanding, AgentStanding, AlertStanding),
         *(LoadStanding, FailingLoadStanding, KindCount, AlteredTotal),
     )
     fields = {field for kind in kinds for field in kind.__struct_fields__}
@@ -177,9 +178,9 @@ def test_everything_in_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
         "broker  address    leads  partitions  remark",
         "     1  here:9092      -           -  controller",
         "",
-        "topic  partitions  stored  events  landed  not read  verdict",
-        "logs            1  12,345  12,345   6,172  2.0 KiB   … pending",
-        "shop            1      70      70      35  2.0 KiB   … pending",
+        "topic  partitions  stored  events  per second  landed  not read  verdict",
+        "logs            1  12,345  12,345         4.5   6,172  2.0 KiB   … pending",
+        "shop            1      70      70         4.5      35  2.0 KiB   … pending",
         "",
         "agent  host   state  files  not read  heard    version",
         "a1     web-1  ok         2  700 B     3 s ago  0.1.0",
@@ -195,8 +196,15 @@ def test_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_somebody_is_away(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(standing([topic("t")], problems=["no agent"], alerts=2), capsys)
-    assert lines[2:4] == ["! 2 alerts are raised", "! no agent"]
+    late = AlertStanding(kind="late", words="t waits", raised=NOW, command="penstock report t")
+    said = standing([topic("t")], problems=["no agent"], alerts=2)
+    lines = printed(msgspec.structs.replace(said, raised=(late,)), capsys)
+    assert lines[2:6] == [
+        "! 2 alerts are raised",
+        "! late, raised 2027-01-15T08:30:00Z: t waits",
+        "  what to do: penstock report t",
+        "! no agent",
+    ]
     assert lines[-1].startswith("docs/status.md ")
 
 

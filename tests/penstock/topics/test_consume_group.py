@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster import group_members, groups
-from cluster.group_offsets import read_offsets
-from cluster.session import Session
+from cluster.groups import groups
+from cluster.groups import members as group_members
+from cluster.groups.offsets import read_offsets
+from cluster.session.session import Session
 from cluster.values import GroupInfo, GroupKind
-from harness.broker_process import BrokerProcess
-from harness.server_process import free_ports
+from harness.penstock.broker import BrokerProcess
+from harness.processes.server_process import free_ports
 from tests.client.group.conftest import zookeeper_of
 from tests.penstock.running import At
 

@@ -13,8 +13,8 @@ from struct import pack
 import pytest
 from confluent_kafka import Producer
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from penstock.topics.event_lines import EventLines
 from schemas.envelope import Encoder
 from schemas.errors import BadMessage

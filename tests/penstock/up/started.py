@@ -11,10 +11,10 @@ from typing import Any, Self
 import pyarrow.dataset
 import pytest
 
-from ground import listening
-from harness.server_process import free_ports
-from harness.spark_jvm import quick_java_environment
-from harness.waiting import wait_until
+from ground.network import listening
+from harness.hadoop.spark_jvm import quick_java_environment
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from penstock.directory.places import MirrorPorts, Ports
 from penstock.status.asking import Asking
 from penstock.status.values import PipelineStatus, TopicStanding

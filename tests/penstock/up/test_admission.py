@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.permissions import Permissions
-from cluster import acls, paths, users
-from cluster.session import Session
-from cluster.zookeeper import EmbeddedZooKeeper
-from ground.scram import ScramMechanism
+from broker.access.permissions import Permissions
+from cluster.layout import paths
+from cluster.records import acls, users
+from cluster.session.session import Session
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from ground.logins.scram import ScramMechanism
 from penstock.directory.keys import make_keys
 from penstock.directory.locks import USERS, Locks, rules
 from penstock.directory.locks import users as users_of
@@ -78,7 +79,7 @@ def test_each_program_may_do_what_it_does() -> None:
         (Operation.WRITE, "logs.dead", ["agent"]),
         (Operation.WRITE, "_audit", ["agent", "loader"]),
         (Operation.WRITE, "_schemas", ["registry"]),
-        (Operation.READ, "logs", ["agent", "loader"]),
+        (Operation.READ, "logs", ["agent", "loader", "audit"]),
         (Operation.READ, "_audit", ["loader", "audit"]),
         (Operation.READ, "_schemas", ["registry"]),
         (Operation.DELETE, "logs", []),
@@ -96,7 +97,7 @@ def test_a_mirror_may_copy_and_nothing_else() -> None:
         (Operation.DELETE, "dc1.web", False),
     ):
         assert ("mirror" in who_may(operation, topic, mirrored=True)) is may, topic
-    assert who_may(Operation.READ, "dc1._schemas", mirrored=True) == ["registry", "mirror"]
+    assert who_may(Operation.READ, "dc1._schemas", mirrored=True) == ["registry", "audit", "mirror"]
 
 
 def test_both_clusters_know_who_may_come_in(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.kept.store import DescriptorStore as AgentsSide
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from penstock.up.descriptor_store import ProgramDescriptors
 from penstock.up.running import Child
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.server_process import free_ports
+from harness.processes.server_process import free_ports
 from penstock.directory.errors import AlreadyRunning
 from penstock.directory.lock import Lock
 from penstock.directory.places import MirrorPorts, Places, Ports

@@ -6,11 +6,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.text import Text
 
 from penstock.status.values import FailingLoadStanding, PipelineStatus, Rates
 from penstock.up.programs import ProgramPhase
-from penstock.up.screen_picture import Column, ScreenState, picture, table
+from penstock.up.screen_picture import ScreenState, picture
 from tests.penstock.status.made_up import LOAD, standing, topic
 from tests.penstock.status.made_up import NOW as MILLIS
 from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
@@ -101,26 +100,6 @@ def test_what_is_waited_for_is_not_cut_within_its_time() -> None:
     shown = lines(60, standing=standing([old], load=LOAD))
     at = next(number for number, each in enumerate(shown) if "logs waits" in each)
     assert " ".join(each.strip() for each in shown[at : at + 2]) == f"logs waits: {waits}"
-
-
-def test_on_a_small_terminal_columns_and_empty_lines_give_way() -> None:
-    assert lines(42, 16, here=DIRECTORY) == [
-        "Penstock runs                 Ctrl-C stops",
-        "✓ zookeeper  127.0.0.1:2000  12 min",
-        "✓ broker     127.0.0.1:2001  12 min",
-        "✓ registry   127.0.0.1:2002  12 min",
-        "✓ agent      127.0.0.1:2003  12 min",
-        "✓ loader                     12 min",
-        "✓ audit      127.0.0.1:2005  12 min",
-        "topic  events/s       landed  verdict",
-        "logs        100          617  … pending",
-        "shop        0.5  493,827,160  … pending",
-        "… pending: every line up to 40 s ago is a…",
-        "  last load 12 s ago: 4,000 rows of 2 top…",
-        "dashboard  http://127.0.0.1:8090",
-        "logs       ./logs",
-        "warehouse  ./warehouse",
-    ]
 
 
 def test_a_program_that_died() -> None:
@@ -262,43 +241,3 @@ def test_it_fits_whatever_is_shown(
     assert len(drawn) <= height
     assert all(line.cell_len <= width for line in drawn)
     assert all(line.plain.isprintable() for line in drawn)
-
-
-def texts(*cells: str) -> list[Text]:
-    return [Text(each) for each in cells]
-
-
-COLUMNS = [
-    Column("name", texts("a-long-name", "b"), 0),
-    Column("first to go", texts("1", "22"), 2, right=True),
-    Column("second", texts("x", ""), 1),
-]
-
-
-def plain(width: int, columns: list[Column] = COLUMNS) -> list[str]:
-    return [line.plain for line in table(columns, width)]
-
-
-def test_with_room_for_all() -> None:
-    assert plain(80) == [
-        "name         first to go  second",
-        "a-long-name            1  x",
-        "b                     22",
-    ]
-
-
-def test_columns_go_in_their_order_and_then_names_are_cut() -> None:
-    assert plain(31)[0] == "name         second"
-    assert plain(18)[0] == "name"
-    assert plain(10) == ["name", "a-long-na…", "b"]
-    assert plain(3) == ["na…", "a-…", "b"]
-
-
-def test_wide_characters_count_as_what_they_take() -> None:
-    columns = [Column("", texts("日本", "ab"), 0), Column("", texts("1", "2"), 0)]
-    assert plain(80, columns) == ["日本  1", "ab    2"]
-
-
-def test_an_empty_column_takes_no_room() -> None:
-    columns = [Column("", texts("a"), 0), Column("", texts(""), 0), Column("", texts("b"), 0)]
-    assert plain(80, columns) == ["a  b"]

@@ -18,7 +18,7 @@ from typing import TextIO
 
 import pytest
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from penstock.directory.places import Addresses, Places
 from penstock.up.screen import PlainScreen, Screen, watching
 from penstock.up.screen_terminal import TerminalScreen
@@ -142,22 +142,6 @@ def test_nothing_is_cleared_before_it_is_written_anew(terminal: Terminal) -> Non
         assert seen.startswith("\x1b[H")
         assert "\x1b[2J" not in seen
         assert seen.endswith("\x1b[K\x1b[J")
-
-
-def test_it_follows_the_terminals_size(terminal: Terminal) -> None:
-    with screen_on(terminal) as screen:
-        for columns, lines in ((80, 24), (60, 20), (30, 5), (200, 50)):
-            terminal.resize(columns, lines)
-            screen.note("again")
-            drawn = terminal.seen().removeprefix(f"{OTHER_SCREEN}\x1b[?25l").split("\r\n")
-            assert len(drawn) <= lines
-
-
-def test_one_that_does_not_say_its_size_is_a_usual_one(terminal: Terminal) -> None:
-    terminal.resize(0, 0)
-    with screen_on(terminal) as screen:
-        screen.show(programs(), None)
-        assert "zookeeper" in terminal.seen()
 
 
 def test_without_colours_nothing_is_lost(

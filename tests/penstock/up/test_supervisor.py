@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.up.programs import Program, ProgramPhase, ProgramStanding, programs

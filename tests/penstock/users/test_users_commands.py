@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster import users
-from cluster.identity import cluster_id
-from cluster.session import Session
-from cluster.zookeeper import EmbeddedZooKeeper
+from cluster.records import users
+from cluster.records.identity import cluster_id
+from cluster.session.session import Session
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from ground.administration import read_entry
-from harness.certificates import Authority
-from harness.made_secrets import made_secret
-from harness.secured_broker import SecuredBroker
-from harness.secured_zookeeper import SecuredZooKeeper
+from harness.logins.certificates import Authority
+from harness.logins.made_secrets import made_secret
+from harness.penstock.secured_broker import SecuredBroker
+from harness.penstock.secured_zookeeper import SecuredZooKeeper
 from penstock.users.apply import DeclaredUser, plan_of
 from tests.penstock.declared import Declared
 from tests.penstock.running import PENSTOCK, At, penstock

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ground.password_file import PasswordFile, SlowHash
-from ground.token_file import TokenFile
-from harness.event_loops import on_event_loop
+from ground.logins.password_file import PasswordFile, SlowHash
+from ground.logins.token_file import TokenFile
+from harness.processes.event_loops import on_event_loop
 from registry.access.authentication import Authenticator, LoginMethods
 from registry.access.callers import PRINCIPAL, Caller, Peer
 from registry.access.permissions import Operation, Permission, Permissions

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from harness.event_loops import on_event_loop
-from harness.hand_clock import HandClock
+from harness.processes.event_loops import on_event_loop
+from harness.processes.hand_clock import HandClock
 from registry.access.login_throttle import LoginThrottle, TooManyLogins
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site
 

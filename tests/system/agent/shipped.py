@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.fetcher import Fetcher
-from client.offsets import End, start_offsets
-from harness.waiting import wait_until
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.reading.fetcher import Fetcher
+from client.reading.offsets import End, start_offsets
+from harness.processes.waiting import wait_until
 from schemas.envelope import Decoder
 from schemas.registry_client import RegistryClient
-from wire.batch import BatchHeader
-from wire.records import records
+from wire.record_batches.batch import BatchHeader
+from wire.record_batches.records import records
 
 PATIENCE = 60.0
 WITHIN = 180.0

@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, Self
 
-from client import admin
-from client.brokers import Brokers
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
 from client.errors import Refused
-from harness.agent_process import AgentProcess
-from harness.server_process import ServerProcess
+from harness.penstock.agent import AgentProcess
+from harness.processes.server_process import ServerProcess
 from schemas.event_schemas import scaffold
 from schemas.registry_client import RegistryClient
 from tests.system.agent.incarnations import (

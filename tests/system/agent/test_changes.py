@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from client import admin
-from harness.agent_process import AgentProcess
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from client.admin import topics as admin
+from harness.penstock.agent import AgentProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from tests.system.agent.incarnations import LogFile
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.agent_process import AgentProcess
+from harness.penstock.agent import AgentProcess
 from tests.system.agent.incarnations import LogFile, check_one_partition
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from aiokafka.partitioner import murmur2
 
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from tests.system.agent.incarnations import check_one_partition
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import JSON, Site, stop

@@ -15,8 +15,8 @@ from tests.system.agent.ledger import Ledger
 from tests.system.agent.shipped import Content, Event, Stored
 from tests.system.agent.site import judge
 from tests.system.agent.writer import Numbered
-from wire.batch import read_header
-from wire.records import Record, build_batch
+from wire.record_batches.batch import read_header
+from wire.record_batches.records import Record, build_batch
 
 HOST, TOPIC, TOPIC_ID, WINDOW = "web-1", "logs", "5QDhz2mVQt6JbSHYXm9lKg", 60_000
 BEGAN = 1_700_000_040_000

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.agent_process import AgentProcess
-from harness.penstock_process import REPOSITORY
-from harness.systemd_process import Systemd, why_no_systemd
-from harness.waiting import wait_until
+from harness.hosts.systemd_process import Systemd, why_no_systemd
+from harness.penstock.agent import AgentProcess
+from harness.penstock.program import REPOSITORY
+from harness.processes.waiting import wait_until
 from tests.cluster.proxy import Proxy
 from tests.system.agent.incarnations import LogFile
 from tests.system.agent.shipped import Topic

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.agent_process import AgentProcess
-from harness.apache_kafka import ApacheKafka
-from harness.registry_process import RegistryProcess
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.agent import AgentProcess
+from harness.penstock.registry import RegistryProcess
 from tests.system.agent.incarnations import check_numbered, check_one_partition
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import JSON, Site, stop

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from schemas.event_schemas import scaffold
 from tests.system.agent.incarnations import check_one_partition, text_of
 from tests.system.agent.shipped import Topic

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.system.agent.incarnations import LogFile
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop

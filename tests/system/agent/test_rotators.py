@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.agent_process import AgentProcess
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from harness.penstock.agent import AgentProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from tests.system.agent.incarnations import check_numbered, check_one_partition
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop

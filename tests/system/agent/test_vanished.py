@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent.journal.recovery import recover
-from harness.agent_process import AgentProcess
-from harness.waiting import wait_until
+from harness.penstock.agent import AgentProcess
+from harness.processes.waiting import wait_until
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop
 

@@ -16,14 +16,14 @@ from pyspark.sql import SparkSession
 
 from audit.answers import AgentRow, AgentsAnswer, ReportAnswer, TopicReport
 from audit.findings import FaultKind, Finding
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.agent_process import AgentProcess
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.penstock.agent import AgentProcess
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from loader.config import CompletenessConfig, LoaderConfig
 from loader.run.load import load
 from loader.run.load_context import LoadRequest

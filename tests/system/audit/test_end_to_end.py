@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 
 from audit.answers import TopicReport
 from audit.findings import FaultKind, State
-from client.consumer import Consumer
-from client.offsets import Beginning
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.agent_process import AgentProcess
-from harness.waiting import wait_until
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.agent import AgentProcess
+from harness.processes.waiting import wait_until
 from loader.run.load_context import LoadRequest
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER as LEDGER_SCHEMA

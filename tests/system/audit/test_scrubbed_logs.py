@@ -11,11 +11,11 @@ import pytest
 
 from audit.answers import ReportAnswer, TopicAnswer, TopicReport
 from audit.findings import FaultKind, State
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from tests.broker.storage.log_files import flip
 from tests.penstock.running import penstock
 from tests.system.audit.pipeline import batch_at

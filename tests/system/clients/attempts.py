@@ -14,7 +14,7 @@ from typing import Any
 import aiokafka
 import confluent_kafka
 
-from harness.jvm import Jvm
+from harness.java.jvm import Jvm
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)

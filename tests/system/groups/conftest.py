@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from cluster.session import Session
-from harness.broker_process import BrokerProcess
+from cluster.session.session import Session
+from harness.penstock.broker import BrokerProcess
 from tests.system.groups.history import Source
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cluster import groups
-from cluster.session import Session
-from harness.waiting import wait_until
+from cluster.groups import groups
+from cluster.session.session import Session
+from harness.processes.waiting import wait_until
 from wire.consumer_protocol import pairs, read_assignment
 
 WITHIN = 90.0

@@ -20,8 +20,8 @@ import confluent_kafka
 import msgspec
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
-from harness.apache_kafka import QUICK_JVM, VERSION, java_command
-from harness.event_loops import on_event_loop
+from harness.kafka.apache_kafka import QUICK_JVM, VERSION, java_command
+from harness.processes.event_loops import on_event_loop
 from tests.system.groups.history import WITHIN, History
 from tests.system.other_languages.programs import Client
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster.session import Session
-from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from cluster.session.session import Session
+from harness.kafka.apache_kafka import NEWEST, VERSION, KafkaUnavailable
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.system.groups.history import WITHIN, Generations, History, Source, committed
 from tests.system.groups.members import SESSION_MS, Members, librdkafka, member_named
 from tests.system.other_languages.programs import FRANZ_GO, KAFKAJS, SARAMA, ClientUnavailable

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable
-from harness.broker_process import BrokerProcess
-from harness.jvm import Jvm
-from harness.kafka_tools import KafkaTools
-from harness.waiting import wait_until
+from harness.java.jvm import Jvm
+from harness.kafka.apache_kafka import NEWEST, VERSION, KafkaUnavailable
+from harness.kafka.kafka_tools import KafkaTools
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.system.conftest import Server
 from tests.system.groups.history import WITHIN, History, Source, committed
 from tests.system.groups.members import Members, librdkafka

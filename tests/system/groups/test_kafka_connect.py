@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from harness.apache_kafka import NEWEST, VERSION, KafkaUnavailable
-from harness.broker_process import BrokerProcess
-from harness.kafka_connect import ConnectWorker
-from harness.waiting import wait_until
+from harness.kafka.apache_kafka import NEWEST, VERSION, KafkaUnavailable
+from harness.kafka.kafka_connect import ConnectWorker
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.system.groups.history import WITHIN
 
 CONNECTORS = ("source", "sink", "other")

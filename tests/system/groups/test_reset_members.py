@@ -5,7 +5,7 @@ import signal
 import socket
 import struct
 
-from harness.broker_process import BrokerProcess
+from harness.penstock.broker import BrokerProcess
 from tests.system.raw import (
     API_VERSIONS,
     METADATA,

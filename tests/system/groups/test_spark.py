@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.broker_process import BrokerProcess
-from harness.jvm import Jvm
-from harness.spark_kafka import JARS, spark_jvm, spark_session
+from harness.java.jvm import Jvm
+from harness.kafka.spark_kafka import JARS, spark_jvm, spark_session
+from harness.penstock.broker import BrokerProcess
 from tests.system.groups.history import History, Source
 from tests.system.groups.members import Members, librdkafka
 

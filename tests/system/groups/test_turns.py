@@ -5,13 +5,13 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 
-from bench.group_members import group_members
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
+from bench.loads.group_members import group_members
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
 from client.group.consumer import GroupConsumer
-from client.offsets import Beginning
-from cluster.session import Session
-from harness.broker_process import BrokerProcess
+from client.reading.offsets import Beginning
+from cluster.session.session import Session
+from harness.penstock.broker import BrokerProcess
 from tests.system.groups.history import WITHIN, History, Source
 from tests.system.groups.members import Life, Members, librdkafka
 

@@ -17,19 +17,19 @@ from pyspark.sql import SparkSession
 
 from audit.answers import ReportAnswer, TopicReport
 from audit.findings import State
-from client.admin import create_topic
-from client.brokers import Brokers
-from client.security import Mechanism, Security
-from ground.http_security import HttpSecurity
-from ground.password_file import SlowHash
-from ground.tls import Tls
-from harness.agent_process import AgentProcess
-from harness.audit_process import AuditProcess
-from harness.guarded_kafka import GuardedKafka
-from harness.penstock_process import REPOSITORY
-from harness.registry_process import RegistryProcess
-from harness.server_process import RunningServer, RunningServers, ServerProcess
-from harness.waiting import wait_until
+from client.admin.topics import create_topic
+from client.connection.brokers import Brokers
+from client.connection.security import Mechanism, Security
+from ground.http.security import HttpSecurity
+from ground.logins.password_file import SlowHash
+from ground.tls.client import Tls
+from harness.kafka.guarded_kafka import GuardedKafka
+from harness.penstock.agent import AgentProcess
+from harness.penstock.audit import AuditProcess
+from harness.penstock.program import REPOSITORY
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import RunningServer, RunningServers, ServerProcess
+from harness.processes.waiting import wait_until
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 from loader.config import LoaderConfig, Tasks
 from tests.loader.loads import load_once

@@ -18,8 +18,8 @@ import msgspec
 import yaml
 
 from audit.answers import ReportAnswer, TopicReport
-from harness.server_process import free_ports
-from harness.spark_jvm import quick_java
+from harness.hadoop.spark_jvm import quick_java
+from harness.processes.server_process import free_ports
 from tests.docs.pages import ROOT, blocks_of
 from tests.docs.shell import Shell
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final, NamedTuple
 
-from client.acls import Rule
+from client.admin.acls import Rule
 from tests.system.kafka.page import PAGE
 from wire.acls import (
     ANYTHING,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
-from harness.certificates import Authority
-from harness.secured_kafka import USERS, secured_kafka
-from harness.waiting import wait_until
+from harness.kafka.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
+from harness.kafka.secured_kafka import USERS, secured_kafka
+from harness.logins.certificates import Authority
+from harness.processes.waiting import wait_until
 from tests.system.kafka.landed import landed
 from tests.system.kafka.page import Reader
 

@@ -13,9 +13,9 @@ from typing import Final
 import pytest
 from pyspark.sql import SparkSession
 
-from client.security import Mechanism
-from harness.apache_kafka import kafka_classpath, why_no_kafka
-from harness.guarded_kafka import GuardedKafka
+from client.connection.security import Mechanism
+from harness.kafka.apache_kafka import kafka_classpath, why_no_kafka
+from harness.kafka.guarded_kafka import GuardedKafka
 from tests.system.conftest import KAFKA_VERSIONS
 from tests.system.kafka.guarded_pipeline import GuardedPipeline
 from tests.system.kafka.rights import RIGHTS, USERS

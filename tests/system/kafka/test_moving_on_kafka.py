@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.apache_kafka import QUICK_JVM, ApacheKafkaCluster, kafka_classpath, why_no_kafka
+from harness.kafka.apache_kafka import QUICK_JVM, ApacheKafkaCluster, kafka_classpath, why_no_kafka
 from tests.system.conftest import KAFKA_VERSIONS
 from tests.system.replicas_at import LISTS, RATES, ReplicasAt
 

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from client.admin import create_topic
-from client.brokers import Brokers
+from client.admin.topics import create_topic
+from client.connection.brokers import Brokers
 from client.errors import NotAllowed
-from client.producer import Producer
-from harness.server_process import RunningServer
-from harness.waiting import wait_until
+from client.producing.producer import Producer
+from harness.processes.server_process import RunningServer
+from harness.processes.waiting import wait_until
 from ledger.names import LEDGER_TOPIC
 from loader.run.load import load
 from loader.run.load_context import LoadRequest

@@ -17,10 +17,10 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from harness.hadoop import hadoop_classpath, hadoop_command, why_no_hadoop
-from harness.hdfs import RunningHdfs
-from harness.kdc import REALM, Kdc
-from harness.spark_jvm import quick_java, quick_java_environment
+from harness.hadoop.hadoop import hadoop_classpath, hadoop_command, why_no_hadoop
+from harness.hadoop.hdfs import RunningHdfs
+from harness.hadoop.spark_jvm import quick_java, quick_java_environment
+from harness.logins.kdc import REALM, Kdc
 from loader.config import Kerberos, LoaderConfig, Tasks
 from tests.docs.pages import ROOT, blocks_of
 from tests.docs.shell import Shell, follow

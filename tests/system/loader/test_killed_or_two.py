@@ -17,8 +17,8 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.spark_jvm import quick_java
-from harness.waiting import wait_until
+from harness.hadoop.spark_jvm import quick_java
+from harness.processes.waiting import wait_until
 from loader.commit.history import History
 from loader.config import LoaderConfig, Tasks
 from loader.errors import RunTaken

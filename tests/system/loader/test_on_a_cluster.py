@@ -17,8 +17,8 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.hdfs import RunningHdfs
-from harness.spark_cluster import WORKERS, SparkCluster
+from harness.hadoop.hdfs import RunningHdfs
+from harness.hadoop.spark_cluster import WORKERS, SparkCluster
 from loader.config import LoaderConfig, Tasks
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import load_once, rows_of

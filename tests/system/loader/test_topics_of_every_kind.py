@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from loader.config import LoaderConfig
 from loader.errors import TooManyDead
 from loader.run.load import load

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from harness.broker_cluster import BrokerCluster
-from harness.two_clusters import PREFIX, TwoClusters
-from harness.waiting import wait_until
+from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.two_clusters import PREFIX, TwoClusters
+from harness.processes.waiting import wait_until
 from tests.campaigns.logs import read_batches, read_replicas
 from tests.campaigns.mirror.watermarks import high
 from tests.penstock.running import Ended, penstock

@@ -18,9 +18,9 @@ from typing import Final
 import pyarrow.dataset
 import pytest
 
-from harness.server_process import ServerProcess, free_ports, http_page
-from harness.spark_jvm import quick_java_environment
-from harness.waiting import wait_until
+from harness.hadoop.spark_jvm import quick_java_environment
+from harness.processes.server_process import ServerProcess, free_ports, http_page
+from harness.processes.waiting import wait_until
 from tests.docs.pages import ROOT, blocks_of
 from tests.penstock.running import PENSTOCK
 

@@ -11,18 +11,18 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from client import admin
-from client.acls import Rule, add_acls, all_acls, remove_acls
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.group_offsets import committed_offsets
-from client.offset_commits import Consumed, commit_offsets
-from client.security import Mechanism
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.made_secrets import is_told
-from harness.mirror_process import side
-from harness.secured_broker import SecuredBroker
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.admin.acls import Rule, add_acls, all_acls, remove_acls
+from client.connection.brokers import Brokers
+from client.connection.security import Mechanism
+from client.groups.offset_commits import Consumed, commit_offsets
+from client.groups.offsets import committed_offsets
+from client.producing.delivery import TopicPartition
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.logins.made_secrets import is_told
+from harness.penstock.mirror import side
+from harness.penstock.secured_broker import SecuredBroker
+from harness.processes.waiting import wait_until
 from tests.mirror.logs import PATIENCE, batches, values, wait_copied, write
 from tests.mirror.workers import Worker
 from wire.acls import (

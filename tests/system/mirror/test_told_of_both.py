@@ -17,16 +17,16 @@ from typing import Final
 import pytest
 
 from audit.answers import HourGate, ReportAnswer, TopicReport
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.agent_process import AgentProcess
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.mirror_process import side
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.agent import AgentProcess
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.mirror import side
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from tests.client.shipped_topics import delete_before
 from tests.loader.application import event_schema
 from tests.mirror.logs import ends

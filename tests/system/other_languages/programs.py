@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from harness.maven_jars import CACHE
+from harness.java.maven_jars import CACHE
 
 _HERE: Final = Path(__file__).parent
 _NODE = _HERE / "kafkajs"

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from py4j.protocol import Py4JJavaError
 
-from harness.jvm import Jvm
-from harness.maven_jars import CACHE, needs_maven, run_maven
+from harness.java.jvm import Jvm
+from harness.java.maven_jars import CACHE, needs_maven, run_maven
 
 _GROUP, _NAME = "org.apache.pinot", "pinot-confluent-avro"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
-from harness.registry_process import RegistryProcess
+from harness.penstock.registry import RegistryProcess
 
 
 @pytest.fixture

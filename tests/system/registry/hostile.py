@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from harness.registry_process import RegistryProcess
+from harness.penstock.registry import RegistryProcess
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 MIB = 1024 * 1024

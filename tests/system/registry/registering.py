@@ -13,12 +13,12 @@ from typing import Any
 
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from client.producer import Identity
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from client.producing.producer import Identity
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from tests.system.crash import Worker
-from wire.batch import headers
-from wire.records import records
+from wire.record_batches.batch import headers
+from wire.record_batches.records import records
 
 SHARED = "shared"
 

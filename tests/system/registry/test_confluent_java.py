@@ -12,11 +12,11 @@ import fastavro
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from harness.apache_kafka import kafka_classpath, run_tool, why_no_kafka
-from harness.broker_process import BrokerProcess
-from harness.made_secrets import made_secret
-from harness.maven_jars import JarsUnavailable
-from harness.registry_process import RegistryProcess
+from harness.java.maven_jars import JarsUnavailable
+from harness.kafka.apache_kafka import kafka_classpath, run_tool, why_no_kafka
+from harness.logins.made_secrets import made_secret
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from schemas.envelope import Encoder, split
 from schemas.parsing import parse
 from tests.registry.locked import TOKEN, Locks

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from tests.system.registry.hostile import MIB, Watched
 from tests.system.registry.raw_http import Closed, RawHttp, request
 

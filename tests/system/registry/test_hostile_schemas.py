@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import Answer, RegistryProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import Answer, RegistryProcess
 from tests.system.registry.hostile import MIB, Watched, record
 from tests.system.registry.raw_http import Closed, RawHttp, request
 from tests.system.registry.topics import make_topic, schema_record

@@ -14,11 +14,11 @@ from threading import Barrier, Thread
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
-from harness.waiting import wait_until
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import free_ports
+from harness.processes.waiting import wait_until
 from tests.system.registry.raw_http import RawHttp, request
 from tests.system.registry.registering import (
     Registrant,

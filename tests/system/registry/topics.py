@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.producer import Producer
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
 from tests.system.clients.interface import Record as Message
 from tests.system.clients.librdkafka import Librdkafka
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from harness.secured_broker import USERS, SecuredBroker
+from harness.penstock.secured_broker import USERS, SecuredBroker
 
 TOPIC: Final = "common"
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from harness.kafka_tools import Ended, KafkaTools
-from harness.secured_broker import SecuredBroker
+from harness.kafka.kafka_tools import Ended, KafkaTools
+from harness.penstock.secured_broker import SecuredBroker
 from tests.system.ways_in.doors import BEARER, Door, Way, way
 
 _LOGINS: Final = "org.apache.kafka.common.security"

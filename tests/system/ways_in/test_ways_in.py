@@ -14,14 +14,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from client.acls import add_acls
-from client.admin import create_topic
-from client.brokers import Brokers
-from client.consumer import Consumer
-from client.offsets import Beginning
-from client.security import Mechanism
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.secured_broker import SecuredBroker
+from client.admin.acls import add_acls
+from client.admin.topics import create_topic
+from client.connection.brokers import Brokers
+from client.connection.security import Mechanism
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.secured_broker import SecuredBroker
 from tests.system.conftest import KAFKA_VERSIONS, kafka_tools
 from tests.system.other_languages.programs import FRANZ_GO, KAFKAJS, Client, ClientUnavailable
 from tests.system.ways_in.doors import (

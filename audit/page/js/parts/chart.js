@@ -1,5 +1,6 @@
-/* Events over time, a line for each tier, and what is missing below them. Drawn by uPlot on a
-   canvas: colours are asked of the style sheet, again whenever the theme changes. Dragging zooms. */
+/* Lines over time, drawn by uPlot on a canvas: colours are asked of the style sheet, again whenever
+   the theme changes. Dragging zooms. Marks are dashed lines from top to bottom; the one next to the
+   cursor is read out below with the figures. */
 
 import uPlot from "../../vendor/uplot/uPlot.esm.js";
 import { h, replace } from "../dom.js";
@@ -8,17 +9,24 @@ import { plain } from "../names.js";
 import { tierName } from "../signs.js";
 import { clock, date, stretch } from "../times.js";
 import { zone } from "../zone.js";
+import { markWords } from "./marks.js";
 import { columnsOf, eventsOf } from "./tiers.js";
 
 const HEIGHT = 220;
 const MARK = 7; // pixels
+const NEAR = 8; // pixels between the cursor and a mark that is read out
 
-export class Chart {
+/** What is shown of one range of time:
+    { shape, label, times, values, lines, figure, tick, range, draw(plot, colour), said(index) };
+    with `isLog`, the axis shows `steps(least, most)`. `times` are in seconds, `range` is in
+    milliseconds; `lines` have a `name`, the `number` of their colour, and may have `fill` and
+    `isStepped`. A drawing of the same `shape` is only given other values. */
+export class TimePlot {
   #zoom;
   #plot = null;
-  #answer = null;
-  #columns = [];
-  #box = h("div", { class: "chart" });
+  #drawing = null;
+  #marks = [];
+  #box = h("div", { class: "chart", role: "img" });
   #legend = h("div", { class: "chart-legend" });
   #watch = new ResizeObserver(() => this.#fit());
   #themed = () => this.#draw();
@@ -30,19 +38,19 @@ export class Chart {
     document.addEventListener("penstock:theme", this.#themed);
   }
 
-  show(answer) {
-    const drawn = this.#answer;
-    this.#answer = answer;
-    const shape = (each) => each?.tiers.map((tier) => tier.tier + tier.destination).join();
-    if (
-      this.#plot &&
-      shape(drawn) === shape(answer) &&
-      drawn.from_time === answer.from_time &&
-      drawn.step === answer.step
-    ) {
-      this.#plot.setData(this.#data());
-    } else this.#draw();
+  show(drawing) {
+    const drawn = this.#drawing;
+    this.#drawing = drawing;
+    this.#box.setAttribute("aria-label", drawing.label);
+    if (this.#plot && drawn.shape === drawing.shape) this.#plot.setData(this.#data());
+    else this.#draw();
     this.#say(null);
+  }
+
+  /** What changed in this time. */
+  mark(marks) {
+    this.#marks = marks;
+    this.#plot?.redraw(false);
   }
 
   close() {
@@ -52,37 +60,31 @@ export class Chart {
   }
 
   #data() {
-    this.#columns = columnsOf(this.#answer);
-    return [
-      this.#columns.map(({ start }) => start / 1000),
-      ...this.#answer.tiers.map((_, index) =>
-        this.#columns.map(({ cell }) => eventsOf(cell?.sums[index])),
-      ),
-    ];
+    return [this.#drawing.times, ...this.#drawing.values];
   }
 
   #draw() {
     this.#plot?.destroy();
     this.#plot = null;
-    if (!this.#answer || this.#box.clientWidth === 0) return;
-    const ink = colour(this.#box, "--soft");
-    const grid = { stroke: colour(this.#box, "--line"), width: 1 };
+    if (!this.#drawing || this.#box.clientWidth === 0) return;
+    const { lines, isLog, steps, tick, range } = this.#drawing;
+    const paint = (property) => colour(this.#box, property);
+    const ink = paint("--soft");
+    const grid = { stroke: paint("--line"), width: 1 };
     const axis = { stroke: ink, grid, ticks: grid, font: "12px system-ui, sans-serif" };
     const stepped = uPlot.paths.stepped({ align: 1 });
-    const lines = this.#answer.tiers.map((tier, index) => {
-      const stroke = colour(this.#box, `--tier-${tierNumber(index)}`);
-      const fill =
-        index === 0 ? stroke.replace("rgb(", "rgba(").replace(")", ", 0.10)") : undefined;
+    const series = lines.map((line, index) => {
+      const stroke = paint(`--tier-${line.number}`);
       return {
         stroke,
-        fill,
+        fill: line.fill ? stroke.replace("rgb(", "rgba(").replace(")", ", 0.10)") : undefined,
         width: index === 0 ? 2 : 1.6,
-        dash: index === 0 ? [] : [6 - index, 3],
-        paths: stepped,
-        points: { show: false },
+        dash: index === 0 ? [] : [Math.max(2, 6 - index), 3],
+        paths: line.isStepped ? stepped : undefined,
+        points: { show: !line.isStepped, size: 5 },
       };
     });
-    const missing = colour(this.#box, "--missing-fill");
+    const marked = paint("--accent");
     this.#plot = new uPlot(
       {
         width: this.#box.clientWidth,
@@ -90,18 +92,30 @@ export class Chart {
         legend: { show: false },
         tzDate: (time) => uPlot.tzDate(new Date(time * 1000), zone()),
         cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
-        scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.08)] } },
+        scales: {
+          x: range ? { range: () => range.map((millis) => millis / 1000) } : {},
+          y: isLog ? { distr: 3 } : { range: (_, __, most) => [0, Math.max(1, most * 1.08)] },
+        },
         axes: [
-          { ...axis, values: (_, times) => times.map(tick), space: 70 },
+          { ...axis, values: (_, times) => times.map(tickOf), space: 70 },
           {
             ...axis,
-            size: 52,
-            values: (_, numbers) => numbers.map((each) => (each % 1 ? "" : short(each))),
+            size: 60,
+            ...(isLog
+              ? {
+                  splits: (_, __, least, most) => steps(least, most),
+                  filter: (_, chosen) => chosen,
+                }
+              : {}),
+            values: (_, numbers) => numbers.map((each) => (each === null ? "" : tick(each))),
           },
         ],
-        series: [{}, ...lines],
+        series: [{}, ...series],
         hooks: {
-          draw: [(plot) => this.#markMissing(plot, missing)],
+          draw: [
+            (plot) => this.#drawing.draw?.(plot, paint),
+            (plot) => this.#drawMarks(plot, marked),
+          ],
           setCursor: [(plot) => this.#say(plot.cursor.idx)],
           setSelect: [(plot) => this.#selected(plot)],
         },
@@ -111,17 +125,28 @@ export class Chart {
     );
   }
 
-  /** Where something is missing, however little it is beside all that is there. */
-  #markMissing(plot, paint) {
+  #drawMarks(plot, paint) {
     const { top, height, left, width } = plot.bbox;
-    const mark = MARK * devicePixelRatio;
-    plot.ctx.fillStyle = paint;
-    for (const [index, { cell }] of this.#columns.entries()) {
-      if (!cell?.missing) continue;
-      const x = left + (width * index) / Math.max(1, this.#columns.length - 1);
-      const wide = Math.max(mark / 2, width / this.#columns.length);
-      plot.ctx.fillRect(Math.min(x, left + width - wide), top + height - mark, wide, mark);
+    const { ctx } = plot;
+    ctx.save();
+    ctx.strokeStyle = ctx.fillStyle = paint;
+    ctx.lineWidth = devicePixelRatio;
+    ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+    for (const { time } of this.#marks) {
+      const x = Math.round(plot.valToPos(time / 1000, "x", true));
+      if (x < left || x > left + width) continue;
+      ctx.beginPath();
+      ctx.moveTo(x, top);
+      ctx.lineTo(x, top + height);
+      ctx.stroke();
+      const half = 4 * devicePixelRatio;
+      ctx.beginPath();
+      ctx.moveTo(x - half, top);
+      ctx.lineTo(x + half, top);
+      ctx.lineTo(x, top + half * 1.5);
+      ctx.fill();
     }
+    ctx.restore();
   }
 
   #selected(plot) {
@@ -139,40 +164,110 @@ export class Chart {
     else if (this.#plot.width !== width) this.#plot.setSize({ width, height: HEIGHT });
   }
 
+  /** The mark that the cursor is at. */
+  #near() {
+    const at = this.#plot?.cursor.left ?? -1;
+    if (at < 0) return null;
+    const away = ({ time }) => Math.abs(this.#plot.valToPos(time / 1000, "x") - at);
+    const found = this.#marks.reduce(
+      (one, other) => (one === null || away(other) < away(one) ? other : one),
+      null,
+    );
+    return found !== null && away(found) <= NEAR ? found : null;
+  }
+
   /** What is under the cursor, or the names of the lines. */
   #say(index) {
-    const { tiers } = this.#answer;
+    const { lines, figure, said } = this.#drawing;
     const known = index !== null && index !== undefined && this.#plot;
-    const figure = (series) =>
-      known ? h("b", {}, ` ${count(this.#plot.data[series][index] ?? 0)}`) : "";
+    const near = known ? this.#near() : null;
     replace(
       this.#legend,
-      tiers.map((tier, number) =>
+      lines.map((line, number) =>
         h(
           "span",
-          { class: `tier-${tierNumber(number)}` },
+          { class: `tier-${line.number}` },
           h("i", {}),
-          tier.destination
-            ? `${tierName(tier.tier)} in ${plain(tier.destination)}`
-            : tierName(tier.tier),
-          figure(number + 1),
+          line.name,
+          known ? h("b", {}, ` ${figure(this.#plot.data[number + 1][index])}`) : "",
         ),
       ),
-      known && this.#columns[index].cell?.missing
-        ? h("span", { class: "bad" }, `Missing ${count(this.#columns[index].cell.missing)}`)
-        : null,
-      known ? h("span", {}, stretch(this.#columns[index].start, this.#columns[index].end)) : null,
+      known ? said(index) : null,
+      near ? h("span", { class: "near" }, markWords(near)) : null,
     );
   }
 }
 
-/** Which of the four colours a tier has. */
+/** Events over time, a line for each tier, and what is missing below them. */
+export class Chart {
+  #plot;
+
+  constructor(zoom) {
+    this.#plot = new TimePlot(zoom);
+    this.node = this.#plot.node;
+  }
+
+  show(answer) {
+    const columns = columnsOf(answer);
+    this.#plot.show({
+      shape: [answer.from_time, answer.step, ...answer.tiers.map(nameOf)].join(),
+      label: "Events over time by tier",
+      times: columns.map(({ start }) => start / 1000),
+      values: answer.tiers.map((_, index) =>
+        columns.map(({ cell }) => eventsOf(cell?.sums[index])),
+      ),
+      lines: answer.tiers.map((tier, index) => ({
+        name: nameOf(tier),
+        number: tierNumber(index),
+        fill: index === 0,
+        isStepped: true,
+      })),
+      figure: (number) => count(number ?? 0),
+      tick: (number) => (number % 1 ? "" : short(number)),
+      draw: (plot, paint) => markMissing(plot, columns, paint("--missing-fill")),
+      said: (index) => [
+        columns[index].cell?.missing
+          ? h("span", { class: "bad" }, `Missing ${count(columns[index].cell.missing)}`)
+          : null,
+        h("span", {}, stretch(columns[index].start, columns[index].end)),
+      ],
+    });
+  }
+
+  mark(marks) {
+    this.#plot.mark(marks);
+  }
+
+  close() {
+    this.#plot.close();
+  }
+}
+
+function nameOf(tier) {
+  const said = tierName(tier.tier);
+  return tier.destination ? `${said} in ${plain(tier.destination)}` : said;
+}
+
+/** Where something is missing, however little it is beside all that is there. */
+function markMissing(plot, columns, paint) {
+  const { top, height, left, width } = plot.bbox;
+  const mark = MARK * devicePixelRatio;
+  plot.ctx.fillStyle = paint;
+  for (const [index, { cell }] of columns.entries()) {
+    if (!cell?.missing) continue;
+    const x = left + (width * index) / Math.max(1, columns.length - 1);
+    const wide = Math.max(mark / 2, width / columns.length);
+    plot.ctx.fillRect(Math.min(x, left + width - wide), top + height - mark, wide, mark);
+  }
+}
+
+/** Which of the five colours a tier has. */
 export function tierNumber(index) {
   return Math.min(index, 4) + 1;
 }
 
 /** Midnight by its date, any other time by its clock. */
-function tick(time) {
+function tickOf(time) {
   const said = clock(time * 1000);
   return said === "00:00" ? date(time * 1000) : said;
 }

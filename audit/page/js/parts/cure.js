@@ -10,9 +10,17 @@ export function cure(kind, command) {
   return h(
     "div",
     { class: "cure" },
-    command ? [h("code", {}, quoted(command, { class: "command" })), copying(command)] : null,
+    command?.includes(" audit accept ")
+      ? h("span", {}, "If no copy can be shipped again, accept it:")
+      : null,
+    command ? commandLine(command) : null,
     h("a", { href: `runbook#${encodeURIComponent(kind)}`, target: "_blank", rel: "noopener" }, "Runbook"),
   );
+}
+
+/** A command, and a button that copies it. */
+export function commandLine(command) {
+  return [h("code", {}, quoted(command, { class: "command" })), copying(command)];
 }
 
 function copying(text) {

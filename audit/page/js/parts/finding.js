@@ -1,5 +1,6 @@
 /* A fault in words, with the way to the file that it is about; and what is waited for. */
 
+import { showsMessages } from "../account.js";
 import { h } from "../dom.js";
 import { counted } from "../figures.js";
 import { name, quoted, words } from "../names.js";
@@ -26,6 +27,7 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
     raised > 0 ? h("span", {}, "alert raised ", ago(raised)) : null,
     fault.agent ? h("span", {}, "agent ", name(fault.agent)) : null,
     fault.accepted ? h("span", {}, "accepted: ", quoted(fault.accepted)) : null,
+    toMessages(fault, { cluster, topic, topicId }),
   ];
   return h(
     "li",
@@ -52,6 +54,16 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
         )
       : h("span", {}),
   );
+}
+
+const BEFORE = 3; // messages, so that the neighbours are seen
+
+/** The way to the messages at its offsets, where there are any to be shown. */
+function toMessages({ partition, offset, offsets }, { cluster, topic, topicId }) {
+  if (partition < 0 || offset < 0 || !showsMessages(topic)) return null;
+  const at = { partition, offset: Math.max(0, offset - BEFORE), mark: offset, marked: Math.max(1, offsets) };
+  const href = link("messages", { cluster, topic, topic_id: topicId, ...at });
+  return h("a", { href }, "Show the messages");
 }
 
 /** The hours that it may be about, as the address of a view has them. */

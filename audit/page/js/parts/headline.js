@@ -83,8 +83,7 @@ function alert(row) {
 
 /** The view that shows more of an alert about no topic. */
 function placeOf({ kind, host }) {
-  if (kind === "silent") return link("agents", { search: host });
-  return link(kind === "away" ? "brokers" : "alerts");
+  return kind === "silent" ? link("agents", { search: host }) : link("health");
 }
 
 /** The topic, and the hour that an alert is about. */

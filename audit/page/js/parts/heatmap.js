@@ -1,4 +1,5 @@
-/* The heat map: a row for the verdict and one for each tier, a column for each stretch of time.
+/* The heat map: a row for the verdict and one for each tier, a column for each stretch of time; and
+   where anything changed in that time, a row of marks.
    One cell at a time can be reached with Tab, arrows move from there. Selecting columns, by dragging
    or with Shift and arrows, and Enter zooms. A cell that is pointed at or focused is read out in
    figures below. */
@@ -9,6 +10,7 @@ import { name, plain } from "../names.js";
 import { FAULTS, LETTERS, WORDS, tierName } from "../signs.js";
 import { clock, date, sameDay, stretch, wallClock } from "../times.js";
 import { reading } from "./heatmap_reading.js";
+import { markSign, markWords } from "./marks.js";
 import { columnsOf, eventsOf, references, tierCell } from "./tiers.js";
 
 const HOUR = 3_600_000;
@@ -20,6 +22,7 @@ export class HeatMap {
   #out;
   #answer = null;
   #columns = [];
+  #marks = [];
   #rows = [];
   #at = { row: 0, column: -1 };
   #anchor = null;
@@ -53,7 +56,9 @@ export class HeatMap {
       this.#anchor = null;
       this.#tip.hidden = true;
     }
-    this.#rows = [this.#verdictRow(), ...this.#tierRows()];
+    this.#place();
+    this.#rows = [this.#verdictRow(), ...this.#tierRows(), ...this.#markRow()];
+    this.#at.row = Math.min(this.#at.row, this.#rows.length - 1);
     setVars(this.#grid, { columns: this.#columns.length });
     replace(
       this.#grid,
@@ -63,6 +68,33 @@ export class HeatMap {
     this.#scale();
     this.#mark();
     if (!this.#tip.hidden) this.#read();
+  }
+
+  /** What changed in this time. */
+  mark(marks) {
+    this.#marks = marks;
+    if (this.#answer !== null) this.show(this.#answer);
+  }
+
+  /** Each mark in the column of its time. */
+  #place() {
+    for (const column of this.#columns) column.marks = [];
+    const first = this.#columns[0]?.start;
+    for (const mark of this.#marks)
+      this.#columns[Math.floor((mark.time - first) / this.#answer.step)]?.marks.push(mark);
+  }
+
+  #markRow() {
+    if (this.#columns.every(({ marks }) => marks.length === 0)) return [];
+    const label = h("div", { class: "heat-label", "aria-hidden": "true" }, "What changed");
+    const row = this.#answer.tiers.length + 1;
+    return [
+      this.#row(row, label, "changes", ({ marks }) =>
+        marks.length === 0
+          ? ["", "", "nothing changed"]
+          : ["marked", markSign(marks), marks.map(markWords).join("; ")],
+      ),
+    ];
   }
 
   #firstOfInterest() {

@@ -1,10 +1,11 @@
 /* One column of the heat map in figures: what each tier has, and what does not add up. */
 
 import { h } from "../dom.js";
-import { count } from "../figures.js";
+import { count, counted } from "../figures.js";
 import { plain } from "../names.js";
 import { WORDS, stateBadge, tierName } from "../signs.js";
 import { stretch, utc } from "../times.js";
+import { markWords } from "./marks.js";
 import { eventsOf, references, tierCell } from "./tiers.js";
 
 const ON = {
@@ -14,14 +15,16 @@ const ON = {
   ledger: "an entry of the ledger",
 };
 
-export function reading({ start, end, cell }, tiers) {
+const MOST_MARKS = 5;
+
+export function reading({ start, end, cell, marks }, tiers) {
   const head = h(
     "div",
     { class: "tip-head" },
     h("span", { title: `${utc(start)} to ${utc(end)}` }, stretch(start, end)),
     cell ? stateBadge(cell.state) : null,
   );
-  if (!cell) return [head, h("p", { class: "soft" }, "Nothing happened here.")];
+  if (!cell) return [head, h("p", { class: "soft" }, "Nothing happened here."), changed(marks)];
   const against = references(tiers);
   const rows = tiers.map((tier, index) => {
     const { state, difference } = tierCell(cell, index, against[index]);
@@ -52,6 +55,15 @@ export function reading({ start, end, cell }, tiers) {
         )
       : null,
     cell.accepted ? h("p", { class: "soft" }, "A fault here has been accepted.") : null,
+    changed(marks),
+  ];
+}
+
+function changed(marks) {
+  const more = marks.length - MOST_MARKS;
+  return [
+    marks.slice(0, MOST_MARKS).map((mark) => h("p", { class: "change" }, markWords(mark))),
+    more > 0 ? h("p", { class: "soft" }, `and ${counted(more, "more change")}`) : null,
   ];
 }
 

@@ -7,6 +7,7 @@ import { Refusal } from "../asking.js";
 import { h, replace } from "../dom.js";
 import { words } from "../names.js";
 import { sign } from "../signs.js";
+import { commandLine } from "./cure.js";
 
 const HELD = 1000; // how often somebody who types is looked after
 
@@ -17,11 +18,14 @@ export class Pane {
   #given = null;
   #asking = null;
   #again = false;
+  #always;
 
-  /** `load(signal)` promises an answer, `render(answer)` makes nodes of it. */
-  constructor(load, render, { bones = 6 } = {}) {
+  /** `load(signal)` promises an answer, `render(answer)` makes nodes of it. `always(answer)` is told
+      of each: rates are other ones each time, and nothing else is made again for them. */
+  constructor(load, render, { bones = 6, always = () => {} } = {}) {
     this.#load = load;
     this.#render = render;
+    this.#always = always;
     this.node = h("div", { class: "pane" }, skeleton(bones));
   }
 
@@ -46,7 +50,7 @@ export class Pane {
       if (!anew) await this.#released(asking.signal);
       if (asking.signal.aborted) return;
       if (!(error instanceof Refusal)) throw error;
-      if (this.#said === null || anew) this.#fail(error.message);
+      if (this.#said === null || anew) this.#fail(error);
     } finally {
       if (this.#asking === asking) {
         this.#asking = null;
@@ -64,12 +68,14 @@ export class Pane {
 
   #show(answer) {
     const said = JSON.stringify(answer, (key, value) =>
-      key === "as_of" || key === "now" ? 0 : value,
+      key === "as_of" || key === "now" || key === "rate" ? 0 : value,
     );
-    if (said === this.#said) return;
-    this.#said = said;
-    this.#given = answer;
-    replace(this.node, this.#render(answer));
+    if (said !== this.#said) {
+      this.#said = said;
+      this.#given = answer;
+      replace(this.node, this.#render(answer));
+    }
+    this.#always(answer);
   }
 
   /** Shows the same answer again: something else has changed. */
@@ -77,11 +83,11 @@ export class Pane {
     if (this.#given !== null) replace(this.node, this.#render(this.#given));
   }
 
-  #fail(message) {
+  #fail(refusal) {
     this.#said = null;
     replace(
       this.node,
-      failure(message, () => this.refresh()),
+      failure(refusal, () => this.refresh()),
     );
   }
 
@@ -96,12 +102,13 @@ function skeleton(lines) {
   return h("div", { class: "bones", role: "status", "aria-label": "Loading" }, bones);
 }
 
-function failure(message, again) {
+function failure({ message, command }, again) {
   return h(
     "div",
     { class: "empty", role: "alert" },
     sign("missing", 28),
     h("strong", {}, words(message)),
+    command ? h("div", { class: "cure" }, commandLine(command)) : null,
     h("p", {}, h("button", { type: "button", class: "button", onclick: again }, "Ask again")),
   );
 }

@@ -59,8 +59,8 @@ function typed(page) {
   return { node, show };
 }
 
-/** Buttons for it. `range()` says what is shown now. */
-export function rangeBar(page, range) {
+/** Buttons for it. `range()` says what is shown now, with `cells` or without. */
+export function rangeBar(page, range, { cells = true } = {}) {
   const node = h("div", { class: "toolbar", role: "group", "aria-label": "Time" });
   const move = (by) => () => {
     const { from, to } = range();
@@ -117,7 +117,9 @@ export function rangeBar(page, range) {
       h(
         "span",
         { class: "soft", title: `${utc(from)} to ${utc(to)}` },
-        `${stretch(from, to)} · each cell ${duration(step).replace(" ", " ")}`,
+        cells
+          ? `${stretch(from, to)} · each cell ${duration(step).replace(" ", " ")}`
+          : stretch(from, to),
       ),
     );
   };

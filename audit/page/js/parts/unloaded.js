@@ -3,11 +3,12 @@
 
 import { h } from "../dom.js";
 import { counted } from "../figures.js";
-import { name, quoted } from "../names.js";
+import { name, plain, quoted } from "../names.js";
 import { link } from "../routes.js";
 import { unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
 import { cure } from "./cure.js";
+import { saying } from "./saying.js";
 import { card } from "./pane.js";
 
 const SHOWN = 5;
@@ -62,6 +63,7 @@ function item(load, named) {
       quoted(load.reason),
       load.cure ? h("div", {}, h("b", {}, "What to do: "), quoted(load.cure)) : null,
       cure("unloaded", load.command),
+      retiring(load),
       h(
         "div",
         { class: "meta" },
@@ -72,4 +74,15 @@ function item(load, named) {
     ),
     h("span", {}),
   );
+}
+
+/** A topic that a typo has made is loaded by nobody, and waited for by everybody. */
+function retiring({ cluster, topic }) {
+  return saying({
+    statement: "accept",
+    title: "Retire this topic…",
+    what: `Nothing more is expected of ${plain(topic)}, until an agent ships to it. What is wrong with it counts as accepted. Nobody can undo that.`,
+    button: "Retire",
+    body: { cluster, topic, from_time: 0 },
+  });
 }

@@ -5,13 +5,17 @@ import { h, replace } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
 import { name } from "../names.js";
 import { finding } from "../parts/finding.js";
+import { HistoryPane } from "../parts/history.js";
+import { MarksPane } from "../parts/marks.js";
 import { Pane, card, empty } from "../parts/pane.js";
+import { rangeBar, rangeOf, zoomed } from "../parts/ranges.js";
 import { notable, table } from "../parts/table.js";
 import { link } from "../routes.js";
 import { agentBadge, hostBadges } from "../signs.js";
 import { ago } from "../times.js";
 
 const FINDINGS = 25;
+const PIECES = 120;
 
 export function hostTopics(page) {
   const { cluster, host: hostName } = page.params;
@@ -53,6 +57,14 @@ export function hostTopics(page) {
     },
     { bones: 2 },
   );
+  const range = () => rangeOf(page.params, PIECES);
+  const bar = rangeBar(page, range, { cells: false });
+  const over = () => {
+    const { from, to } = range();
+    return { cluster, host: hostName, from, to };
+  };
+  const past = new HistoryPane(over, (from, to) => page.change(zoomed(from, to)));
+  const marks = new MarksPane(over, (found) => past.mark(found));
   return {
     title: hostName ?? "",
     stays: (params) => params.host === hostName && params.cluster === cluster && !params.topic,
@@ -67,14 +79,22 @@ export function hostTopics(page) {
       ),
       faults.node,
       card("Topics", null, topics.node),
+      bar.node,
+      past.node,
+      marks.node,
     ],
     update(anew) {
       faults.refresh(anew);
       topics.refresh(anew);
+      bar.show();
+      past.refresh(anew);
+      marks.refresh(anew);
     },
     close() {
       faults.close();
       topics.close();
+      past.close();
+      marks.close();
     },
   };
 }

@@ -7,6 +7,7 @@ import { name, plain, words } from "../names.js";
 import { chips, choice, searchBox } from "../parts/controls.js";
 import { downloads } from "../parts/downloads.js";
 import { Pane, empty } from "../parts/pane.js";
+import { rateCell, showRates, showRowRates } from "../parts/rates.js";
 import { sparkline } from "../parts/sparkline.js";
 import { notable, pager, table } from "../parts/table.js";
 import { altered } from "../parts/remarks.js";
@@ -15,6 +16,7 @@ import { unloadedCard } from "../parts/unloaded.js";
 import { link } from "../routes.js";
 import { FAULTS, STATES, WORDS, sign, stateBadges, unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
+import { healthLine } from "./health.js";
 
 const SIZE = 50;
 const ALERTS = 20;
@@ -27,26 +29,29 @@ export function overview(page) {
   const search = searchBox(page, "Search topics");
   const states = chips(page, "Verdict", "state");
   const cluster = choice(page, "Cluster", "cluster", "All clusters");
+  const rate = h("span", { class: "rate" });
   const several = () => cluster.node.options.length > 2;
   const load = async (signal) => {
-    const [topics, raised] = await Promise.all([
+    const [topics, raised, programs] = await Promise.all([
       ask(
         "topics",
         { ...asked(page.params), page: page.params.page, size: SIZE },
         signal,
       ),
       ask("alerts", { state: "raised", size: ALERTS }, signal),
+      ask("health", { size: 1 }, signal),
     ]);
-    return { ...topics, raised };
+    return { ...topics, raised, programs: { state: programs.state, summary: programs.summary } };
   };
   const list = new Pane(
     load,
     (answer) => {
       const note = [
-        h("p", {}, census(answer)),
+        h("p", {}, census(answer), " ", rate),
         answer.altered.length > 0
           ? h("p", {}, `In the last 24 hours, ${altered(answer.altered)}.`)
           : null,
+        healthLine(answer.programs),
       ];
       replace(verdict, headline(answer.headline, note));
       replace(worst, worstCard(answer.headline, answer.raised.items));
@@ -64,7 +69,13 @@ export function overview(page) {
         pager(page, answer.page, "topic", { files: downloads("topics", asked(page.params)) }),
       ];
     },
-    { bones: 10 },
+    {
+      bones: 10,
+      always(answer) {
+        showRates(rate, answer);
+        showRowRates(list.node, answer.items);
+      },
+    },
   );
   return {
     title: "Topics",
@@ -148,7 +159,7 @@ function columns(several) {
         ),
         several ? h("span", { class: "under" }, name(row.cluster, { class: "" })) : null,
         row.deleted
-          ? h("span", { class: "under", title: `Topic id ${plain(row.topic_id)}` }, "deleted")
+          ? h("span", { class: "under", title: `Topic id ${plain(row.topic_id)}` }, "deleted or retired")
           : null,
         row.partly_unseen
           ? h(
@@ -168,12 +179,14 @@ function columns(several) {
       title: "Events",
       sort: "events",
       class: "number",
-      cell: (row) =>
+      cell: (row) => [
         h(
           "span",
           { title: count(row.events) },
           row.events < 1e6 ? count(row.events) : short(row.events),
         ),
+        rateCell(row),
+      ],
     },
     { title: "Missing", sort: "missing", class: "number", cell: (row) => notable(row.missing) },
     { title: "Extra", sort: "excess", class: "number", cell: (row) => notable(row.excess, "more") },

@@ -1,6 +1,7 @@
 /* One topic over a stretch of time: heat map, faults, what it waits for, where every line went,
    how late it was, and its hosts. */
 
+import { showsMessages } from "../account.js";
 import { ask } from "../asking.js";
 import { h, replace } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
@@ -8,6 +9,9 @@ import { name, plain } from "../names.js";
 import { Chart } from "../parts/chart.js";
 import { searchBox } from "../parts/controls.js";
 import { delays } from "../parts/delays.js";
+import { HistoryPane } from "../parts/history.js";
+import { MarksPane, markLegend } from "../parts/marks.js";
+import { showRates } from "../parts/rates.js";
 import { finding, wait } from "../parts/finding.js";
 import { lines, passage } from "../parts/flow.js";
 import { HeatMap } from "../parts/heatmap.js";
@@ -35,7 +39,20 @@ export function topic(page) {
   const bar = rangeBar(page, range);
   const heat = new HeatMap(zoom, () => bar.out());
   const chart = new Chart(zoom);
-  const windows = windowCard(heat);
+  const signs = h("ul", { class: "legend" });
+  const windows = windowCard(heat, signs);
+  const rate = h("span", { class: "rate" });
+  const over = () => {
+    const { from, to } = range();
+    return { cluster, topic: topicName, from, to };
+  };
+  const past = new HistoryPane(over, zoom);
+  const marks = new MarksPane(over, (found) => {
+    heat.mark(found);
+    chart.mark(found);
+    past.mark(found);
+    replace(signs, legend(found));
+  });
   const overTime = card("Events over time", null, h("div", { class: "card-body" }, chart.node));
   const body = new Pane(
     (signal) => {
@@ -50,7 +67,7 @@ export function topic(page) {
       chart.show(answer);
       return cards(answer, windows(answer), overTime, page.params);
     },
-    { bones: 9 },
+    { bones: 9, always: (answer) => showRates(rate, answer) },
   );
   const search = searchBox(page, "Search hosts");
   const hosts = new Pane(
@@ -81,10 +98,13 @@ export function topic(page) {
         h("ul", { class: "crumbs" }, h("li", {}, h("a", { href: link("overview") }, "Topics"))),
         h("h1", {}, name(topicName ?? "")),
         badge,
+        rate,
         aside,
       ),
       bar.node,
       body.node,
+      past.node,
+      marks.node,
       readers.card,
       hostCard,
     ],
@@ -92,11 +112,15 @@ export function topic(page) {
       bar.show();
       search.sync();
       body.refresh(anew);
+      past.refresh(anew);
+      marks.refresh(anew);
       readers.refresh(anew);
       hosts.refresh(anew);
     },
     close() {
       body.close();
+      past.close();
+      marks.close();
       readers.close();
       hosts.close();
       chart.close();
@@ -118,8 +142,12 @@ function about(answer) {
     answer.topic_id
       ? h("span", { title: "Topic id" }, " · ", name(answer.topic_id, { class: "mono" }))
       : null,
-    answer.deleted ? " · deleted: it waits for nobody" : null,
+    answer.deleted ? " · deleted or retired: it waits for nobody" : null,
     checked(answer.checks),
+    messagesOf(answer, answer.topic, "Messages ›", {}),
+    answer.tiers.some((each) => each.dead > 0)
+      ? messagesOf(answer, `${answer.topic}.dead`, "Dead letters ›", { time: answer.from_time })
+      : null,
     former > 0
       ? h(
           "span",
@@ -128,6 +156,11 @@ function about(answer) {
         )
       : null,
   ];
+}
+
+function messagesOf({ cluster }, topic, text, from) {
+  if (!showsMessages(topic)) return null;
+  return [" · ", h("a", { class: "inline", href: link("messages", { cluster, topic, ...from }) }, text)];
 }
 
 /** When the brokers last read again what they store of it. */
@@ -145,10 +178,10 @@ function checked(checks) {
 }
 
 /** The same card whatever the answer: somebody may be in it. */
-function windowCard(heat) {
+function windowCard(heat, signs) {
   const body = h("div", { class: "card-body" });
   const whole = card("Windows by tier", null, body);
-  const signs = legend();
+  replace(signs, legend([]));
   return (answer) => {
     const nothing = answer.cells.length === 0;
     replace(body, nothing ? empty("pending", "Nothing happened in this time") : [heat.node, signs]);
@@ -183,12 +216,10 @@ function cards(answer, windows, overTime, params) {
   ];
 }
 
-function legend() {
+function legend(marks) {
   const cell = (looks, letter = "") =>
     h("span", { class: `cell ${looks}`, "aria-hidden": "true" }, letter);
-  return h(
-    "ul",
-    { class: "legend" },
+  return [
     h(
       "li",
       {},
@@ -204,7 +235,8 @@ function legend() {
     h("li", {}, cell("state-missing", "−"), "missing"),
     h("li", {}, cell("state-duplicated", "+"), "more than once"),
     h("li", {}, cell("state-changed", "≠"), "other bytes"),
-  );
+    markLegend(marks),
+  ];
 }
 
 function faults(answer, params) {

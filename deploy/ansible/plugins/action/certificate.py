@@ -1,7 +1,7 @@
-"""A program's certificate on the controller: looked at, and signed where that is needed.
+"""Checks a program's certificate on the controller, and has it signed where necessary.
 
-Where a certificate is still good is read from its file, so that nothing is started for a thousand
-hosts whose certificates are. One of several Ansible processes at a time signs.
+The check reads the certificate's file, so that a thousand hosts with valid certificates start no
+process. Ansible's forks sign one at a time, under a file lock.
 """
 
 from __future__ import annotations
@@ -24,145 +24,149 @@ from ansible.plugins.action import ActionBase
 _HOST = re.compile(r"(?=.{1,253}$)(?!.*\.[0-9]+$)[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DAY = 86_400
-_PATIENCE = 120
-_MOST = 1 << 20
+_TIMEOUT = 120
+_MOST_BYTES = 1 << 20
 
 
 class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         super().run(tmp, task_vars)
-        given = self._task.args
-        name = str(given["name"])
+        arguments = self._task.args
+        name = str(arguments["name"])
         if not _NAME.fullmatch(name):
             raise AnsibleActionFail(f"invalid certificate name: {name!r}")
-        directory = Path(given["directory"])
-        hosts = [each for each in dict.fromkeys(map(str, given.get("hosts") or [])) if host(each)]
+        directory = Path(arguments["directory"])
+        hosts = [
+            name for name in dict.fromkeys(map(str, arguments.get("hosts") or [])) if is_host(name)
+        ]
         file = directory / f"{name}.pem"
-        why = "" if given.get("source") == "files" else self._why(file, hosts, given)
+        why = "" if arguments.get("source") == "files" else self._why(file, hosts, arguments)
         result = {"changed": bool(why), "file": str(file), "why": why}
         result["exists"] = file.exists()
-        if given.get("source") == "files":
+        if arguments.get("source") == "files":
             if not file.exists() or not (directory / "ca.pem").exists():
-                raise AnsibleActionFail(f"{directory} lacks {name}.pem, with its key, or ca.pem")
+                raise AnsibleActionFail(
+                    f"{directory} lacks {name}.pem (certificate and key) or ca.pem"
+                )
         elif why and self._task.check_mode:
-            if given.get("try_command"):
-                self._try(given)
+            if arguments.get("try_command"):
+                self._try(arguments)
         elif why:
-            with alone(directory):
-                # Another one may have done it meanwhile, unless it is wanted in any case.
-                if self._why(file, hosts, given):
-                    self._sign(name, file, hosts, given)
+            with locked(directory):
+                # Another fork may have signed it in the meantime; `renew` signs it again anyway.
+                if self._why(file, hosts, arguments):
+                    self._sign(name, file, hosts, arguments)
             result["exists"] = True
         return result
 
     @staticmethod
-    def _why(file, hosts, given):
-        """Why it must be signed; empty if it need not."""
+    def _why(file, hosts, arguments):
+        """The reason for signing the certificate; empty if it is valid."""
         if not file.exists():
-            return "there is none"
-        if given.get("renew") in {True, "true", "True", "yes"}:
-            return "it is asked for"
+            return "it does not exist"
+        if arguments.get("renew") in {True, "true", "True", "yes"}:
+            return "renewal was requested"
         try:
-            known = ssl._ssl._test_decode_cert(str(file))
+            certificate = ssl._ssl._test_decode_cert(str(file))
         except (ssl.SSLError, OSError, ValueError):
             return "it cannot be read"
-        left = ssl.cert_time_to_seconds(known["notAfter"]) - time.time()
-        least = int(given.get("renew_days") or 30)
+        left = ssl.cert_time_to_seconds(certificate["notAfter"]) - time.time()
+        least = int(arguments.get("renew_days") or 30)
         if left < least * _DAY:
-            return f"less than {least} days are left"
-        has = {plain(value) for _kind, value in known.get("subjectAltName", ())}
-        lacking = [each for each in hosts if plain(each) not in has]
-        return f"it is not for {', '.join(lacking)}" if lacking else ""
+            return f"it expires in less than {least} days"
+        names = {normalized(value) for _kind, value in certificate.get("subjectAltName", ())}
+        missing = [name for name in hosts if normalized(name) not in names]
+        return f"it lacks {', '.join(missing)}" if missing else ""
 
-    def _try(self, given):
-        """Fails unless the command that signs, or issues, is on the controller."""
-        if given.get("source") == "command":
-            command = [str(each) for each in given.get("issue") or [""]]
+    def _try(self, arguments):
+        """Fails unless the controller has the command that signs or issues certificates."""
+        if arguments.get("source") == "command":
+            command = [str(word) for word in arguments.get("issue") or [""]]
             if shutil.which(command[0]) is None:
                 raise AnsibleActionFail(
                     f"{command[0] or 'no command'} is not on the controller: set "
                     "penstock_certificates_issue_command to the command that issues certificates"
                 )
             return
-        penstock = [str(each) for each in given.get("penstock") or ["penstock"]]
+        penstock = [str(word) for word in arguments.get("penstock") or ["penstock"]]
         self._command([*penstock, "certificates", "sign", "--help"])
 
-    def _sign(self, name, file, hosts, given):
-        days = str(given.get("days") or 365)
-        if given.get("source") == "command":
-            self._issue(name, file, hosts, days, given)
+    def _sign(self, name, file, hosts, arguments):
+        days = str(arguments.get("days") or 365)
+        if arguments.get("source") == "command":
+            self._issue(name, file, hosts, days, arguments)
             return
         directory = file.parent
-        penstock = [str(each) for each in given.get("penstock") or ["penstock"]]
+        penstock = [str(word) for word in arguments.get("penstock") or ["penstock"]]
         if not (directory / "ca.pem").exists():
-            title = str(given.get("authority_name") or "Penstock")
+            title = str(arguments.get("authority_name") or "Penstock")
             self._command([*penstock, "certificates", "make", str(directory), "--name", title])
-        listed = [part for each in hosts for part in ("--host", each)]
+        options = [word for host in hosts for word in ("--host", host)]
         self._command(
             [
-                *(*penstock, "certificates", "sign", name, *listed, "--days", days),
+                *(*penstock, "certificates", "sign", name, *options, "--days", days),
                 *("--force", "--authority", str(directory)),
             ]
         )
 
-    def _issue(self, name, file, hosts, days, given):
-        command = [str(each) for each in given.get("issue") or []]
+    def _issue(self, name, file, hosts, days, arguments):
+        command = [str(word) for word in arguments.get("issue") or []]
         if not command:
             raise AnsibleActionFail("penstock_certificates_issue_command is not set")
-        about = {
+        environment = {
             "PENSTOCK_NAME": name,
             "PENSTOCK_HOSTS": ",".join(hosts),
             "PENSTOCK_DAYS": days,
         }
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        said = self._command(command, about)
-        if b"PRIVATE KEY-----" not in said or b"BEGIN CERTIFICATE-----" not in said:
+        output = self._command(command, environment)
+        if b"PRIVATE KEY-----" not in output or b"BEGIN CERTIFICATE-----" not in output:
             raise AnsibleActionFail(f"{command[0]} did not print a key and a certificate (PEM)")
         descriptor, new = tempfile.mkstemp(dir=file.parent)
         try:
-            with os.fdopen(descriptor, "wb") as opened:
-                opened.write(said)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(output)
             os.replace(new, file)
         except OSError:
             os.unlink(new)
             raise
 
     @staticmethod
-    def _command(command, about=None):
+    def _command(command, environment=None):
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 command,
-                env={**os.environ, **(about or {})},
+                env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_PATIENCE,
+                timeout=_TIMEOUT,
                 check=False,
             )
         except FileNotFoundError:
             raise AnsibleActionFail(
-                f"{command[0]} is not on the controller's PATH. The release folder installs it: "
-                "sh release/penstock-install-VERSION.sh ~/penstock certificates. Then put "
-                "~/penstock/bin on the PATH, or the command's path into "
-                "penstock_certificates_penstock"
+                f"{command[0]} is not on the controller's PATH. Install it from the release: "
+                "sh release/penstock-install-VERSION.sh ~/penstock certificates. Then add "
+                "~/penstock/bin to PATH, or set penstock_certificates_penstock to the command's "
+                "path"
             ) from None
         except subprocess.TimeoutExpired:
-            raise AnsibleActionFail(f"{command[0]} took more than {_PATIENCE} s") from None
-        if done.returncode or len(done.stdout) > _MOST:
-            said = done.stderr.decode(errors="replace").strip()[-500:]
-            raise AnsibleActionFail(f"{' '.join(command[:3])} failed: {said}")
-        return done.stdout
+            raise AnsibleActionFail(f"{command[0]} took more than {_TIMEOUT} s") from None
+        if result.returncode or len(result.stdout) > _MOST_BYTES:
+            output = result.stderr.decode(errors="replace").strip()[-500:]
+            raise AnsibleActionFail(f"{' '.join(command[:3])} failed: {output}")
+        return result.stdout
 
 
 @contextmanager
-def alone(directory):
+def locked(directory):
     directory.parent.mkdir(parents=True, exist_ok=True)
     with (directory.parent / f".{directory.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def host(text):
-    """Whether a certificate can be for it."""
+def is_host(text):
+    """Whether a certificate can name this host: a valid DNS name or address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -170,8 +174,8 @@ def host(text):
     return True
 
 
-def plain(text):
-    """As it is compared."""
+def normalized(text):
+    """The form of a host name or address that is compared."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:

@@ -1,8 +1,8 @@
-"""What lies on the controller and is to be declared on a host: schemas, and passwords of users.
+"""Reads the declared schemas and users' passwords from the controller, for the module.
 
-A password that is not in its directory is made up. It is in NAME.password.next before it is sent,
-and in NAME.password once the cluster has it: whoever is interrupted between the two does it again,
-with the same password. Files may be encrypted by ansible-vault.
+Generates a password for a user who has none. It is written to NAME.password.next before it is sent,
+and renamed to NAME.password once the cluster has it, so a run after an interruption sends the same
+password. ansible-vault may encrypt the files.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         super().run(tmp, task_vars)
-        given = dict(self._task.args)
-        folder = given.get("schemas_dir")
-        if given.get("what") == "schemas" and folder:
-            given["files"] = schema_files(self._loader.path_dwim(folder))
+        arguments = dict(self._task.args)
+        folder = arguments.get("schemas_dir")
+        if arguments.get("what") == "schemas" and folder:
+            arguments["files"] = schema_files(self._loader.path_dwim(folder))
         waiting = {}
-        if given.get("what") == "users":
-            waiting = self._passwords(given)
-        result = self._execute_module(module_args=given, task_vars=task_vars)
+        if arguments.get("what") == "users":
+            waiting = self._passwords(arguments)
+        result = self._execute_module(module_args=arguments, task_vars=task_vars)
         self._keep(waiting, result)
         return result
 
-    def _passwords(self, given):
-        """Fills in `entries` and `passwords`; returns the files that become the real ones if the
-        cluster takes what is in them."""
-        folder = self._loader.path_dwim(given.get("passwords_dir") or "")
-        rotate = {str(each) for each in given.get("rotate") or ()}
+    def _passwords(self, arguments):
+        """Fills in `entries` and `passwords`. Returns, by user, the password files that `_keep`
+        creates once the cluster has accepted the passwords."""
+        folder = self._loader.path_dwim(arguments.get("passwords_dir") or "")
+        rotate = {str(name) for name in arguments.get("rotate") or ()}
         entries, passwords, waiting = [], {}, {}
-        for each in given.get("entries") or ():
-            entry = dict(each)
+        for declared in arguments.get("entries") or ():
+            entry = dict(declared)
             name = str(entry.get("name", ""))
             own = entry.pop("password", None)
             entries.append(entry)
@@ -54,43 +54,44 @@ class ActionModule(ActionBase):
             if own is not None:
                 passwords[name] = str(own)
                 continue
-            if not given.get("passwords_dir") or not _NAME.fullmatch(name):
+            if not arguments.get("passwords_dir") or not _NAME.fullmatch(name):
                 raise AnsibleActionFail(
-                    f"user {name!r} has no `password`, and none can be kept in a file of that name"
+                    f"user {name!r} has no `password`: set penstock_users_dir, or, if the "
+                    "name is not a valid file name, set the user's `password`"
                 )
             path = os.path.join(folder, f"{name}.password")
-            there, made = self._read(path), self._read(path + _NEXT)
-            if there is not None and made is None and not rotate & {name, "*"}:
-                passwords[name] = there
+            current, new = self._read(path), self._read(path + _NEXT)
+            if current is not None and new is None and not rotate & {name, "*"}:
+                passwords[name] = current
                 continue
-            entry["renew" if there is not None else "only_new"] = True
-            if made is None:
-                made = secrets.token_urlsafe(_RANDOM_BYTES)
+            entry["renew" if current is not None else "only_new"] = True
+            if new is None:
+                new = secrets.token_urlsafe(_RANDOM_BYTES)
                 if not self._task.check_mode:
-                    self._write(path + _NEXT, made, encrypt=given.get("encrypt"))
-            elif there is None:
-                # Nobody knows whether the cluster took it, before the run was interrupted.
+                    self._write(path + _NEXT, new, encrypt=arguments.get("encrypt"))
+            elif current is None:
+                # An interrupted run may have sent it.
                 entry["only_new"], entry["renew"] = False, True
-            passwords[name] = made
+            passwords[name] = new
             waiting[name] = path
-        strangers = rotate - {"*"} - {str(each.get("name")) for each in entries}
-        if strangers:
+        undeclared = rotate - {"*"} - {str(entry.get("name")) for entry in entries}
+        if undeclared:
             raise AnsibleActionFail(
-                f"penstock_users_rotate names undeclared users: {', '.join(strangers)}"
+                f"penstock_users_rotate names undeclared users: {', '.join(sorted(undeclared))}"
             )
-        given["entries"], given["passwords"] = entries, passwords
+        arguments["entries"], arguments["passwords"] = entries, passwords
         return waiting
 
     def _keep(self, waiting, result):
         if self._task.check_mode:
             return
-        items = {each["name"]: each for each in result.get("items") or ()}
+        items = {item["name"]: item for item in result.get("items") or ()}
         for name, path in waiting.items():
             item = items.get(name, {})
             if item.get("applied"):
                 os.replace(path + _NEXT, path)
             elif item.get("outcome") == "refused" and os.path.exists(path + _NEXT):
-                # It was made up for somebody who is there: nobody has it.
+                # The user exists with another password, so the generated one is of no use.
                 os.unlink(path + _NEXT)
 
     def _read(self, path):
@@ -109,38 +110,38 @@ class ActionModule(ActionBase):
         if encrypt:
             content = self._loader._vault.encrypt(content)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(made, "wb") as file:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
 
 
 def schema_files(folder):
-    """Contents by path below the folder, as `penstock schemas apply` would take them there."""
+    """The files' contents by path below the folder: those that `penstock schemas apply` reads."""
     if not os.path.isdir(folder):
-        raise AnsibleActionFail(f"there is no folder {folder}")
-    found = {}
+        raise AnsibleActionFail(f"folder {folder} does not exist")
+    contents = {}
     root = os.path.realpath(folder)
-    for at, folders, names in os.walk(folder):
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            path = os.path.join(at, name)
+            path = os.path.join(parent, name)
             relative = os.path.relpath(path, folder)
             if relative != _SETTINGS and (not name.endswith(".avsc") or name.startswith(".")):
                 continue
             if not os.path.realpath(path).startswith(root + os.sep):
-                raise AnsibleActionFail(f"{path}: it is a link that leads out of the folder")
-            if len(found) >= MOST_FILES:
+                raise AnsibleActionFail(f"{path}: the link's target is outside the folder")
+            if len(contents) >= MOST_FILES:
                 raise AnsibleActionFail(f"{folder}: more than {MOST_FILES} files")
             with open(path, "rb") as file:
                 content = file.read(MOST_BYTES + 1)
             if len(content) > MOST_BYTES:
                 raise AnsibleActionFail(f"{path}: more than {MOST_BYTES} bytes")
             try:
-                found[relative] = content.decode("utf-8-sig")
+                contents[relative] = content.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise AnsibleActionFail(f"{path}: not UTF-8") from None
-    if not any(name.endswith(".avsc") for name in found):
+    if not any(name.endswith(".avsc") for name in contents):
         raise AnsibleActionFail(f"{folder}: no file is named SUBJECT.avsc")
-    return found
+    return contents

@@ -1,5 +1,4 @@
-"""Sends a host what it lacks of a release, and nothing else: the wheels that its programs need, and
-ZooKeeper's jars where ZooKeeper runs."""
+"""Sends a host only what it lacks: its programs' wheels, and ZooKeeper's jars if it runs there."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible_collections.penstock.pipeline.plugins.module_utils.release_folder import (
     NEEDS_SPARK,
-    Lacks,
+    IncompleteRelease,
     check_sum,
     spark,
     wheelhouse,
@@ -28,16 +27,16 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         super().run(tmp, task_vars)
-        given = dict(self._task.args)
-        result = self._execute_module(module_args=given, task_vars=task_vars)
-        lacks = result.get("missing") or result.get("needs_jars")
-        if result.get("failed") or not lacks or self._task.check_mode:
+        arguments = dict(self._task.args)
+        result = self._execute_module(module_args=arguments, task_vars=task_vars)
+        is_incomplete = result.get("missing") or result.get("needs_jars")
+        if result.get("failed") or not is_incomplete or self._task.check_mode:
             return result
         with tempfile.NamedTemporaryFile(suffix=".tar") as archive:
             try:
-                pack(archive, given["source"], str(given["version"]), result)
-            except Lacks as lack:
-                raise AnsibleActionFail(str(lack)) from None
+                pack(archive, arguments["source"], str(arguments["version"]), result)
+            except IncompleteRelease as error:
+                raise AnsibleActionFail(str(error)) from None
             archive.flush()
             remote = self._connection._shell.join_path(
                 self._connection._shell.tmpdir or self._make_tmp_path(), "release.tar"
@@ -45,53 +44,54 @@ class ActionModule(ActionBase):
             self._transfer_file(archive.name, remote)
         try:
             return self._execute_module(
-                module_args={**given, "archive": remote}, task_vars=task_vars
+                module_args={**arguments, "archive": remote}, task_vars=task_vars
             )
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
 
 
 def pack(archive, folder, version, host):
-    """Writes what the host lacks. Raises Lacks if the folder has not all of it, undamaged."""
-    with tarfile.open(fileobj=archive, mode="w") as to:
+    """Writes what the host lacks. Raises IncompleteRelease for a missing or damaged file."""
+    with tarfile.open(fileobj=archive, mode="w") as output:
         if extras := host["missing"]:
-            shelves = [spark(folder, version)] if set(extras) & set(NEEDS_SPARK) else []
-            house = wheelhouse(folder, version, host["python"], host["machine"])
-            add_wheels(to, house, shelves, extras)
+            spark_wheels = [spark(folder, version)] if set(extras) & set(NEEDS_SPARK) else []
+            wheels = wheelhouse(folder, version, host["python"], host["machine"])
+            add_wheels(output, wheels, spark_wheels, extras)
         if host["needs_jars"]:
             for name, content in files_of(zookeeper_jars(folder, version)):
                 if name.endswith(".jar"):
-                    add(to, f"jars/{name}", content)
+                    add(output, f"jars/{name}", content)
 
 
-def add_wheels(to, house, shelves, extras):
-    """The lists of `extras`, the wheels that they name, and pip."""
-    check_sum(house)
+def add_wheels(output, wheels, spark_wheels, extras):
+    """Adds the requirements files of `extras`, the wheels that they name, and pip."""
+    check_sum(wheels)
     lists = {f"requirements-{extra}.txt" for extra in extras}
     needed = set()
-    with tarfile.open(house) as archive:
+    with tarfile.open(wheels) as archive:
         for name, member in members_of(archive):
             if name in lists:
                 lists.remove(name)
                 text = archive.extractfile(member).read()
-                add(to, name, io.BytesIO(text))
-                needed |= {(plain(a), plain(b)) for a, b in _REQUIREMENT.findall(text.decode())}
+                add(output, name, io.BytesIO(text))
+                pins = _REQUIREMENT.findall(text.decode())
+                needed |= {(normalized(name), normalized(version)) for name, version in pins}
     if lists:
-        raise Lacks(f"{house} has no {', '.join(sorted(lists))}")
-    for shelf in (house, *shelves):
-        for name, content in files_of(shelf):
+        raise IncompleteRelease(f"{wheels} has no {', '.join(sorted(lists))}")
+    for source in (wheels, *spark_wheels):
+        for name, content in files_of(source):
             if name.endswith(".whl"):
-                project, version = map(plain, name.split("-")[:2])
+                project, version = map(normalized, name.split("-")[:2])
                 if (project, version) in needed or project == "pip":
                     needed.discard((project, version))
-                    add(to, name, content)
+                    add(output, name, content)
     if needed:
-        missing = ", ".join(" ".join(each) for each in sorted(needed))
-        raise Lacks(f"{house} has no wheel of {missing}: make the release again")
+        missing = ", ".join(" ".join(pair) for pair in sorted(needed))
+        raise IncompleteRelease(f"{wheels} has no wheel of {missing}: build the release again")
 
 
 def files_of(path):
-    """The files in an archive of the release, undamaged, by their names without a folder."""
+    """Yields (name without folder, content) of a release archive's files. Verifies its checksum."""
     check_sum(path)
     with tarfile.open(path) as archive:
         for name, member in members_of(archive):
@@ -99,17 +99,17 @@ def files_of(path):
 
 
 def members_of(archive):
-    return ((PurePosixPath(each.name).name, each) for each in archive if each.isfile())
+    return ((PurePosixPath(member.name).name, member) for member in archive if member.isfile())
 
 
-def add(to, name, content):
-    """A member of its own: one that is taken over from another archive keeps that one's path."""
+def add(output, name, content):
+    """Adds a file under `name`. A copied TarInfo would keep the path in the other archive."""
     member = tarfile.TarInfo(name)
     member.size = content.seek(0, io.SEEK_END)
     content.seek(0)
-    to.addfile(member, content)
+    output.addfile(member, content)
 
 
-def plain(name):
-    """A project's name or version as it is compared."""
+def normalized(name):
+    """The form of a project's name or version that is compared."""
     return re.sub(r"[-_.]+", "-", name).lower()

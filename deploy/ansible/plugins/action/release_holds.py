@@ -1,4 +1,4 @@
-"""Fails unless the release folder on the controller holds what hosts will need."""
+"""Fails unless the release folder on the controller contains everything that hosts will need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import re
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
-from ansible_collections.penstock.pipeline.plugins.module_utils.release_folder import Lacks, check
+from ansible_collections.penstock.pipeline.plugins.module_utils.release_folder import (
+    IncompleteRelease,
+    check,
+)
 
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 _EXTRA = re.compile(r"[a-z][a-z-]{0,39}")
@@ -21,12 +24,12 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         self._supports_check_mode = True
         result = super().run(tmp, task_vars)
-        given = self._task.args
-        folder, version = str(given.get("source") or ""), str(given.get("version") or "")
-        extras = given.get("extras") or []
-        extras = extras.split(",") if isinstance(extras, str) else [str(each) for each in extras]
-        wrong = [extra for extra in extras if not _EXTRA.fullmatch(extra)]
-        if not folder or not _VERSION.fullmatch(version) or wrong:
+        arguments = self._task.args
+        folder, version = str(arguments.get("source") or ""), str(arguments.get("version") or "")
+        extras = arguments.get("extras") or []
+        extras = extras.split(",") if isinstance(extras, str) else [str(extra) for extra in extras]
+        invalid = [extra for extra in extras if not _EXTRA.fullmatch(extra)]
+        if not folder or not _VERSION.fullmatch(version) or invalid:
             raise AnsibleActionFail(
                 f"invalid arguments: source {folder!r}, version {version!r}, extras {extras!r}"
             )
@@ -35,9 +38,9 @@ class ActionModule(ActionBase):
                 folder,
                 version,
                 extras=sorted(set(extras)),
-                jars=boolean(given.get("jars", False)),
-                bundle=boolean(given.get("bundle", False)),
+                jars=boolean(arguments.get("jars", False)),
+                bundle=boolean(arguments.get("bundle", False)),
             )
-        except (Lacks, OSError) as lack:
-            raise AnsibleActionFail(f"nothing was changed: {lack}") from None
+        except (IncompleteRelease, OSError) as error:
+            raise AnsibleActionFail(f"nothing was changed: {error}") from None
         return {**result, "changed": False}

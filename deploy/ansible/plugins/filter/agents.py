@@ -1,4 +1,4 @@
-"""What roles ask about many agents: values in, values out."""
+"""Filters over many agents. Pure."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ _MOST_PERCENT = 100
 
 
 def secret_files(secrets: dict, directory: str, owner: str, group: str) -> list[dict]:
-    """{name: text} as files that a program's group may read."""
+    """Files from {name: text}, readable by the program's group."""
     for name in secrets:
         if not _NAME.fullmatch(str(name)):
             raise AnsibleFilterError(f"invalid file name {name!r}: use letters, digits, _, . and -")
-    about = {"owner": owner, "group": group, "mode": "0640"}
+    attributes = {"owner": owner, "group": group, "mode": "0640"}
     return [
-        {"path": f"{directory}/{name}", "content": f"{text}\n", **about}
+        {"path": f"{directory}/{name}", "content": f"{text}\n", **attributes}
         for name, text in secrets.items()
     ]
 
 
 def expected_hosts(hosts: list[str], hostvars: dict, *, topics: bool = False) -> list[dict]:
-    """The audit's inventory: each agent by the name in its events, and if wanted what it ships."""
-    found = []
+    """The audit's inventory: the agents' host names in events and, with `topics`, their topics."""
+    rows = []
     for host in hosts:
-        known = hostvars[host]
-        row: dict = {"host": str(known.get("penstock_agent_host") or host)}
-        shipped = {each["topic"] for each in known.get("penstock_agent_inputs") or []}
+        variables = hostvars[host]
+        row: dict = {"host": str(variables.get("penstock_agent_host") or host)}
+        shipped = {entry["topic"] for entry in variables.get("penstock_agent_inputs") or []}
         if topics and shipped:
             row["topics"] = sorted(shipped)
-        found.append(row)
-    return sorted(found, key=lambda row: row["host"])
+        rows.append(row)
+    return sorted(rows, key=lambda row: row["host"])
 
 
 def is_among(name: str, percent: float | str) -> bool:
-    """Whether a host is among the first so many of a hundred. Its name decides: a greater share
-    has all of a smaller one."""
+    """Whether a host belongs to a sample of `percent` of all hosts. The hash of its name decides,
+    so a larger sample contains every smaller one."""
     share = float(percent)
     if not 0 <= share <= _MOST_PERCENT:
         raise AnsibleFilterError(f"{percent} is not a percentage")

@@ -1,4 +1,4 @@
-"""What roles ask of the inventory and of the folder with releases: values in, values out."""
+"""Filters over the inventory and the release folder. Pure, except for `joined_files`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _RELEASE = re.compile(
 
 
 def releases(files: list[str]) -> list[str]:
-    """The versions that files of a release folder are of, each once, in order."""
-    found = (_RELEASE.fullmatch(str(file).rpartition("/")[2]) for file in files)
-    return sorted({each["w"] or each["a"] for each in found if each})
+    """The versions of the releases whose files a release folder contains, sorted."""
+    matches = (_RELEASE.fullmatch(str(file).rpartition("/")[2]) for file in files)
+    return sorted({match["w"] or match["a"] for match in matches if match})
 
 
 def address_of(host: dict) -> str:
-    """As which others reach a host, of its variables."""
-    named = host.get("penstock_address") or host.get("ansible_host")
-    return str(named or host.get("inventory_hostname"))
+    """The address at which other hosts reach a host, from its variables."""
+    address = host.get("penstock_address") or host.get("ansible_host")
+    return str(address or host.get("inventory_hostname"))
 
 
 def host_and_port(host: str, port: int | str) -> str:
@@ -29,18 +29,18 @@ def host_and_port(host: str, port: int | str) -> str:
 def addresses(
     hosts: list[dict], port: int | str, instances: str = "", key: str = "port"
 ) -> list[str]:
-    """`host:port` of each, in order; where a host has several of a program, of each of those, by
-    this key."""
-    found = []
+    """`host:port` of all hosts, in order. A host with several instances of a program, listed in the
+    variable `instances`, has one entry for each instance, whose port is at `key`."""
+    pairs = []
     for host in hosts:
-        for each in host.get(instances) or [{}]:
-            found.append(host_and_port(address_of(host), each.get(key, port)))
-    return found
+        for instance in host.get(instances) or [{}]:
+            pairs.append(host_and_port(address_of(host), instance.get(key, port)))
+    return pairs
 
 
 def zookeeper_servers(hosts: list[dict], quorum: int | str, election: int | str) -> list[dict]:
-    """All servers of an ensemble, by their numbers. One without a number is one too many."""
-    found = [
+    """All servers of an ensemble, sorted by id. A server without an id gets 0, which is invalid."""
+    servers = [
         {
             "id": int(host.get("penstock_zookeeper_id") or 0),
             "host": address_of(host),
@@ -49,41 +49,41 @@ def zookeeper_servers(hosts: list[dict], quorum: int | str, election: int | str)
         }
         for host in hosts
     ]
-    return sorted(found, key=lambda each: each["id"])
+    return sorted(servers, key=lambda server: server["id"])
 
 
 def unit_of_instance(text: str, program: str) -> str:
-    """The unit of a program as one for several, `PROGRAM@NAME`: each has a configuration and data
-    of its own."""
+    """A program's unit as a template unit, `PROGRAM@NAME`: every instance has its own configuration
+    and data."""
     lines = []
     for line in text.splitlines():
-        named = line.replace(f"/{program}.yaml", f"/{program}-%i.yaml")
-        lines.append(re.sub(rf"(?<=penstock/){re.escape(program)}$", f"{program}-%i", named))
+        replaced = line.replace(f"/{program}.yaml", f"/{program}-%i.yaml")
+        lines.append(re.sub(rf"(?<=penstock/){re.escape(program)}$", f"{program}-%i", replaced))
     return "\n".join(lines) + "\n"
 
 
 def joined_files(folders: list[str], name: str) -> str:
-    """What is in the files of that name, one behind the other; of folders without one, nothing."""
+    """The concatenated contents of the files with this name in these folders, where they exist."""
     files = [Path(folder) / name for folder in folders]
-    return "".join(each.read_text("ascii").strip() + "\n" for each in files if each.exists())
+    return "".join(file.read_text("ascii").strip() + "\n" for file in files if file.exists())
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,9})?")
 
 
 def plain_numbers(document: object) -> object:
-    """The same with numbers that a template has made texts. A program takes `1` where it wants a
-    text, but no `"1"` where it wants a number."""
+    """Turns strings that are numbers back into numbers: templates make strings of them. A program
+    accepts `1` for a string setting, but not `"1"` for a number."""
     if isinstance(document, dict):
         return {str(key): plain_numbers(value) for key, value in document.items()}
     if isinstance(document, (list, tuple)):
-        return [plain_numbers(each) for each in document]
+        return [plain_numbers(element) for element in document]
     if isinstance(document, str) and _NUMBER.fullmatch(document):
         return float(document) if "." in document else int(document)
     return document
 
 
-# By group, the packages that a program needs; an agent has its own unless the host is a server.
+# The extra that each group's hosts install. An agent's host needs none unless it is a server, too.
 _EXTRAS = {
     "penstock_zookeeper": "broker",
     "penstock_broker": "broker",
@@ -95,7 +95,7 @@ _EXTRAS = {
 
 
 def extras_of_groups(groups: list[str]) -> list[str]:
-    """The packages of the release that a host in these groups installs."""
+    """The extras of the release that a host in these groups installs."""
     extras = {_EXTRAS[group] for group in groups if group in _EXTRAS}
     if extras and "penstock_agent" in groups:
         extras.add("agent")

@@ -1,14 +1,15 @@
-"""Files that are longer than they were."""
+"""A filter over file sizes. Pure."""
 
 from __future__ import annotations
 
 
 def grown(results):
-    """Of what `stat` found, by what an agent had said: the names of those that were written to."""
+    """The paths of files, from a loop of `stat`, whose size differs from what the agent's brokers
+    acknowledged: files that were written to in the meantime."""
     return [
-        each["item"]["path"]
-        for each in results
-        if int(each["stat"]["size"]) != int(each["item"]["acknowledged"])
+        result["item"]["path"]
+        for result in results
+        if int(result["stat"]["size"]) != int(result["item"]["acknowledged"])
     ]
 
 

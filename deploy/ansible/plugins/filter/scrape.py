@@ -1,4 +1,4 @@
-"""What Prometheus scrapes, by what the inventory has: values in, values out."""
+"""Prometheus' scrape configuration, from the inventory. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from ansible_collections.penstock.pipeline.plugins.filter.inventory import (
     host_and_port,
 )
 
-# Groups are penstock_PROGRAM. What a job is called behind the cluster's name, and where pages are.
+# By program (its group is penstock_PROGRAM): the suffix of the job's name, and the port of its
+# metrics as (variable, default).
 PROGRAMS = {
     "broker": ("", "penstock_broker_http_port", 9095),
     "registry": ("-registries", "penstock_registry_port", 8081),
@@ -18,33 +19,32 @@ PROGRAMS = {
 
 
 def targets(host: dict, program: str, variable: str, port: int) -> list:
-    """Of one host: more than one where it has several brokers."""
-    several = host.get(f"penstock_{program}_instances") or [{}]
-    ports = (each.get("http_port") or host.get(variable) or port for each in several)
-    return [host_and_port(address_of(host), each) for each in ports]
+    """A host's targets: one for each instance of the program."""
+    instances = host.get(f"penstock_{program}_instances") or [{}]
+    ports = (instance.get("http_port") or host.get(variable) or port for instance in instances)
+    return [host_and_port(address_of(host), number) for number in ports]
 
 
 def scrape_configs(
     groups: dict, hostvars: dict, cluster: str = "penstock", options: dict | None = None
 ) -> list:
-    """A job for each program of each cluster, in order of their names: to the alerts about brokers
-    a job is a cluster. `options` are of every job (`all`), or of those of a program."""
+    """A job for each program of each cluster, sorted by name: the brokers' alerts treat a job as a
+    cluster. `options` has settings for every job (`all`) and by program."""
     options = options or {}
     jobs: dict = {}
     for program, (ending, variable, port) in PROGRAMS.items():
         for name in groups.get(f"penstock_{program}") or ():
             host = hostvars[name]
             job = f"{host.get('penstock_cluster') or cluster}{ending}"
-            found = jobs.setdefault((job, program), [])
-            found += targets(host, program, variable, port)
+            jobs.setdefault((job, program), []).extend(targets(host, program, variable, port))
     return [
         {
             "job_name": job,
             **(options.get("all") or {}),
             **(options.get(program) or {}),
-            "static_configs": [{"targets": sorted(set(found))}],
+            "static_configs": [{"targets": sorted(set(addresses))}],
         }
-        for (job, program), found in sorted(jobs.items())
+        for (job, program), addresses in sorted(jobs.items())
     ]
 
 

@@ -1,5 +1,5 @@
-"""Which clusters files of an inventory are of, by what they say themselves: Ansible puts `all` of
-several files together, and has the last one's word for every host then."""
+"""Finds the clusters that an inventory's files name. Ansible merges the group `all` of several
+files, so the last file's `penstock_cluster` would hold for the hosts of every file."""
 
 from __future__ import annotations
 
@@ -16,51 +16,51 @@ if TYPE_CHECKING:
 DOCUMENTATION = """
 name: clusters
 author: The authors of Penstock
-short_description: Which clusters files of an inventory are of
+short_description: Find the clusters that inventory files name
 description:
-  - Looks for C(penstock_cluster) in files of an inventory, and in C(group_vars/all) beside them.
-    What is no text, as a script or an address, says nothing.
+  - Looks for C(penstock_cluster) in inventory files, and in C(group_vars/all) beside them. Skips
+    inventories that are not text files, such as scripts and host lists.
 options:
   _terms:
-    description: The files, as C(inventory_file) has them.
+    description: The files, as in C(inventory_file).
     required: true
 """
 RETURN = """
 _raw:
-  description: Each name once, in order.
+  description: The distinct names, sorted.
   type: list
   elements: str
 """
 
 # In YAML, JSON or INI.
-_SAID = re.compile(
+_CLUSTER = re.compile(
     r"""^[\s{,]*["']?penstock_cluster["']?\s*[:=]\s*["']?([A-Za-z0-9._-]+)""", re.MULTILINE
 )
-_LONGEST = 16 << 20
+_MOST_BYTES = 16 << 20
 
 
 class LookupModule(LookupBase):
     def run(self, terms: list, variables: dict | None = None, **_kwargs: object) -> list[str]:
         del variables
-        files = sorted({Path(str(each)) for each in terms if each})
+        inventories = sorted({Path(str(term)) for term in terms if term})
         try:
-            texts = [_text(each) for file in files for each in _read_with(file)]
+            texts = [_text(file) for inventory in inventories for file in _sources(inventory)]
         except OSError as error:
-            raise AnsibleError(f"the inventory cannot be read: {error}") from error
-        return sorted({name for text in texts for name in _SAID.findall(text)})
+            raise AnsibleError(f"cannot read the inventory: {error}") from error
+        return sorted({name for text in texts for name in _CLUSTER.findall(text)})
 
 
-def _read_with(file: Path) -> Iterator[Path]:
-    """What Ansible has read for a file of an inventory."""
+def _sources(file: Path) -> Iterator[Path]:
+    """The files that Ansible reads for an inventory file."""
     if not file.is_file():
         return
     yield file
-    beside = file.parent / "group_vars"
-    for each in (beside / "all", *beside.glob("all.y*ml"), beside / "all.json"):
-        yield from sorted(each.rglob("*")) if each.is_dir() else (each,)
+    folder = file.parent / "group_vars"
+    for path in (folder / "all", *folder.glob("all.y*ml"), folder / "all.json"):
+        yield from sorted(path.rglob("*")) if path.is_dir() else (path,)
 
 
 def _text(file: Path) -> str:
-    if not file.is_file() or file.stat().st_size > _LONGEST:
+    if not file.is_file() or file.stat().st_size > _MOST_BYTES:
         return ""
     return file.read_text(encoding="utf-8", errors="replace")

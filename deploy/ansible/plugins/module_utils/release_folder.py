@@ -1,6 +1,7 @@
-"""A release folder on the controller: its files' names, and which are missing or damaged.
+"""The release folder on the controller: the names of its files, and checks for missing or damaged
+ones.
 
-`make release` writes it, with SHA256SUMS over all files. One folder may hold several releases. The
+`make release` writes it, with SHA256SUMS over all files. A folder may contain several releases. The
 file that a host needs depends on its processor and, for servers, on its Python:
 
     penstock-agent-VERSION-linux-MACHINE.tar.gz           agents
@@ -22,8 +23,8 @@ MAKE_WITH_SPARK = 'make release ARGS="--for-ansible --spark"'
 _MOST_SUMS = 1 << 20
 
 
-class Lacks(Exception):
-    """A release folder lacks a file, or has a damaged one; says which, and how to get it."""
+class IncompleteRelease(Exception):
+    """A file of the release folder is missing or damaged; the message says how to get it."""
 
 
 def agent(folder, version, machine):
@@ -33,10 +34,10 @@ def agent(folder, version, machine):
         path = folder / f"penstock-agent-{version}-linux-{name}.tar.gz"
         if path.is_file():
             return path
-    there = sorted(path.name for path in folder.glob("penstock-agent-*.tar.gz"))
-    raise Lacks(
+    names = sorted(path.name for path in folder.glob("penstock-agent-*.tar.gz"))
+    raise IncompleteRelease(
         f"{folder} has no agent of release {version} for {machine}; it has "
-        f"{', '.join(there) or 'none'}"
+        f"{', '.join(names) or 'none'}"
     )
 
 
@@ -45,9 +46,9 @@ def wheelhouse(folder, version, python, machine):
     path = Path(folder) / f"penstock-wheelhouse-{version}-py{python}-linux-{machine}.tar"
     if path.is_file():
         return path
-    raise Lacks(
+    raise IncompleteRelease(
         f"{folder} has no {path.name}: this host has Python {python[0]}.{python[1:]} on {machine}, "
-        "and the release was made without wheels for it"
+        "and the release was built without wheels for it"
     )
 
 
@@ -55,9 +56,9 @@ def spark(folder, version):
     path = Path(folder) / f"penstock-wheelhouse-{version}-spark.tar"
     if path.is_file():
         return path
-    raise Lacks(
-        f"{folder} has no {path.name}: this release was made without PySpark, which loaders need. "
-        f"Make it again: {MAKE_WITH_SPARK}"
+    raise IncompleteRelease(
+        f"{folder} has no {path.name}: the release was built without PySpark, which loaders need. "
+        f"Build it again: {MAKE_WITH_SPARK}"
     )
 
 
@@ -65,66 +66,70 @@ def zookeeper_jars(folder, version):
     path = Path(folder) / f"penstock-zookeeper-jars-{version}.tar"
     if path.is_file():
         return path
-    raise Lacks(
-        f"{folder} has no {path.name}, which ZooKeeper needs. Make the release again: {MAKE}"
+    raise IncompleteRelease(
+        f"{folder} has no {path.name}, which ZooKeeper needs. Build the release again: {MAKE}"
     )
 
 
 def check(folder, version, *, extras=(), jars=False, bundle=False):
-    """Raises Lacks, with all that is wrong, unless hosts that run these programs can be installed
-    from the folder. Hosts are not asked for their Python and processor: one wheelhouse must be
-    there, and one agent's archive."""
+    """Raises IncompleteRelease, listing all problems, unless hosts that run these programs can be
+    installed from the folder. The hosts' Python versions and processors are not known yet, so one
+    wheelhouse and one agent's archive suffice."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise Lacks(f"there is no release folder {folder}: {MAKE}, and copy dist/release there")
-    wrong = []
+        raise IncompleteRelease(
+            f"release folder {folder} does not exist: {MAKE}, and copy dist/release there"
+        )
+    problems = []
     if jars:
-        wrong += _faults(lambda: check_sum(zookeeper_jars(folder, version)))
+        problems += _problems(lambda: check_sum(zookeeper_jars(folder, version)))
     if extras:
         needs_spark = set(extras) & set(NEEDS_SPARK)
-        without = _faults(lambda: check_sum(spark(folder, version))) if needs_spark else []
-        # Where PySpark is missing, so are the lists of what needs it: that is one fault.
+        without = _problems(lambda: check_sum(spark(folder, version))) if needs_spark else []
+        # Without PySpark the requirements files that name it are missing, too: one problem.
         listed = [extra for extra in extras if not (without and extra in needs_spark)]
-        wrong += without + _faults(lambda: _check_wheelhouses(folder, version, listed))
+        problems += without + _problems(lambda: _check_wheelhouses(folder, version, listed))
     if bundle:
         pattern = f"penstock-agent-{version}-linux-*.tar.gz"
-        wrong += _faults(lambda: [check_sum(path) for path in _some(folder, pattern)])
-    if wrong:
-        raise Lacks("; ".join(wrong))
+        problems += _problems(lambda: [check_sum(path) for path in _matches(folder, pattern)])
+    if problems:
+        raise IncompleteRelease("; ".join(problems))
 
 
-def _faults(look):
+def _problems(check_files):
     try:
-        look()
-    except Lacks as lack:
-        return [str(lack)]
+        check_files()
+    except IncompleteRelease as error:
+        return [str(error)]
     return []
 
 
-def _some(folder, pattern):
+def _matches(folder, pattern):
     paths = sorted(folder.glob(pattern))
     if not paths:
-        raise Lacks(f"{folder} has no {pattern}: {MAKE}")
+        raise IncompleteRelease(f"{folder} has no {pattern}: {MAKE}")
     return paths
 
 
 def _check_wheelhouses(folder, version, extras):
-    for path in _some(folder, f"penstock-wheelhouse-{version}-py*-linux-*.tar"):
+    for path in _matches(folder, f"penstock-wheelhouse-{version}-py*-linux-*.tar"):
         check_sum(path)
         with tarfile.open(path) as archive:
             names = {PurePosixPath(member.name).name for member in archive}
         missing = [extra for extra in extras if f"requirements-{extra}.txt" not in names]
         if missing:
             make = MAKE_WITH_SPARK if set(missing) & set(NEEDS_SPARK) else MAKE
-            raise Lacks(f"{path} has no packages for {', '.join(missing)}. Make it again: {make}")
+            raise IncompleteRelease(
+                f"{path} has no packages for {', '.join(missing)}. Build it again: {make}"
+            )
 
 
 def check_sum(path):
-    """The file's SHA-256, which must be the one in SHA256SUMS."""
+    """Returns the file's SHA-256; raises IncompleteRelease unless SHA256SUMS has the same."""
     path = Path(path)
     sums = path.parent / "SHA256SUMS"
     if not sums.is_file():
-        raise Lacks(f"there is no SHA256SUMS in {path.parent}")
+        raise IncompleteRelease(f"{path.parent} has no SHA256SUMS")
     with sums.open(encoding="utf-8") as file:
         rows = [line.split() for line in file.read(_MOST_SUMS).splitlines()]
     listed = {row[1].lstrip("*"): row[0] for row in rows if len(row) == 2}
@@ -133,5 +138,5 @@ def check_sum(path):
         for block in iter(lambda: file.read(1 << 20), b""):
             digest.update(block)
     if listed.get(path.name) != digest.hexdigest():
-        raise Lacks(f"{path} is not what SHA256SUMS beside it says")
+        raise IncompleteRelease(f"{path} does not match SHA256SUMS in the same folder")
     return digest.hexdigest()

@@ -1,8 +1,8 @@
-"""What modules share that write below /opt/penstock/releases: one at a time, not more than the disk
-has room for, and the command on PATH.
+"""Shared by the modules that install releases in /opt/penstock/releases: the lock, the check for
+free space, and the link that puts the command on PATH.
 
-A run whose connection was lost goes on here until it is done. Whoever comes after it waits, and
-then looks what there is.
+If a run loses its connection, its module still continues on the host. The next run waits for the
+lock, and then checks what is installed.
 """
 
 from __future__ import annotations
@@ -13,30 +13,31 @@ import shutil
 import time
 from contextlib import contextmanager
 
-PATIENCE = 600.0
+TIMEOUT = 600.0
 _MEGABYTE = 1_000_000
 
 
 class IsBusy(Exception):
-    """Somebody else has been writing there for too long."""
+    """Another process has held the lock for longer than `TIMEOUT`."""
 
 
 class NoRoom(Exception):
-    """More is to be written than there is room for; nothing was written."""
+    """The disk has too little free space. Nothing was written."""
 
 
 @contextmanager
-def alone(releases):
-    """Made if it is not there. The lock ends with whoever has it, however that ends."""
+def locked(releases):
+    """Locks the folder, which is created if missing. The kernel releases the lock of a process that
+    dies."""
     os.makedirs(releases, mode=0o755, exist_ok=True)
     folder = os.open(releases, os.O_RDONLY)
     try:
-        deadline = time.monotonic() + PATIENCE
-        while not _locked(folder):
+        deadline = time.monotonic() + TIMEOUT
+        while not _try_lock(folder):
             if time.monotonic() > deadline:
                 raise IsBusy(
-                    f"another run has been installing in {releases} for {PATIENCE:.0f} s: look for "
-                    "it there, and run the same playbook again"
+                    f"another run has been installing in {releases} for {TIMEOUT:.0f} s: wait "
+                    "until its process on this host has ended, and run the same playbook again"
                 )
             time.sleep(0.5)
         yield
@@ -44,7 +45,7 @@ def alone(releases):
         os.close(folder)
 
 
-def _locked(folder):
+def _try_lock(folder):
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -53,17 +54,17 @@ def _locked(folder):
 
 
 def put_on_path(module, root):
-    """Makes the link through which people run the release in use. Returns whether it had to. What
-    somebody else put there, a file or a link that does not lead into `root`, stays."""
+    """Creates the link on PATH to the current release's command; returns whether it changed. Leaves
+    any other file there alone, and warns: a link is ours only if its target is below `root`."""
     link = module.params["command"]
     if not link:
         return False
     target = os.path.join(root, "current", "bin", "penstock")
-    at = os.readlink(link) if os.path.islink(link) else None
-    if at == target:
+    current = os.readlink(link) if os.path.islink(link) else None
+    if current == target:
         return False
-    if os.path.lexists(link) and not (at or "").startswith(os.path.join(root, "")):
-        module.warn(f"{link} is not a link into {root}, and was left alone: type {target}")
+    if os.path.lexists(link) and not (current or "").startswith(os.path.join(root, "")):
+        module.warn(f"{link} is not a link into {root}, so it was not replaced: run {target}")
         return False
     if not module.check_mode:
         os.makedirs(os.path.dirname(link), exist_ok=True)
@@ -76,10 +77,10 @@ def put_on_path(module, root):
 
 
 def check_room(releases, needed):
-    """Before anything is written: a disk that is full is that of running programs, too."""
+    """Raises NoRoom before anything is written: running programs use the same disk."""
     free = shutil.disk_usage(releases).free
     if needed > free:
         raise NoRoom(
-            f"{needed // _MEGABYTE + 1} MB are needed in {releases}, and {free // _MEGABYTE} MB "
-            "are free. Make room there, and run the same playbook again"
+            f"{releases} has {free // _MEGABYTE} MB free, and the release needs "
+            f"{needed // _MEGABYTE + 1} MB: free some space, and run the same playbook again"
         )

@@ -1,9 +1,9 @@
 #!/usr/bin/python
-"""An agent's release on a host that has no Python for it: /opt/penstock/releases/VERSION.
+"""Installs an agent's release with its own interpreter as /opt/penstock/releases/VERSION.
 
-The archive has an interpreter of its own. It is unpacked beside what is there and renamed, so that
-the directory is whole or absent; no link is switched here. Where the release is there already as a
-venv with the agent's packages, because the host is a server too, that is taken.
+The archive is unpacked into a temporary directory that is then renamed, so the release is complete
+or absent. The link to the current release is not changed here. On a host that is also a server, a
+venv of the release that has the agent's packages serves as well, and nothing is unpacked.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.penstock.pipeline.plugins.module_utils.releases import (
     IsBusy,
     NoRoom,
-    alone,
     check_room,
+    locked,
     put_on_path,
 )
 
 DOCUMENTATION = r"""
 module: bundle
-short_description: An agent's release on a host, with an interpreter of its own
+short_description: Install an agent's release with its own interpreter
 description:
-  - Sent to hosts that do not have it, and compared with C(SHA256SUMS) at both ends.
+  - Sends the release to hosts that lack it. Both sides compare it with C(SHA256SUMS).
 options:
-  version: {description: Which release., type: str, required: true}
+  version: {description: The release's version., type: str, required: true}
   source: {description: The release folder on the controller., type: path, required: true}
-  root: {description: Where releases are on the host., type: path, default: /opt/penstock}
-  kept: {description: How many releases stay on the host., type: int, default: 2}
-  command: {description: The link that puts the command on PATH; none without it., type: path}
-  archive: {description: What the controller has sent; not for you., type: path}
-  sha256: {description: Its sum; not for you., type: str}
+  root: {description: The folder of releases on the host., type: path, default: /opt/penstock}
+  kept: {description: The number of releases that stay on the host., type: int, default: 2}
+  command: {description: "A link on PATH to the command; optional.", type: path}
+  archive: {description: "The transferred archive. Internal: set by the action.", type: path}
+  sha256: {description: "The archive's checksum. Internal: set by the action.", type: str}
 author: The Penstock authors
 """
 
 EXAMPLES = r"""
-- name: The agent's release
+- name: Install the agent's release
   penstock.pipeline.bundle:
     version: 0.1.0
     source: release
@@ -60,19 +60,19 @@ class Bundle:
         self.releases = os.path.join(self.root, "releases")
         self.path = os.path.join(self.releases, self.version)
 
-    def is_there(self):
-        """Whether an agent can be run from what is there."""
+    def is_installed(self):
+        """Whether the release is installed with the agent's packages."""
         try:
             with open(os.path.join(self.path, MARKER), encoding="utf-8") as file:
-                known = json.load(file)
+                marker = json.load(file)
         except (OSError, ValueError):
             return False
-        if {"agent", "all"} & set(known.get("extras", [])):
+        if {"agent", "all"} & set(marker.get("extras", [])):
             return True
         self.module.fail_json(
-            msg=f"{self.path} was made for other programs ({', '.join(known.get('extras', []))}). "
-            "A host that is a server, too, gets the agent's packages into it: is it in the "
-            "group of those servers in this inventory?"
+            msg=f"{self.path} contains other programs ({', '.join(marker.get('extras', []))}), "
+            "but no agent. On a server the agent's packages are installed with the server's: is "
+            "the host in the server's group in this inventory?"
         )
         return False
 
@@ -82,74 +82,75 @@ class Bundle:
             for block in iter(lambda: file.read(1 << 20), b""):
                 digest.update(block)
         if digest.hexdigest() != sha256:
-            self.module.fail_json(msg="the archive has come damaged; nothing has changed")
+            self.module.fail_json(msg="the archive was damaged in transfer; nothing has changed")
         new = os.path.join(self.releases, f".incoming-{self.version}")
-        shutil.rmtree(new, ignore_errors=True)  # of a run that was cut off
+        shutil.rmtree(new, ignore_errors=True)  # of an interrupted run
         check_room(self.releases, unpacked_size(archive))
         os.makedirs(new)
         try:
-            whole = self.unpack(archive, new)
-            # Its help imports all that an agent stands on, which its version does not.
-            code, said, wrong = self.module.run_command(
-                [os.path.join(whole, "bin", "penstock"), "agent", "--help"]
+            tree = self.unpack(archive, new)
+            # Unlike --version, --help imports everything that an agent needs.
+            rc, out, error = self.module.run_command(
+                [os.path.join(tree, "bin", "penstock"), "agent", "--help"]
             )
-            if code:
-                why = wrong.strip() or said.strip() or f"exit code {code}"
+            if rc:
+                why = error.strip() or out.strip() or f"exit code {rc}"
                 self.module.fail_json(
-                    msg=f"release {self.version} does not run on this host, and nothing has "
-                    f"changed to it: {why[-2000:]}"
+                    msg=f"release {self.version} does not run on this host, so it was not "
+                    f"installed: {why[-2000:]}"
                 )
-            with open(os.path.join(whole, MARKER), "w", encoding="utf-8") as file:
+            with open(os.path.join(tree, MARKER), "w", encoding="utf-8") as file:
                 json.dump({"version": self.version, "extras": ["agent"], "bundle": True}, file)
             os.sync()
-            shutil.rmtree(self.path, ignore_errors=True)  # without a marker: never finished
-            os.rename(whole, self.path)
+            shutil.rmtree(self.path, ignore_errors=True)  # incomplete: it has no marker
+            os.rename(tree, self.path)
         finally:
             shutil.rmtree(new, ignore_errors=True)
 
     def unpack(self, archive, new):
-        """The directory that has bin/penstock."""
+        """Unpacks into `new`, and returns the directory that contains bin/penstock."""
         with tarfile.open(archive) as tar:
-            # Its sum is known; a Python that knows filters refuses paths outside as well.
-            kept = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}
-            tar.extractall(new, **kept)  # noqa: S202
-        inside = [os.path.join(new, each) for each in os.listdir(new)]
-        whole = inside[0] if len(inside) == 1 and os.path.isdir(inside[0]) else new
-        if not os.path.exists(os.path.join(whole, "bin", "penstock")):
-            self.module.fail_json(msg=f"there is no bin/penstock in release {self.version}")
+            # The checksum is verified; newer Pythons also reject paths that leave the directory.
+            options = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}
+            tar.extractall(new, **options)  # noqa: S202
+        members = [os.path.join(new, name) for name in os.listdir(new)]
+        tree = members[0] if len(members) == 1 and os.path.isdir(members[0]) else new
+        if not os.path.exists(os.path.join(tree, "bin", "penstock")):
+            self.module.fail_json(msg=f"release {self.version} has no bin/penstock")
         if os.geteuid() == 0:
-            for above, _folders, files in os.walk(whole):
-                for each in [above, *(os.path.join(above, name) for name in files)]:
-                    os.lchown(each, 0, 0)
-        return whole
+            for parent, _folders, files in os.walk(tree):
+                for path in [parent, *(os.path.join(parent, name) for name in files)]:
+                    os.lchown(path, 0, 0)
+        return tree
 
-    def forget_old(self):
-        """Beyond those that are kept; never this one, and never one that is current or runs."""
+    def remove_old(self):
+        """Removes the oldest releases beyond `kept`, but never this one, the current one, or one
+        with running processes."""
         current = os.path.basename(os.path.realpath(os.path.join(self.root, "current")))
-        stay = {self.version, current} | self.running()
+        protected = {self.version, current} | self.running()
         others = [
-            os.path.join(self.releases, each)
-            for each in os.listdir(self.releases)
-            if each not in stay and _VERSION.fullmatch(each)
+            os.path.join(self.releases, name)
+            for name in os.listdir(self.releases)
+            if name not in protected and _VERSION.fullmatch(name)
         ]
         others.sort(key=os.path.getmtime, reverse=True)
-        for each in others[max(self.module.params["kept"] - len(stay), 0) :]:
-            shutil.rmtree(each, ignore_errors=True)
+        for path in others[max(self.module.params["kept"] - len(protected), 0) :]:
+            shutil.rmtree(path, ignore_errors=True)
 
     def running(self):
-        found = set()
+        versions = set()
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 program = os.readlink(f"/proc/{pid}/exe")
             except OSError:
                 continue
             if program.startswith(self.releases + os.sep):
-                found.add(program[len(self.releases) + 1 :].split(os.sep)[0])
-        return found
+                versions.add(program[len(self.releases) + 1 :].split(os.sep)[0])
+        return versions
 
 
 def unpacked_size(archive):
-    """As gzip says it at the end."""
+    """The unpacked size, which gzip stores in the last four bytes."""
     with open(archive, "rb") as file:
         file.seek(-4, os.SEEK_END)
         return int.from_bytes(file.read(4), "little")
@@ -168,21 +169,21 @@ def main():
         },
         supports_check_mode=True,
     )
-    given = module.params
-    if not _VERSION.fullmatch(given["version"]):
-        module.fail_json(msg=f"{given['version']} is no release's version")
+    params = module.params
+    if not _VERSION.fullmatch(params["version"]):
+        module.fail_json(msg=f"invalid version {params['version']!r}")
     bundle = Bundle(module)
-    missing = not bundle.is_there()
-    changed = missing and bool(given["archive"]) and not module.check_mode
+    missing = not bundle.is_installed()
+    changed = missing and bool(params["archive"]) and not module.check_mode
     try:
         if changed:
-            with alone(bundle.releases):
-                if not bundle.is_there():  # nobody has brought it meanwhile
-                    bundle.install(given["archive"], given["sha256"])
-                    bundle.forget_old()
+            with locked(bundle.releases):
+                if not bundle.is_installed():  # another run may have done it
+                    bundle.install(params["archive"], params["sha256"])
+                    bundle.remove_old()
         linked = (changed or not missing) and put_on_path(module, bundle.root)
     except (OSError, tarfile.TarError, EOFError, IsBusy, NoRoom) as error:
-        module.fail_json(msg=f"release {given['version']} cannot be unpacked: {error}")
+        module.fail_json(msg=f"cannot install release {params['version']}: {error}")
     module.exit_json(
         changed=changed or linked,
         missing=missing and not changed,

@@ -1,9 +1,10 @@
 #!/usr/bin/python
-"""What there should be in a cluster, brought about by the `penstock` of a release.
+"""Makes a cluster's topics, ACLs, users and schemas match their declaration, with `penstock`.
 
-The command compares, says what would be refused, and does the rest; nothing of Kafka's protocol or
-the registry's is known here. What it is given lies in a directory that only root can read and that
-is gone afterwards: names of files in it are numbers, whatever things are called.
+The command compares, reports what the cluster would reject, and applies the changes; this module
+speaks neither Kafka's protocol nor the registry's. The command's input is in a temporary directory
+that only root can read. Password files there are named by number, since users' names need not be
+valid file names.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: declared
-short_description: Topics, ACLs, users and schemas as they are declared
+short_description: Apply declared topics, ACLs, users and schemas
 description:
-  - Runs C(penstock topics apply), C(acls apply), C(users apply) or C(schemas apply). In check mode
-    it only asks what would be done, and with C(--diff) it shows it.
-  - Nothing is deleted that is not declared as absent, unless I(exact) says that all is declared.
-  - If any of it would be refused, nothing is changed.
+  - Runs C(penstock topics apply), C(acls apply), C(users apply) or C(schemas apply). Check mode
+    only computes the changes; C(--diff) shows them.
+  - Deletes only entries that are declared absent. With I(exact), also deletes undeclared ones.
+  - Changes nothing if any entry would be rejected.
 options:
   what:
-    description: What is declared.
+    description: The kind of entries.
     type: str
     required: true
     choices: [topics, acls, users, schemas]
   entries:
-    description: Entries as in the command's file; of schemas there are none.
+    description: Entries as in the command's file. Schemas have none.
     type: list
     elements: dict
     default: []
   exact:
-    description: Delete topics, and rules, that are not among the entries.
+    description: Delete topics or ACL rules that are not among the entries.
     type: bool
     default: false
   program:
@@ -42,70 +43,70 @@ options:
     type: path
     default: /opt/penstock/bin/penstock
   brokers:
-    description: Some brokers of the cluster, as C(host:port).
+    description: Brokers of the cluster, as C(host:port); some of them suffice.
     type: list
     elements: str
     default: []
   registry:
-    description: Some registries, as URLs with commas between them.
+    description: URLs of registries, separated by commas.
     type: str
     default: ""
   security:
-    description: How brokers are connected to, and registries asked.
+    description: The security settings for connections to brokers and registries.
     type: dict
     default: {}
   zookeeper:
-    description: Users go into this ZooKeeper, past the brokers; for the first of them.
+    description: Write users to this ZooKeeper instead of asking brokers. For the first users.
     type: str
     default: ""
   zookeeper_secret_file:
-    description: The secret that guards it, on the host.
+    description: The file on the host with the secret for ZooKeeper's digest login.
     type: path
   check_logins:
-    description: Try the passwords of users, and set those that are not right.
+    description: Try to log in with users' passwords, and set those that fail.
     type: bool
     default: false
   schemas_dir:
-    description: A folder of schemas on the controller, C(SUBJECT.avsc) and C(schemas.yaml).
+    description: A folder on the controller with C(SUBJECT.avsc) files and C(schemas.yaml).
     type: path
   absent:
-    description: Subjects that are deleted if they are there.
+    description: Subjects to delete if they exist.
     type: list
     elements: str
     default: []
   compatibility:
-    description: The level of all subjects without one of their own.
+    description: The registry's default compatibility level.
     type: str
     default: ""
   passwords_dir:
-    description: Where on the controller a user has NAME.password; what is not there is made up.
+    description: The controller's folder of C(USER.password) files. Missing passwords are generated.
     type: path
   rotate:
-    description: Users who get a password that is made up anew.
+    description: Users who get a new generated password.
     type: list
     elements: str
     default: []
   encrypt:
-    description: Encrypt passwords that are made up, with the secret of ansible-vault.
+    description: Encrypt generated passwords with ansible-vault's secret.
     type: bool
     default: false
   files:
-    description: Contents of schema files by their paths. What reads the folder fills this in.
+    description: "Schema files' contents by path. Internal: set by the action."
     type: dict
     default: {}
   passwords:
-    description: Passwords by the names of users. What reads their directory fills this in.
+    description: "Passwords by user. Internal: set by the action."
     type: dict
     default: {}
   timeout:
-    description: For how many seconds the command may take.
+    description: The command's time limit in seconds.
     type: int
     default: 300
 author: The Penstock authors
 """
 
 EXAMPLES = r"""
-- name: Topics
+- name: Create and delete topics
   penstock.pipeline.declared:
     what: topics
     brokers: [broker-1.example:9092]
@@ -116,7 +117,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 items:
-  description: What became of each thing, with its outcome.
+  description: The entries, with their outcomes.
   returned: always
   type: list
 """
@@ -130,13 +131,13 @@ class Declared:
     def __init__(self, module, folder):
         self.module = module
         self.folder = folder
-        self.given = module.params
+        self.params = module.params
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
     def write(self, name, document):
-        """JSON is YAML; ${ would name a variable of the environment."""
+        """Writes a YAML file as JSON. Escapes ${, which would name an environment variable."""
         text = json.dumps(document).replace("${", "$${")
         with open(self.path(name), "w", encoding="utf-8") as file:
             file.write(text)
@@ -144,44 +145,45 @@ class Declared:
 
     def options(self, *, registry):
         options = ["--json"]
-        where = self.given["registry"] if registry else ",".join(self.given["brokers"])
-        if where:
-            options += ["--registry" if registry else "--bootstrap", where]
-        if self.given["security"]:
-            file = self.write("security.yaml", self.given["security"])
+        servers = self.params["registry"] if registry else ",".join(self.params["brokers"])
+        if servers:
+            options += ["--registry" if registry else "--bootstrap", servers]
+        if self.params["security"]:
+            file = self.write("security.yaml", self.params["security"])
             options += ["--registry-security" if registry else "--security", file]
         return options
 
     def penstock(self, *arguments):
-        """What the command says as JSON, and its line if it did not do what it was asked for."""
+        """Runs the command; returns its JSON output (None if unreadable), and its last line on
+        stderr if it failed."""
         command = [
-            *("timeout", str(self.given["timeout"])),
-            *(self.given["program"], *arguments),
+            *("timeout", str(self.params["timeout"])),
+            *(self.params["program"], *arguments),
         ]
         unset = {f"PENSTOCK_{name}": "" for name in _VARIABLES}
         environment = {name: value for name, value in os.environ.items() if name not in unset}
         os.environ.clear()
         os.environ.update(environment)
         rc, out, error = self.module.run_command(command, cwd=self.folder)
-        line = (error.strip().splitlines() or [f"it ended with {rc}"])[-1]
+        line = (error.strip().splitlines() or [f"penstock {arguments[0]}: exit code {rc}"])[-1]
         if rc == 124:
-            line = f"it did not end within {self.given['timeout']} seconds"
+            line = f"penstock {arguments[0]} took more than {self.params['timeout']} seconds"
         try:
             return json.loads(out), (line if rc else "")
         except ValueError:
-            return None, (line if rc else "it said nothing that can be read")
+            return None, (line if rc else f"penstock {arguments[0]} printed no JSON")
 
     def fail(self, message, **more):
         self.module.fail_json(msg=message.replace(self.folder + "/", "")[:_LONGEST], **more)
 
     def apply(self):
-        """Of topics, ACLs and users; items as the command has them."""
-        what = self.given["what"]
-        entries = [dict(each) for each in self.given["entries"]]
+        """Applies topics, ACLs or users; returns the command's items."""
+        what = self.params["what"]
+        entries = [dict(entry) for entry in self.params["entries"]]
         if what == "users":
             self.write_passwords(entries)
         options = self.options(registry=False)
-        if self.given["exact"] and what != "users":
+        if self.params["exact"] and what != "users":
             options.append("--exact")
         if what == "users":
             options += self.user_options()
@@ -191,16 +193,16 @@ class Declared:
         return self.items(*self.penstock(what, "apply", file, "--yes", *options))
 
     def user_options(self):
-        if self.given["zookeeper"]:
-            options = ["--zookeeper", self.given["zookeeper"]]
-            if self.given["zookeeper_secret_file"]:
-                options += ["--zookeeper-secret-file", self.given["zookeeper_secret_file"]]
+        if self.params["zookeeper"]:
+            options = ["--zookeeper", self.params["zookeeper"]]
+            if self.params["zookeeper_secret_file"]:
+                options += ["--zookeeper-secret-file", self.params["zookeeper_secret_file"]]
             return options
-        return ["--check-logins"] if self.given["check_logins"] else []
+        return ["--check-logins"] if self.params["check_logins"] else []
 
     def write_passwords(self, entries):
         for number, entry in enumerate(entries):
-            password = self.given["passwords"].get(entry.get("name"))
+            password = self.params["passwords"].get(entry.get("name"))
             if password is None:
                 continue
             entry["password_file"] = f"{number}.password"
@@ -208,19 +210,20 @@ class Declared:
                 file.write(password)
 
     def schemas(self):
-        """Levels and deletions as items as well: they have no dry run of their own."""
+        """Applies schemas, deletions and the default level; returns items for all of them. The
+        command has no dry run for the last two, so check mode is handled here."""
         items = self.registered()
         options = self.options(registry=True)
         items += self.deleted(options)
-        level = self.given["compatibility"].upper()
+        level = self.params["compatibility"].upper()
         if level:
-            said, line = self.penstock("schemas", "config", *options)
-            if said is None:
+            current, line = self.penstock("schemas", "config", *options)
+            if current is None:
                 self.fail(line)
             item = {
                 "name": "compatibility",
-                "outcome": UNCHANGED if said["level"] == level else "changed",
-                "before": said["level"],
+                "outcome": UNCHANGED if current["level"] == level else "changed",
+                "before": current["level"],
                 "after": level,
             }
             if item["outcome"] != UNCHANGED and not self.module.check_mode:
@@ -231,86 +234,86 @@ class Declared:
         return items
 
     def registered(self):
-        if not self.given["files"]:
+        if not self.params["files"]:
             return []
         folder = self.path("schemas")
-        for name, text in self.given["files"].items():
+        for name, text in self.params["files"].items():
             path = os.path.normpath(os.path.join(folder, name))
             if not path.startswith(folder + os.sep):
-                self.fail(f"{name!r} leads out of the folder")
+                self.fail(f"{name!r} is outside the folder")
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
         options = self.options(registry=True)
         if self.module.check_mode:
             options.append("--dry-run")
-        said, line = self.penstock("schemas", "apply", folder, *options)
-        if said is not None:
-            said["schemas"] = [schema_item(each) for each in said["schemas"]]
-        return self.items(said, line)
+        report, line = self.penstock("schemas", "apply", folder, *options)
+        if report is not None:
+            report["schemas"] = [schema_item(row) for row in report["schemas"]]
+        return self.items(report, line)
 
     def deleted(self, options):
-        if not self.given["absent"]:
+        if not self.params["absent"]:
             return []
-        said, line = self.penstock("schemas", "list", *options)
-        if said is None:
+        rows, line = self.penstock("schemas", "list", *options)
+        if rows is None:
             self.fail(line)
-        there = {each["subject"]: each for each in said}
+        by_subject = {row["subject"]: row for row in rows}
         items = []
-        for subject in self.given["absent"]:
-            row = there.get(subject)
+        for subject in self.params["absent"]:
+            row = by_subject.get(subject)
             item = {"name": subject, "outcome": UNCHANGED, "before": None, "after": None}
             items.append(item)
             if row is None:
                 continue
             item.update(outcome="deleted", before={"version": row["version"], "id": row["id"]})
             if not self.module.check_mode:
-                # Behind `--`: a subject may be called whatever a registry takes.
+                # After `--`: a subject's name may begin with a dash.
                 _, line = self.penstock("schemas", "delete", "--yes", *options, "--", subject)
                 if line:
                     self.fail(line, items=items)
         return items
 
-    def items(self, said, line):
-        if said is None:
+    def items(self, report, line):
+        if report is None:
             self.fail(line)
-        items = said[self.given["what"]]
-        bad = [each for each in items if each["outcome"] == REFUSED]
-        if bad:
-            why = (f"{each['name']}: {'; '.join(each['reasons'])}" for each in bad)
-            self.fail("refused, and nothing was changed: " + " | ".join(why), items=items)
+        items = report[self.params["what"]]
+        rejected = [item for item in items if item["outcome"] == REFUSED]
+        if rejected:
+            reasons = (f"{item['name']}: {'; '.join(item['reasons'])}" for item in rejected)
+            self.fail("refused, and nothing was changed: " + " | ".join(reasons), items=items)
         if line:
-            done = [each["name"] for each in items if each.get("applied")]
-            self.fail(line, items=items, changed=bool(done))
+            applied = [item["name"] for item in items if item.get("applied")]
+            self.fail(line, items=items, changed=bool(applied))
         return items
 
 
-def schema_item(said):
-    """One of `schemas apply`, in the words of the others."""
-    level = said["level"]
+def schema_item(row):
+    """A row of `schemas apply` as an item like those of the other commands."""
+    level = row["level"]
     before = {"compatibility": level["old"]} if level else None
     after = {"compatibility": level["new"]} if level else {}
-    if said["outcome"] in {"new", "changed"}:
-        after["differences"] = said["differences"]
-    outcome = said["outcome"]
+    if row["outcome"] in {"new", "changed"}:
+        after["differences"] = row["differences"]
+    outcome = row["outcome"]
     if outcome == UNCHANGED and level:
         outcome = "changed"
     return {
-        "name": said["subject"],
+        "name": row["subject"],
         "outcome": outcome,
-        "applied": said["applied"],
+        "applied": row["applied"],
         "before": before,
         "after": after or None,
-        "reasons": said["reasons"],
+        "reasons": row["reasons"],
     }
 
 
 def diff(items, what):
-    """Before and after of what changes, as people read it."""
-    changed = [each for each in items if each["outcome"] != UNCHANGED]
+    """The changes for `--diff`: JSON before and after."""
+    changed = [item for item in items if item["outcome"] != UNCHANGED]
 
     def text(side):
-        shown = {each["name"]: each[side] for each in changed if each[side] is not None}
+        shown = {item["name"]: item[side] for item in changed if item[side] is not None}
         return json.dumps(shown, indent=2, sort_keys=True) + "\n" if shown else ""
 
     return {
@@ -322,24 +325,24 @@ def diff(items, what):
 
 
 def main():
-    text, listed, mapping = {"type": "str"}, {"type": "list", "default": []}, {"type": "dict"}
+    text, sequence, mapping = {"type": "str"}, {"type": "list", "default": []}, {"type": "dict"}
     module = AnsibleModule(
         argument_spec={
             "what": {**text, "required": True, "choices": ["topics", "acls", "users", "schemas"]},
-            "entries": {**listed, "elements": "dict"},
+            "entries": {**sequence, "elements": "dict"},
             "exact": {"type": "bool", "default": False},
             "program": {"type": "path", "default": "/opt/penstock/bin/penstock"},
-            "brokers": {**listed, "elements": "str"},
+            "brokers": {**sequence, "elements": "str"},
             "registry": {**text, "default": ""},
             "security": {**mapping, "default": {}},
             "zookeeper": {**text, "default": ""},
             "zookeeper_secret_file": {"type": "path"},
             "check_logins": {"type": "bool", "default": False},
             "schemas_dir": {"type": "path"},
-            "absent": {**listed, "elements": "str"},
+            "absent": {**sequence, "elements": "str"},
             "compatibility": {**text, "default": ""},
             "passwords_dir": {"type": "path", "no_log": False},
-            "rotate": {**listed, "elements": "str"},
+            "rotate": {**sequence, "elements": "str"},
             "encrypt": {"type": "bool", "default": False},
             "files": {**mapping, "default": {}},
             "passwords": {**mapping, "default": {}, "no_log": True},
@@ -353,7 +356,7 @@ def main():
         what = module.params["what"]
         items = declared.schemas() if what == "schemas" else declared.apply()
     module.exit_json(
-        changed=any(each["outcome"] != UNCHANGED for each in items),
+        changed=any(item["outcome"] != UNCHANGED for item in items),
         items=items,
         diff=diff(items, what),
     )

@@ -1,11 +1,11 @@
 #!/usr/bin/python
-"""A program's user, directories and files, put in place together once they were found right.
+"""Creates a program's user and directories, and installs its files together after checking them.
 
-Files are first written as they are to be (content, owner, mode) to a directory beside those that
-they replace, `/etc/penstock/.new-…`, by their whole paths. Checks look at them there. Only then is
-each renamed over what it replaces: whoever reads has the old file or the new one, and one that is
-wrong replaces nothing. A run that is cut off leaves files of which each is whole, and the next one
-does the rest.
+New files are first written with their owners and modes below a staging directory,
+`/etc/penstock/.new-…`, under their whole paths, and the checks read them there. If all checks pass,
+the files are renamed into place one by one: readers see a file's old or new content, and an invalid
+file replaces nothing. After an interruption every file is complete, and the next run installs the
+rest.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: placed
-short_description: A program's user, directories and files, checked and put in place together
+short_description: Check and install a program's user, directories and files together
 description:
-  - What is there already, as it is to be, is left alone.
-  - Nothing is replaced unless all checks have passed.
+  - Leaves files alone that are correct already.
+  - Replaces nothing unless all checks pass.
 options:
-  user: {description: "A system user, with a group of its name.", type: str, default: ""}
+  user: {description: "A system user, with a group of the same name.", type: str, default: ""}
   directories:
-    description: Made where they are missing, the outer ones first.
+    description: Directories, parents first.
     type: list
     elements: dict
     default: []
     suboptions:
-      path: {description: Where., type: path, required: true}
-      owner: {description: A user., type: str, default: root}
-      group: {description: A group., type: str, default: root}
-      mode: {description: In octal., type: str, default: "0755"}
+      path: {description: The path., type: path, required: true}
+      owner: {description: The owner., type: str, default: root}
+      group: {description: The group., type: str, default: root}
+      mode: {description: The mode in octal., type: str, default: "0755"}
   files:
-    description: Text files, as they are to be.
+    description: Text files.
     type: list
     elements: dict
     default: []
     suboptions:
-      path: {description: Where., type: path, required: true}
-      content: {description: What., type: str, default: ""}
-      owner: {description: A user., type: str, default: root}
-      group: {description: A group., type: str, default: root}
-      mode: {description: In octal., type: str, default: "0644"}
-  absent: {description: Files that are not to be there., type: list, elements: path, default: []}
-  stage: {description: Beside what new files wait., type: path, default: /etc/penstock}
+      path: {description: The path., type: path, required: true}
+      content: {description: The content., type: str, default: ""}
+      owner: {description: The owner., type: str, default: root}
+      group: {description: The group., type: str, default: root}
+      mode: {description: The mode in octal., type: str, default: "0644"}
+  absent: {description: Files to remove., type: list, elements: path, default: []}
+  stage: {description: The staging directory's parent., type: path, default: /etc/penstock}
   checks:
     description:
-      - Commands that look at the files before they are in place, each a list of words. C({stage})
-        is the directory below which the files lie by their whole paths. They are run as the user.
+      - Commands that check the staged files, as lists of words. They run as the user. C({stage}) is
+        replaced by the staging directory, which contains the files under their whole paths.
     type: list
     elements: list
     default: []
@@ -61,7 +61,7 @@ author: The Penstock authors
 """
 
 EXAMPLES = r"""
-- name: The agent's files
+- name: Install the agent's files
   penstock.pipeline.placed:
     user: penstock-agent
     files:
@@ -73,170 +73,169 @@ EXAMPLES = r"""
 
 RETURN = r"""
 places:
-  description: What was changed.
+  description: The changed paths and users.
   returned: always
   type: list
   elements: str
 """
 
-_MOST_BYTES = 4 << 20  # of a file that is shown as it was before
-_LAST_WORDS = 2_000
+_MOST_BYTES = 4 << 20  # of a file whose former content is compared and shown
+_SHOWN_OUTPUT = 2_000
 
 
 class Placing:
     def __init__(self, module):
         self.module = module
-        self.given = module.params
+        self.params = module.params
         self.dry = module.check_mode
         self.places = []
         self.diffs = []
 
-    def all(self):
+    def run(self):
         self.make_user()
-        for each in self.given["directories"]:
-            self.make_directory(each)
-        wanted = [each for each in self.given["files"] if not self.stands(each)]
-        if wanted:
-            self.check_and_place(wanted)
-        for path in self.given["absent"]:
+        for directory in self.params["directories"]:
+            self.make_directory(directory)
+        changed = [file for file in self.params["files"] if not self.is_current(file)]
+        if changed:
+            self.check_and_place(changed)
+        for path in self.params["absent"]:
             if os.path.lexists(path):
-                self.tell(path, content_of(path), "")
+                self.record(path, content_of(path), "")
                 if not self.dry:
                     os.unlink(path)
         self.module.exit_json(changed=bool(self.places), places=self.places, diff=self.diffs)
 
     def make_user(self):
-        name = self.given["user"]
-        if not name or number(pwd.getpwnam, name) is not None:
+        name = self.params["user"]
+        if not name or id_of(pwd.getpwnam, name) is not None:
             return
-        self.tell(f"user {name}", "", "a system user\n")
+        self.record(f"user {name}", "", "a system user\n")
         if self.dry:
             return
         shell = ["--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin"]
-        which = ["--gid", name] if number(grp.getgrnam, name) is not None else ["--user-group"]
-        command = ["useradd", "--system", *which, *shell, "--comment", "Penstock", name]
-        code, _said, wrong = self.module.run_command(command)
-        if code:
-            self.module.fail_json(msg=f"cannot create the user {name}: {wrong.strip()}")
+        group = ["--gid", name] if id_of(grp.getgrnam, name) is not None else ["--user-group"]
+        command = ["useradd", "--system", *group, *shell, "--comment", "Penstock", name]
+        rc, _out, error = self.module.run_command(command)
+        if rc:
+            self.module.fail_json(msg=f"cannot create the user {name}: {error.strip()}")
 
-    def owner(self, each):
-        return number(pwd.getpwnam, each["owner"]), number(grp.getgrnam, each["group"])
+    def owner(self, entry):
+        return id_of(pwd.getpwnam, entry["owner"]), id_of(grp.getgrnam, entry["group"])
 
-    def make_directory(self, each):
-        path = each["path"]
-        mode = int(each["mode"], 8)
-        owner = self.owner(each)
+    def make_directory(self, directory):
+        path = directory["path"]
+        mode = int(directory["mode"], 8)
+        owner = self.owner(directory)
         if os.path.isdir(path) and attributes(path) == (mode, *owner):
             return
-        self.tell(path, "", "a directory\n")
+        self.record(path, "", "a directory\n")
         if self.dry:
             return
         os.makedirs(path, exist_ok=True)
-        self.owned(path, each)
+        self.set_attributes(path, directory)
 
-    def owned(self, path, each):
-        owner = self.owner(each)
+    def set_attributes(self, path, entry):
+        owner = self.owner(entry)
         if None in owner:
-            raise OSError(f"{path}: there is no user {each['owner']}, or no group {each['group']}")
+            raise OSError(f"{path}: user {entry['owner']} or group {entry['group']} does not exist")
         os.chown(path, *owner)
-        os.chmod(path, int(each["mode"], 8))
+        os.chmod(path, int(entry["mode"], 8))
 
-    def stands(self, each):
-        """Whether it is there already, as it is to be."""
-        return content_of(each["path"]) == each["content"] and attributes(each["path"]) == (
-            int(each["mode"], 8),
-            *self.owner(each),
+    def is_current(self, file):
+        """Whether the installed file has the right content, owner and mode."""
+        return content_of(file["path"]) == file["content"] and attributes(file["path"]) == (
+            int(file["mode"], 8),
+            *self.owner(file),
         )
 
-    def check_and_place(self, wanted):
-        """All are checked, since some say what others mean; those that differ are put in place."""
-        for each in wanted:
-            before = content_of(each["path"])
-            same = before == each["content"]
-            after = each["content"] + ("# with another owner or mode\n" if same else "")
-            self.tell(each["path"], before, after)
+    def check_and_place(self, changed):
+        """Stages and checks all files, which may refer to each other; installs changed ones."""
+        for file in changed:
+            before = content_of(file["path"])
+            same = before == file["content"]
+            after = file["content"] + ("# with another owner or mode\n" if same else "")
+            self.record(file["path"], before, after)
         if self.dry and not self.may_stage():
-            return  # a host that has nothing yet, and nobody who could check
-        os.makedirs(self.given["stage"], exist_ok=True)
-        stage = tempfile.mkdtemp(prefix=".new-", dir=self.given["stage"])
+            return  # a new host, which lacks the directory or a user
+        os.makedirs(self.params["stage"], exist_ok=True)
+        stage = tempfile.mkdtemp(prefix=".new-", dir=self.params["stage"])
         try:
-            os.chmod(stage, 0o711)  # noqa: S103  a check that runs as the user gets through
-            for each in self.given["directories"]:
-                os.makedirs(stage + each["path"], exist_ok=True)
-            for each in self.given["files"]:
-                self.write(stage + each["path"], each)
-            for words in self.given["checks"]:
+            os.chmod(stage, 0o711)  # noqa: S103  checks run as the user
+            for directory in self.params["directories"]:
+                os.makedirs(stage + directory["path"], exist_ok=True)
+            for file in self.params["files"]:
+                self.write(stage + file["path"], file)
+            for words in self.params["checks"]:
                 self.check([str(word).replace("{stage}", stage) for word in words], stage)
-            for each in wanted if not self.dry else ():
-                self.into_place(stage + each["path"], each["path"])
+            for file in changed if not self.dry else ():
+                self.into_place(stage + file["path"], file["path"])
         finally:
             shutil.rmtree(stage, ignore_errors=True)
 
     def may_stage(self):
-        names = {(each["owner"], each["group"]) for each in self.given["files"]}
-        owners = [self.owner({"owner": user, "group": group}) for user, group in names]
-        return os.path.isdir(self.given["stage"]) and all(None not in each for each in owners)
+        owners = [self.owner(file) for file in self.params["files"]]
+        return os.path.isdir(self.params["stage"]) and all(None not in owner for owner in owners)
 
-    def write(self, path, each):
+    def write(self, path, file):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(opened, "w", encoding="utf-8", newline="") as file:
-            file.write(each["content"])
-            file.flush()
-            os.fsync(file.fileno())
-        self.owned(path, each)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+            stream.write(file["content"])
+            stream.flush()
+            os.fsync(stream.fileno())
+        self.set_attributes(path, file)
 
     def check(self, words, stage):
         if self.dry and words[0].startswith("/") and not os.path.exists(words[0]):
-            return  # it comes with the release
-        user = self.given["user"]
+            return  # the release, which contains the command, is not installed yet
+        user = self.params["user"]
         if user and user != "root" and os.geteuid() == 0:
             words = ["setpriv", "--reuid", user, "--regid", user, "--init-groups", *words]
-        code, said, wrong = self.module.run_command(words, cwd="/")
-        if code:
-            why = (wrong.strip() or said.strip() or f"exit code {code}")[-_LAST_WORDS:]
-            self.module.fail_json(msg=f"nothing was replaced: {why.replace(stage, '')}")
+        rc, out, error = self.module.run_command(words, cwd="/")
+        if rc:
+            why = (error.strip() or out.strip() or f"exit code {rc}")[-_SHOWN_OUTPUT:]
+            self.module.fail_json(msg=f"no file was replaced: {why.replace(stage, '')}")
 
     def into_place(self, new, path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.stat(new).st_dev != os.stat(os.path.dirname(path)).st_dev:
-            # Another file system: copied there first, so that the rename is one.
-            beside = os.path.join(os.path.dirname(path), f".new-{os.path.basename(path)}")
-            found = os.stat(new)
-            shutil.copy2(new, beside)
-            os.chown(beside, found.st_uid, found.st_gid)
-            new = beside
+            # A rename works only within a file system, so copy the file there first.
+            copy = os.path.join(os.path.dirname(path), f".new-{os.path.basename(path)}")
+            status = os.stat(new)
+            shutil.copy2(new, copy)
+            os.chown(copy, status.st_uid, status.st_gid)
+            new = copy
         os.replace(new, path)
-        opened = os.open(os.path.dirname(path), os.O_RDONLY)
+        folder = os.open(os.path.dirname(path), os.O_RDONLY)
         try:
-            os.fsync(opened)
+            os.fsync(folder)
         finally:
-            os.close(opened)
+            os.close(folder)
 
-    def tell(self, place, before, after):
+    def record(self, place, before, after):
         self.places.append(place)
         headers = {"before_header": place, "after_header": place}
         self.diffs.append({"before": before or "", "after": after, **headers})
 
 
-def number(find, name):
-    """A user's or group's; None where there is none."""
+def id_of(lookup, name):
+    """The id of a user or group; None if it does not exist."""
     try:
-        return find(name)[2]
+        return lookup(name)[2]
     except KeyError:
         return None
 
 
 def attributes(path):
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid
+    return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid
 
 
 def content_of(path):
-    """None where there is none, or no text."""
+    """The file's text; None if it does not exist, is too large, or is not text."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode) or os.lstat(path).st_size > _MOST_BYTES:
             return None
@@ -247,7 +246,7 @@ def content_of(path):
 
 
 def main():
-    def several(mode, **more):
+    def entries(mode, **more):
         options = {
             "path": {"type": "path", "required": True},
             "owner": {"type": "str", "default": "root"},
@@ -260,8 +259,8 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "user": {"type": "str", "default": ""},
-            "directories": several("0755"),
-            "files": several("0644", content={"type": "str", "default": ""}),
+            "directories": entries("0755"),
+            "files": entries("0644", content={"type": "str", "default": ""}),
             "absent": {"type": "list", "elements": "path", "default": []},
             "stage": {"type": "path", "default": "/etc/penstock"},
             "checks": {"type": "list", "elements": "list", "default": []},
@@ -270,7 +269,7 @@ def main():
     )
     os.umask(0o022)
     try:
-        Placing(module).all()
+        Placing(module).run()
     except OSError as error:
         module.fail_json(msg=f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
 

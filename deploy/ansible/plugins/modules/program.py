@@ -1,9 +1,9 @@
 #!/usr/bin/python
-"""A program as systemd runs it: from which release, and with what.
+"""Makes systemd run a program from a release with its current configuration.
 
-Whether it must be started again is asked of the process that runs, which has in its environment
-what it was started with. So a run of Ansible that was interrupted between a file and a restart is
-made up for by the next one, and whoever restarts it by hand has done what was to do.
+The running process' environment has a digest of its release, unit and configuration, which tells
+whether a restart is necessary. So a run that was interrupted before a restart is completed by the
+next run, and a program that was restarted by hand is not restarted again.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: program
-short_description: A program of Penstock as systemd runs it
+short_description: Run a program of Penstock with systemd
 description:
-  - Turns the link to a release, and starts a program that is not running, or with something else.
+  - Points the link C(current) to a release. Starts the program if it is not running, and restarts
+    it if its release, unit or configuration has changed.
 options:
-  unit: {description: Its unit., type: str, required: true}
-  release: {description: The release that is current afterwards., type: str, required: true}
-  root: {description: Where releases are on the host., type: path, default: /opt/penstock}
+  unit: {description: The program's unit., type: str, required: true}
+  release: {description: The release that becomes current., type: str, required: true}
+  root: {description: The folder of releases on the host., type: path, default: /opt/penstock}
   started_with:
-    description: What PENSTOCK_STARTED_WITH says in its unit.
+    description: The value of PENSTOCK_STARTED_WITH in the unit.
     type: str
     required: true
-  restart: {description: Start it again in any case., type: bool, default: false}
-  timeout: {description: "How long it may take to be ready, in seconds.", type: int, default: 180}
+  restart: {description: Restart the program in any case., type: bool, default: false}
+  timeout: {description: "The time limit for readiness, in seconds.", type: int, default: 180}
 author: The Penstock authors
 """
 
 EXAMPLES = r"""
-- name: The broker
+- name: Run the broker
   penstock.pipeline.program:
     unit: penstock-broker.service
     release: 0.1.0
@@ -41,12 +42,14 @@ EXAMPLES = r"""
 """
 
 VARIABLE = b"PENSTOCK_STARTED_WITH="
-_ASKED = ("LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "MainPID")
-_MORE = ("Result", "ExecMainStatus", "NRestarts")
+_PROPERTIES = (
+    *("LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "MainPID"),
+    *("Result", "ExecMainStatus", "NRestarts"),
+)
 _UNIT = re.compile(r"penstock-[a-z-]+(@[A-Za-z0-9_-]+)?\.service")
 _LINES = "25"
-_STAYS = 2.0  # seconds that a program without notify runs before it is believed
-_WRONG_CONFIGURATION = "2"
+_STABLE_SECONDS = 2.0  # a program without notify counts as ready after this time
+_INVALID_CONFIGURATION = "2"
 
 
 class Unit:
@@ -60,35 +63,35 @@ class Unit:
             self.fail(f"systemctl {' '.join(arguments)}: {error.strip() or out.strip()}")
         return out
 
-    def asked(self):
-        wanted = ",".join(_ASKED + _MORE)
-        out = self.systemctl("show", self.name, f"--property={wanted}", check=False)
+    def properties(self):
+        names = ",".join(_PROPERTIES)
+        out = self.systemctl("show", self.name, f"--property={names}", check=False)
         return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
 
-    def runs_with(self, state):
-        """What the process was started with; "" if none runs, or it was not told."""
+    def started_with(self, state):
+        """The running process' PENSTOCK_STARTED_WITH; "" if there is no process or no value."""
         try:
             with open(f"/proc/{int(state.get('MainPID') or 0)}/environ", "rb") as file:
                 pairs = file.read().split(b"\0")
         except OSError:
             return ""
-        found = (each[len(VARIABLE) :] for each in pairs if each.startswith(VARIABLE))
-        return os.fsdecode(next(found, b""))
+        values = (pair[len(VARIABLE) :] for pair in pairs if pair.startswith(VARIABLE))
+        return os.fsdecode(next(values, b""))
 
     def wait(self, started_with, before):
-        """Until it is ready with that, as another process than the one before, and stays."""
+        """Waits until a process other than `before` is active with this value, and stays so."""
         deadline = time.monotonic() + self.module.params["timeout"]
         since = None
         pid = ""
         while True:
-            state = self.asked()
+            state = self.properties()
             is_up = (
                 state.get("ActiveState") == "active"
                 and state.get("MainPID") != before
-                and self.runs_with(state) == started_with
+                and self.started_with(state) == started_with
             )
             if is_up and state["MainPID"] == pid and since is not None:
-                if time.monotonic() - since >= _STAYS:
+                if time.monotonic() - since >= _STABLE_SECONDS:
                     return
             elif is_up:
                 since, pid = time.monotonic(), state["MainPID"]
@@ -96,25 +99,25 @@ class Unit:
                 since, pid = None, ""
             if state.get("ActiveState") == "failed":
                 why = f"it failed ({state.get('Result')})"
-                if state.get("ExecMainStatus") == _WRONG_CONFIGURATION:
-                    why = "its configuration or command is wrong"
+                if state.get("ExecMainStatus") == _INVALID_CONFIGURATION:
+                    why = "its configuration or command line is invalid"
                 self.fail(f"{self.name} does not start: {why}")
             if time.monotonic() > deadline:
                 self.fail(
                     f"{self.name} was not ready after {self.module.params['timeout']} s: it is "
-                    f"{state.get('ActiveState')} ({state.get('SubState')}), and was started again "
-                    f"{state.get('NRestarts')} times"
+                    f"{state.get('ActiveState')} ({state.get('SubState')}), and systemd restarted "
+                    f"it {state.get('NRestarts')} times"
                 )
             time.sleep(0.2)
 
     def fail(self, message):
         command = ["journalctl", "--unit", self.name, "--lines", _LINES, "--no-pager"]
-        _rc, said, _error = self.module.run_command([*command, "--output", "cat"])
-        self.module.fail_json(msg=message, journal=said.splitlines())
+        _rc, out, _error = self.module.run_command([*command, "--output", "cat"])
+        self.module.fail_json(msg=message, journal=out.splitlines())
 
 
-def link(path, target):
-    """The link by a rename, so that there is one at any moment."""
+def set_link(path, target):
+    """Replaces the link by a rename, so that it always exists."""
     new = f"{path}.new"
     if os.path.lexists(new):
         os.unlink(new)
@@ -138,45 +141,44 @@ def main():
         },
         supports_check_mode=True,
     )
-    given = module.params
-    if not _UNIT.fullmatch(given["unit"]):
-        module.fail_json(msg=f"{given['unit']} is not a unit of Penstock")
+    params = module.params
+    if not _UNIT.fullmatch(params["unit"]):
+        module.fail_json(msg=f"{params['unit']} is not a unit of Penstock")
     unit = Unit(module)
     links = {
-        os.path.join(given["root"], "current"): f"releases/{given['release']}",
-        os.path.join(given["root"], "bin"): "current/bin",
+        os.path.join(params["root"], "current"): f"releases/{params['release']}",
+        os.path.join(params["root"], "bin"): "current/bin",
     }
-    state = unit.asked()
+    state = unit.properties()
     before = {
-        "release": target_of(os.path.join(given["root"], "current")).rpartition("/")[2],
+        "release": target_of(os.path.join(params["root"], "current")).rpartition("/")[2],
         "enabled": state.get("UnitFileState") == "enabled",
         "state": state.get("ActiveState", "inactive"),
-        "started_with": unit.runs_with(state),
+        "started_with": unit.started_with(state),
     }
     after = {
-        "release": given["release"],
+        "release": params["release"],
         "enabled": True,
         "state": "active",
-        "started_with": given["started_with"],
+        "started_with": params["started_with"],
     }
-    turned = {path: to for path, to in links.items() if target_of(path) != to}
-    restart = given["restart"] and before["state"] == "active"
-    changed = before != after or bool(turned) or restart
+    stale = {path: target for path, target in links.items() if target_of(path) != target}
+    restart = params["restart"] and before["state"] == "active"
+    changed = before != after or bool(stale) or restart
     if not module.check_mode:
-        for path, to in turned.items():
-            link(path, to)
+        for path, target in stale.items():
+            set_link(path, target)
         if state.get("NeedDaemonReload") == "yes" or state.get("LoadState") != "loaded":
             unit.systemctl("daemon-reload")
         if not before["enabled"]:
             unit.systemctl("enable", unit.name)
-        other = before["started_with"] != after["started_with"]
-        if other or restart or before["state"] != "active":
-            # Not waited for here: where something that it needs is not there yet, systemd tries
-            # again until it is.
+        is_outdated = before["started_with"] != after["started_with"]
+        if is_outdated or restart or before["state"] != "active":
+            # --no-block: a program that cannot reach a server yet fails, and systemd retries.
             if before["state"] == "failed":
                 unit.systemctl("reset-failed", unit.name)
             unit.systemctl("restart", "--no-block", unit.name)
-            unit.wait(given["started_with"], state.get("MainPID"))
+            unit.wait(params["started_with"], state.get("MainPID"))
     module.exit_json(
         changed=changed,
         restarted=restart or before["started_with"] not in {"", after["started_with"]},

@@ -1,20 +1,20 @@
 #!/usr/bin/python
-"""The right to read an application's logs, and those that will be written, for the agent's user.
+"""Grants the agent's user read access to an application's logs, including future files.
 
-By ACL: each file and directory below is readable, and a default entry of each directory makes what
-is created there readable as well. Entries are set as the kernel has them (the extended attributes
-`system.posix_acl_access` and `_default`), so the host needs no `setfacl`. Symbolic links are not
-followed, and file systems not crossed. Nobody else may do more, or less, than before.
+By ACL: every file and directory below the application's directories gets an entry for the user, and
+every directory a default entry, which new files inherit. The module sets the kernel's extended
+attributes (`system.posix_acl_access` and `_default`), so the host needs no `setfacl`. It follows no
+symbolic links and crosses no file systems. The rights of all other users stay the same.
 
-By group: the agent's unit is given the group, in a drop-in of its own. A process has the groups
-with which it was started, so an agent that runs without is started again.
+By group: a drop-in adds the group to the agent's unit. Groups are set at a process' start, so a
+running agent without the group is restarted.
 
-What was given by ACL is written down before it is given, a file for each application: to whom,
-below which directories, and what was there before that looks the same, which is all that cannot be
-told from it afterwards: an entry that the user had already, a directory that had a default ACL.
-So it can be taken back where nobody says any more what it was, and what others gave stays. What has
-been created meanwhile is judged by the directory that it was created in, from which it has its
-entries. Directories that another application has been given as well are left to that one.
+Before granting access by ACL, the module writes a record for the application: the user, the
+directories, and what could not be told apart from the grant afterwards, namely existing entries for
+the user and existing default ACLs. So access can be revoked when its description is no longer in
+the inventory, without removing entries that others set. Files created since then have inherited
+their entries, so the default ACL of their directory decides. Directories that another application
+also covers keep their entries.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: readable
-short_description: Lets the agent read an application's logs
+short_description: Let the agent read an application's logs
 description:
-  - Sets entries of ACLs below directories, or gives the agent's unit a group.
+  - Sets ACL entries below directories, or adds a group to the agent's unit.
 options:
   name:
-    description: The application, after which the drop-in is named.
+    description: The application's name, also part of the drop-in's name.
     type: str
   every:
-    description: In place of a name, all applications that were given anything by ACL. Only absent.
+    description: All applications with grants by ACL, in place of a name. Only with state absent.
     type: bool
     default: false
   directories:
-    description: What becomes readable by ACL, with all below.
+    description: Directories to make readable by ACL, with everything below.
     type: list
     elements: path
     default: []
-  user: {description: Who reads., type: str, default: penstock-agent}
-  group: {description: "The group whose logs they are, in place of ACLs.", type: str, default: ""}
+  user: {description: The agent's user., type: str, default: penstock-agent}
+  group: {description: "A group that may read the logs, in place of ACLs.", type: str, default: ""}
   unit: {description: The agent's unit., type: str, default: penstock-agent.service}
-  units: {description: Where drop-ins of units are., type: path, default: /etc/systemd/system}
+  units: {description: The folder of units' drop-ins., type: path, default: /etc/systemd/system}
   records:
-    description: Where it is written down what was given by ACL.
+    description: The folder of records of grants by ACL.
     type: path
     default: /etc/penstock/readable
-  state: {description: Whether it may., type: str, choices: [present, absent], default: present}
+  state: {description: Grant or revoke., type: str, choices: [present, absent], default: present}
 author: The Penstock authors
 """
 
 EXAMPLES = r"""
-- name: The shop's logs
+- name: Make the shop's logs readable
   penstock.pipeline.readable:
     name: shop
     directories: [/var/log/shop]
 
-- name: As if nothing had ever been given
+- name: Revoke all grants by ACL
   penstock.pipeline.readable:
     every: true
     state: absent
@@ -76,81 +76,82 @@ ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 _VERSION = 2
 _ENTRY = struct.Struct("<HHI")
 _USER_OBJ, _USER, _GROUP_OBJ, _GROUP, _MASK, _OTHER = 1, 2, 4, 8, 16, 32
-_NOBODY = 0xFFFFFFFF
+_NO_ID = 0xFFFFFFFF
 _READ, _SEARCH = 4, 1
-_MOST = 100_000  # files and directories below those that are named
-_LEAST = 3  # entries of an ACL that says no more than a mode
-_MASK_OF_ALL, _GROUP_OF_OWNER = (_MASK, _NOBODY), (_GROUP_OBJ, _NOBODY)
+_MOST_PATHS = 100_000  # below a directory
+_MINIMAL_ENTRIES = 3  # of an ACL that is equivalent to a mode
+_MASK_KEY, _GROUP_KEY = (_MASK, _NO_ID), (_GROUP_OBJ, _NO_ID)
 _MASKED = (_USER, _GROUP_OBJ, _GROUP)
-_HAS_NONE = (errno.EOPNOTSUPP, errno.ENOTSUP)
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP)
 _RECORD = ".json"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
 def entries(raw, mode):
-    """{(tag, id): permissions}, of an ACL or else of the mode."""
+    """{(tag, id): permissions} of a raw ACL, or without one of the mode."""
     if raw is None:
         owner, group, other = mode >> 6 & 7, mode >> 3 & 7, mode & 7
-        return {(_USER_OBJ, _NOBODY): owner, (_GROUP_OBJ, _NOBODY): group, (_OTHER, _NOBODY): other}
-    found = _ENTRY.iter_unpack(raw[4:])
-    return {(tag, who): permissions for tag, permissions, who in found}
+        return {(_USER_OBJ, _NO_ID): owner, (_GROUP_OBJ, _NO_ID): group, (_OTHER, _NO_ID): other}
+    rows = _ENTRY.iter_unpack(raw[4:])
+    return {(tag, number): permissions for tag, permissions, number in rows}
 
 
 def packed(acl):
-    rows = (_ENTRY.pack(tag, permissions, who) for (tag, who), permissions in sorted(acl.items()))
+    rows = (_ENTRY.pack(tag, value, number) for (tag, number), value in sorted(acl.items()))
     return struct.pack("<I", _VERSION) + b"".join(rows)
 
 
 def granted(acl, user, permissions):
-    """The same ACL, with an entry for the user that counts: the mask lets it through. What it let
-    through of others stays what it is."""
-    mask = acl.get(_MASK_OF_ALL, acl[_GROUP_OF_OWNER])
+    """The ACL with an effective entry for the user. If that widens the mask, other entries are
+    reduced to what the former mask allowed."""
+    mask = acl.get(_MASK_KEY, acl[_GROUP_KEY])
     new = dict(acl)
-    if permissions & ~mask and _MASK_OF_ALL in acl:
+    if permissions & ~mask and _MASK_KEY in acl:
         new.update((key, value & mask) for key, value in acl.items() if key[0] in _MASKED)
     new[_USER, user] = new.get((_USER, user), 0) | permissions
-    new[_MASK_OF_ALL] = mask | permissions
+    new[_MASK_KEY] = mask | permissions
     return new
 
 
-def withdrawn(acl, user, left):
-    """The same ACL, with what is left of the user's entry: permissions, or None for no entry. A
-    mask goes with the last entry that it was for."""
+def revoked(acl, user, former):
+    """The ACL with the user's former permissions, or with None without an entry for the user. If no
+    entry needs the mask any more, it is removed, too."""
     new = {key: value for key, value in acl.items() if key != (_USER, user)}
-    if left is not None:
-        new[_USER, user] = left
-    if _MASK_OF_ALL in new and not any(tag in {_USER, _GROUP} for tag, _ in new):
-        new[_GROUP_OF_OWNER] &= new.pop(_MASK_OF_ALL)
+    if former is not None:
+        new[_USER, user] = former
+    if _MASK_KEY in new and not any(tag in {_USER, _GROUP} for tag, _ in new):
+        new[_GROUP_KEY] &= new.pop(_MASK_KEY)
     return new
 
 
 def effective(acl, user):
-    """What the user may by an entry of its own; None without one."""
+    """The effective permissions of the user's entry; None without an entry."""
     if (_USER, user) not in acl:
         return None
-    return acl[_USER, user] & acl.get(_MASK_OF_ALL, 7)
+    return acl[_USER, user] & acl.get(_MASK_KEY, 7)
 
 
 class Records:
-    """What was given to whom, by application:
+    """The grants by application, as JSON files:
 
     {"uid": 998, "directories": {"/var/log/shop": {PATH: {"access": 4, "default": null}}}}
 
-    For each directory that was named, what there was below when it was first given: what the user
-    might by an entry (`access`; null where it had none, and the directory's default has one), and
-    by default ACLs (`default`; null where one was there without the user).
+    For each granted directory, the state of the paths below before the first grant, where it could
+    be confused with the grant: the permissions of the user's entry (`access`; null if there was
+    none although the parent's default ACL has one), and in the default ACL (`default`; null if it
+    had no entry for the user).
     """
 
     def __init__(self, folder):
         self.folder = folder
-        self.of = {}
+        self.by_name = {}
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             if name.endswith(_RECORD):
                 with open(os.path.join(folder, name), encoding="utf-8") as file:
-                    self.of[name[: -len(_RECORD)]] = json.load(file)
+                    self.by_name[name[: -len(_RECORD)]] = json.load(file)
 
     def write(self, name, record):
-        """Or forget it, if it has no directories."""
+        """Writes a record, or removes it if it has no directories."""
         path = os.path.join(self.folder, name + _RECORD)
         if record["directories"]:
             os.makedirs(self.folder, mode=0o755, exist_ok=True)
@@ -165,162 +166,165 @@ class Records:
                 os.rmdir(self.folder)
 
     def others(self, name, uid):
-        """{directory: what there was} of all other applications."""
-        found = {}
-        for each, record in self.of.items():
-            if each != name and record["uid"] == uid:
-                found.update(record["directories"])
-        return found
+        """{directory: former state} of all other applications."""
+        directories = {}
+        for other, record in self.by_name.items():
+            if other != name and record["uid"] == uid:
+                directories.update(record["directories"])
+        return directories
 
 
 class Readable:
     def __init__(self, module):
         self.module = module
-        self.given = module.params
-        self.present = self.given["state"] == "present"
+        self.params = module.params
+        self.present = self.params["state"] == "present"
         self.changed = []
-        self.records = Records(self.given["records"])
+        self.records = Records(self.params["records"])
 
-    def all(self):
-        if self.given["every"]:
-            for name in sorted(self.records.of):
+    def run(self):
+        if self.params["every"]:
+            for name in sorted(self.records.by_name):
                 self.by_acl(name, [])
         else:
-            named = [os.path.normpath(each) for each in self.given["directories"]]
-            self.by_acl(self.given["name"], named)
+            directories = [os.path.normpath(path) for path in self.params["directories"]]
+            self.by_acl(self.params["name"], directories)
             self.by_group()
-        shown = "".join(f"{each}\n" for each in self.changed[:100])
+        shown = "".join(f"{path}\n" for path in self.changed[:100])
         self.module.exit_json(
             changed=bool(self.changed),
             places=self.changed[:100],
             diff={"before": "", "after": shown},
         )
 
-    def by_acl(self, name, named):
-        """What is named is given, or taken; what was given and is not named any more is taken."""
-        record = self.records.of.get(name) or {"uid": None, "directories": {}}
-        wanted = list(named) if self.present else []
-        uid = self.uid() if named else record["uid"]
-        had = dict(record["directories"])
-        stays = {top: had[top] for top in wanted if top in had and record["uid"] == uid}
-        goes = {top: before for top, before in had.items() if top not in stays}
-        for top, before in goes.items():
-            self.take(
-                top, before, record["uid"], [*self.records.others(name, record["uid"]), *stays]
+    def by_acl(self, name, directories):
+        """Grants or revokes access to `directories`. Revokes earlier grants to others."""
+        record = self.records.by_name.get(name) or {"uid": None, "directories": {}}
+        wanted = list(directories) if self.present else []
+        uid = self.uid() if directories else record["uid"]
+        recorded = dict(record["directories"])
+        kept = {top: recorded[top] for top in wanted if top in recorded and record["uid"] == uid}
+        stale = {top: before for top, before in recorded.items() if top not in kept}
+        for top, before in stale.items():
+            self.revoke(
+                top, before, record["uid"], [*self.records.others(name, record["uid"]), *kept]
             )
         if not self.present:
-            for top in named:
-                if top not in had:  # given by somebody who wrote nothing down
-                    self.take(top, {}, uid, self.records.others(name, uid))
-        known = {**self.records.others(name, uid), **stays}
+            for top in directories:
+                if top not in recorded:  # granted without a record
+                    self.revoke(top, {}, uid, self.records.others(name, uid))
+        known = {**self.records.others(name, uid), **kept}
         for top in wanted:
             if os.path.islink(top) or not os.path.isdir(top):
                 self.module.fail_json(
                     msg=f"{top} is not a directory: create it first; links are not followed"
                 )
-        new = {top: stays[top] if top in stays else self.seen(top, uid, known) for top in wanted}
-        self.records.of[name] = {"uid": uid, "directories": new}
-        if self.records.of[name] != record and not self.module.check_mode:
-            self.records.write(name, self.records.of[name])
+        new = {top: kept[top] if top in kept else self.state(top, uid, known) for top in wanted}
+        self.records.by_name[name] = {"uid": uid, "directories": new}
+        if self.records.by_name[name] != record and not self.module.check_mode:
+            self.records.write(name, self.records.by_name[name])
         for top in wanted:
-            for path, is_directory in self.places(top):
-                self.give(path, is_directory, uid)
+            for path, is_directory in self.paths(top):
+                self.grant(path, is_directory, uid)
         if not new:
-            del self.records.of[name]
+            del self.records.by_name[name]
 
     def uid(self):
         try:
-            return pwd.getpwnam(self.given["user"]).pw_uid
+            return pwd.getpwnam(self.params["user"]).pw_uid
         except KeyError:
             if not self.module.check_mode:
-                self.module.fail_json(msg=f"this host has no user {self.given['user']}")
+                self.module.fail_json(msg=f"this host has no user {self.params['user']}")
             self.module.exit_json(changed=True)
 
-    def places(self, top, without=()):
-        """Each directory and file below, but for those below others; a directory comes first."""
+    def paths(self, top, without=()):
+        """Yields (path, is directory) of everything below `top`, parents first, except below the
+        directories in `without`."""
         device = os.lstat(top).st_dev
-        for above, directories, files in os.walk(top):
+        for parent, directories, files in os.walk(top):
             directories[:] = [
-                each
-                for each in directories
-                if same(above, each, device) and os.path.join(above, each) not in without
+                name
+                for name in directories
+                if is_on(device, parent, name) and os.path.join(parent, name) not in without
             ]
-            yield above, True
-            for each in files:
-                path = os.path.join(above, each)
+            yield parent, True
+            for name in files:
+                path = os.path.join(parent, name)
                 try:
                     if stat.S_ISREG(os.lstat(path).st_mode):
                         yield path, False
                 except FileNotFoundError:
-                    pass  # rotated away meanwhile
+                    pass  # rotated away in the meantime
 
-    def seen(self, top, uid, known):
-        """What cannot be told from what will be given, by path."""
-        found = {}
-        theirs = set()  # directories in which what is created can be read anyway
-        for number, (path, is_directory) in enumerate(self.places(top)):
-            if number >= _MOST:
+    def state(self, top, uid, known):
+        """The state that could later be confused with the grant, by path."""
+        states = {}
+        readable = set()  # directories whose new files the user can read already
+        for number, (path, is_directory) in enumerate(self.paths(top)):
+            if number >= _MOST_PATHS:
                 self.module.fail_json(
-                    msg=f"more than {_MOST} files are below {top}: name directories that have "
-                    "logs alone"
+                    msg=f"{top} contains more than {_MOST_PATHS} files: name directories that "
+                    "contain only logs"
                 )
-            inside = [each for each in known if is_below(path, each)]
-            if inside:
-                before = known[max(inside, key=len)].get(path, {})
+            parents = [directory for directory in known if is_below(path, directory)]
+            if parents:
+                before = known[max(parents, key=len)].get(path, {})
             else:
                 before = {}
                 access = self.acl(path, ACCESS) or {}
                 default = self.acl(path, DEFAULT) if is_directory else None
-                if (_USER, uid) in access or os.path.dirname(path) in theirs:
+                if (_USER, uid) in access or os.path.dirname(path) in readable:
                     before["access"] = effective(access, uid)
                 if default is not None:
                     before["default"] = effective(default, uid)
-                    theirs.update([path] if (_USER, uid) in default else [])
+                    readable.update([path] if (_USER, uid) in default else [])
             if before:
-                found[path] = before
-        return found
+                states[path] = before
+        return states
 
-    def give(self, path, is_directory, uid):
+    def grant(self, path, is_directory, uid):
         permissions = _READ | _SEARCH if is_directory else _READ
         for kind in (ACCESS, DEFAULT) if is_directory else (ACCESS,):
             acl = self.acl(path, kind) or self.by_mode(path)
             if acl is not None:
                 self.set(path, kind, acl, granted(acl, uid, permissions))
 
-    def take(self, top, before, uid, others):
-        """All below that was given, or came from what was given."""
+    def revoke(self, top, before, uid, others):
+        """Removes the grant's entries below `top`, and those inherited from it."""
         if (
             os.path.islink(top)
             or not os.path.isdir(top)
-            or any(is_below(top, each) for each in others)
+            or any(is_below(top, other) for other in others)
         ):
             return
-        defaults = {}  # of directories, as they are then
-        for path, is_directory in self.places(top, others):
-            above = defaults.get(os.path.dirname(path)) if path != top else None
-            inherited = None if above is None else effective(above, uid)
-            was = before.get(path, {})
+        defaults = {}  # the directories' new default ACLs
+        for path, is_directory in self.paths(top, others):
+            parent = defaults.get(os.path.dirname(path)) if path != top else None
+            inherited = None if parent is None else effective(parent, uid)
+            former = before.get(path, {})
             access = self.acl(path, ACCESS)
-            theirs = inherited is not None and "access" not in was
-            if access is not None and (_USER, uid) in access and not theirs:
-                self.set(path, ACCESS, access, withdrawn(access, uid, was.get("access")))
+            is_foreign = inherited is not None and "access" not in former
+            if access is not None and (_USER, uid) in access and not is_foreign:
+                self.set(path, ACCESS, access, revoked(access, uid, former.get("access")))
             default = self.acl(path, DEFAULT) if is_directory else None
             if default is not None and (_USER, uid) in default:
-                new = withdrawn(default, uid, was.get("default", inherited))
-                has_one = "default" in was or above is not None or len(new) > _LEAST
-                new = new if has_one else None
+                new = revoked(default, uid, former.get("default", inherited))
+                has_default = (
+                    "default" in former or parent is not None or len(new) > _MINIMAL_ENTRIES
+                )
+                new = new if has_default else None
                 self.set(path, DEFAULT, default, new)
                 default = new
             defaults[path] = default
 
     def acl(self, path, kind):
-        """None where there is none, and for a file that was rotated away."""
+        """The path's ACL; None without one, and for a file that was rotated away."""
         try:
             return entries(os.getxattr(path, kind, follow_symlinks=False), 0)
         except FileNotFoundError:
             return None
         except OSError as error:
-            if error.errno == errno.ENODATA or (error.errno in _HAS_NONE and not self.present):
+            if error.errno == errno.ENODATA or (error.errno in _NOT_SUPPORTED and not self.present):
                 return None
             raise
 
@@ -343,14 +347,14 @@ class Readable:
             else:
                 os.setxattr(path, kind, packed(new), follow_symlinks=False)
         except FileNotFoundError:
-            pass  # rotated away meanwhile
+            pass  # rotated away in the meantime
 
     def by_group(self):
-        """The drop-in, and whether the agent that runs has the group."""
-        group = self.given["group"] if self.present else ""
-        folder = os.path.join(self.given["units"], f"{self.given['unit']}.d")
-        path = os.path.join(folder, f"60-application-{self.given['name']}.conf")
-        text = f"# {self.given['name']}\n[Service]\nSupplementaryGroups={group}\n" if group else ""
+        """Writes or removes the drop-in, and restarts an agent that lacks the group."""
+        group = self.params["group"] if self.present else ""
+        folder = os.path.join(self.params["units"], f"{self.params['unit']}.d")
+        path = os.path.join(folder, f"60-application-{self.params['name']}.conf")
+        text = f"# {self.params['name']}\n[Service]\nSupplementaryGroups={group}\n" if group else ""
         try:
             with open(path, encoding="utf-8") as file:
                 before = file.read()
@@ -358,20 +362,20 @@ class Readable:
             before = ""
         if group:
             try:
-                number = grp.getgrnam(group).gr_gid
+                gid = grp.getgrnam(group).gr_gid
             except KeyError:
                 self.module.fail_json(msg=f"this host has no group {group}")
         if before != text:
             self.changed.append(path)
             if not self.module.check_mode:
                 self.write(folder, path, text)
-        elif not group or self.has(number):
+        elif not group or self.has_group(gid):
             return
         else:
-            self.changed.append(self.given["unit"])
+            self.changed.append(self.params["unit"])
         if not self.module.check_mode:
             self.systemctl("daemon-reload")
-            self.systemctl("try-restart", self.given["unit"])
+            self.systemctl("try-restart", self.params["unit"])
 
     @staticmethod
     def write(folder, path, text):
@@ -384,35 +388,35 @@ class Readable:
         os.chmod(f"{path}.new", 0o644)
         os.replace(f"{path}.new", path)
 
-    def has(self, group):
-        """Whether the agent has it; one that does not run gets it when it is started."""
-        said = self.systemctl("show", "--property=MainPID", "--value", self.given["unit"]).strip()
+    def has_group(self, gid):
+        """Whether the agent has the group, or is not running, and gets it at its start."""
+        pid = self.systemctl("show", "--property=MainPID", "--value", self.params["unit"]).strip()
         try:
-            with open(f"/proc/{int(said or 0)}/status", encoding="utf-8") as file:
+            with open(f"/proc/{int(pid or 0)}/status", encoding="utf-8") as file:
                 lines = file.read().splitlines()
         except OSError:
             return True
         groups = [line.split()[1:] for line in lines if line.startswith("Groups:")]
-        return not groups or str(group) in groups[0]
+        return not groups or str(gid) in groups[0]
 
     def systemctl(self, *words):
-        code, said, wrong = self.module.run_command(["systemctl", *words])
-        if code:
-            self.module.fail_json(msg=f"systemctl {' '.join(words)}: {wrong.strip()}")
-        return said
+        rc, out, error = self.module.run_command(["systemctl", *words])
+        if rc:
+            self.module.fail_json(msg=f"systemctl {' '.join(words)}: {error.strip()}")
+        return out
 
 
-def same(above, name, device):
-    """Whether a directory is on the file system of that above, and no link."""
+def is_on(device, parent, name):
+    """Whether a directory is on this file system, and not a link."""
     try:
-        found = os.lstat(os.path.join(above, name))
+        status = os.lstat(os.path.join(parent, name))
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_dev == device
+    return stat.S_ISDIR(status.st_mode) and status.st_dev == device
 
 
 def is_below(path, top):
-    """Or is the same."""
+    """Whether `path` is below `top`, or equal to it."""
     return path == top or path.startswith(os.path.join(top, ""))
 
 
@@ -439,13 +443,14 @@ def main():
     if not every and not _NAME.fullmatch(name or ""):
         module.fail_json(msg=f"invalid application name {name!r}: use a-z, 0-9, _, . and -")
     try:
-        Readable(module).all()
+        Readable(module).run()
     except OSError as error:
-        unable = error.errno in _HAS_NONE
-        why = "its file system has no ACLs: give a group" if unable else error.strerror or error
+        why = error.strerror or error
+        if error.errno in _NOT_SUPPORTED:
+            why = "the file system does not support ACLs: set `group` instead"
         module.fail_json(msg=f"{error.filename}: {why}")
     except ValueError as error:
-        module.fail_json(msg=f"{module.params['records']}: what was given cannot be read: {error}")
+        module.fail_json(msg=f"{module.params['records']}: a record is not valid JSON: {error}")
 
 
 if __name__ == "__main__":

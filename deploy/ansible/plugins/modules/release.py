@@ -1,20 +1,19 @@
 #!/usr/bin/python
-"""A release on a host, in a folder of its own: /opt/penstock/releases/VERSION.
+"""Installs a release as a venv in /opt/penstock/releases/VERSION.
 
-It is a venv without any link to another release. `release.json` in it is written last: a folder
-without one was left by somebody who was interrupted, and is made anew. Packages of a further
-program are added to what is there, since all programs of a release stand on the same ones.
+The venv shares no files with other releases. `release.json` is written last: a folder without it is
+incomplete, after an interrupted run, and is replaced. The packages of another program are added to
+an existing venv, since all programs of a release use the same versions.
 
-Where the folder has the agent's bundle already (module bundle), because the host was an agent's
-before it became a server, that has a Python of its own, which wheels for the host's do not fit, and
-an agent may run from it. So the venv is made within, in `server`, with the agent's packages too;
-once it is whole, the commands in `bin` become links into it. Nothing else of the bundle is touched,
-and whatever runs from it goes on.
+If the folder already contains the agent's bundle (module `bundle`), because an agent's host becomes
+a server, the wheels do not fit the bundle's Python, and an agent may be running from it. So the
+venv, including the agent's packages, is created in `server` within the folder, and then the
+commands in `bin` become links to it. The rest of the bundle stays, and its processes keep running.
 
-One run at a time installs. What it cannot finish it takes away again, unless programs run from it.
+One run installs at a time. If it fails, it removes a new venv, but never one that was complete.
 
-Nothing is fetched: the controller sends an archive with what is needed (the action of the same name
-makes it), and pip installs from that alone, by the hashes that are in it.
+Nothing is downloaded: the action of the same name sends an archive with the wheels, and pip
+installs from it alone, with verified hashes.
 """
 
 from __future__ import annotations
@@ -31,31 +30,31 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.penstock.pipeline.plugins.module_utils.releases import (
     IsBusy,
     NoRoom,
-    alone,
     check_room,
+    locked,
     put_on_path,
 )
 
 DOCUMENTATION = r"""
 module: release
-short_description: A release of Penstock on a host
+short_description: Install a release of Penstock
 description:
-  - Installs the packages of some programs from a release folder on the controller.
+  - Installs programs' packages from a release folder on the controller.
 options:
-  version: {description: Which release., type: str, required: true}
+  version: {description: The release's version., type: str, required: true}
   source: {description: The release folder on the controller., type: path, required: true}
-  extras: {description: For which programs., type: list, elements: str, required: true}
-  jars: {description: Whether ZooKeeper's jars come with it., type: bool, default: false}
-  root: {description: Where releases are on the host., type: path, default: /opt/penstock}
-  python: {description: The interpreter that it stands on., type: path, default: /usr/bin/python3}
-  kept: {description: How many releases stay on the host., type: int, default: 2}
-  command: {description: The link that puts the command on PATH; none without it., type: path}
-  archive: {description: What the controller has sent; not for you., type: path}
+  extras: {description: The programs to install., type: list, elements: str, required: true}
+  jars: {description: Whether to install ZooKeeper's jars., type: bool, default: false}
+  root: {description: The folder of releases on the host., type: path, default: /opt/penstock}
+  python: {description: The interpreter of the venv., type: path, default: /usr/bin/python3}
+  kept: {description: The number of releases that stay on the host., type: int, default: 2}
+  command: {description: "A link on PATH to the command; optional.", type: path}
+  archive: {description: "The transferred archive. Internal: set by the action.", type: path}
 author: The Penstock authors
 """
 
 EXAMPLES = r"""
-- name: What a broker needs
+- name: Install a broker's packages
   penstock.pipeline.release:
     version: 0.1.0
     source: release
@@ -66,40 +65,40 @@ MARKER = "release.json"
 SERVER = "server"
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 _EXTRA = re.compile(r"[a-z][a-z-]{0,39}")
-_LEAST = (3, 11)
-_LAST_WORDS = 2_000
+_OLDEST_PYTHON = (3, 11)
+_SHOWN_OUTPUT = 2_000
 
 
 class Release:
     def __init__(self, module):
         self.module = module
-        given = module.params
-        self.version = given["version"]
-        self.root = given["root"]
+        params = module.params
+        self.version = params["version"]
+        self.root = params["root"]
         self.path = os.path.join(self.root, "releases", self.version)
-        self.wanted = set(given["extras"])
-        self.jars = given["jars"]
-        known = self.known()
-        self.is_bundle = bool(known.get("bundle"))
+        self.wanted = set(params["extras"])
+        self.jars = params["jars"]
+        marker = self.marker()
+        self.is_bundle = bool(marker.get("bundle"))
         self.venv = os.path.join(self.path, SERVER) if self.is_bundle else self.path
-        # What a bundle has itself is of no use to a venv.
-        self.has = set(known.get("extras", []))
-        if self.is_bundle and not known.get(SERVER):
+        # A venv cannot use the packages of the bundle itself.
+        self.has = set(marker.get("extras", []))
+        if self.is_bundle and not marker.get(SERVER):
             self.has = set()
             self.wanted.add("agent")
-        self.has_jars = bool(known.get("jars"))
+        self.has_jars = bool(marker.get("jars"))
 
-    def known(self):
+    def marker(self):
         try:
             with open(os.path.join(self.path, MARKER), encoding="utf-8") as file:
-                found = json.load(file)
+                content = json.load(file)
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     @property
     def missing(self):
-        # `all` has every other one.
+        # `all` includes every other extra.
         return set() if "all" in self.has else self.wanted - self.has
 
     @property
@@ -107,17 +106,17 @@ class Release:
         return not self.missing and (self.has_jars or not self.jars)
 
     def interpreter(self):
-        """Of this host: which wheels it takes. Fails where it is too old."""
+        """The host's Python version ("311") and processor. Fails if the version is too old."""
         code = "import sys, platform; print(*sys.version_info[:2], platform.machine())"
         rc, out, error = self.module.run_command([self.module.params["python"], "-I", "-c", code])
         if rc:
             self.module.fail_json(msg=f"{self.module.params['python']} does not run: {error}")
         major, minor, machine = out.split()
-        if (int(major), int(minor)) < _LEAST:
+        if (int(major), int(minor)) < _OLDEST_PYTHON:
             self.module.fail_json(
-                msg=f"{self.module.params['python']} is Python {major}.{minor}, and this program "
-                "needs 3.11: name a newer one in penstock_python. Only the agent has an "
-                "interpreter of its own"
+                msg=f"{self.module.params['python']} is Python {major}.{minor}, and servers need "
+                "3.11 or later: set penstock_python to a newer one. Only the agent comes with an "
+                "interpreter"
             )
         return f"{major}{minor}", machine
 
@@ -126,7 +125,7 @@ class Release:
         shutil.rmtree(incoming, ignore_errors=True)
         unfinished = not self.has
         if unfinished:
-            # Nobody runs from it: it was never finished.
+            # Without a marker no program runs from it.
             shutil.rmtree(self.venv, ignore_errors=True)
         check_room(os.path.dirname(self.path), room_for(archive))
         os.makedirs(incoming, mode=0o700)
@@ -139,8 +138,8 @@ class Release:
                 self.take_jars(incoming)
             unfinished = False
             if self.is_bundle:
-                self.turn_commands()
-            self.mark()
+                self.link_commands()
+            self.write_marker()
         finally:
             shutil.rmtree(incoming, ignore_errors=True)
             if unfinished:
@@ -149,7 +148,7 @@ class Release:
     def run(self, command):
         rc, out, error = self.module.run_command([*command, self.venv])
         if rc:
-            self.module.fail_json(msg=f"the venv cannot be made: {(error or out)[-_LAST_WORDS:]}")
+            self.module.fail_json(msg=f"cannot create the venv: {(error or out)[-_SHOWN_OUTPUT:]}")
 
     @staticmethod
     def unpack(archive, directory):
@@ -165,24 +164,24 @@ class Release:
                     shutil.copyfileobj(content, file, 1 << 20)
 
     def pip(self, incoming):
-        """By the pip that came along, or that of the host."""
+        """Installs the missing packages, with pip from the archive or else from the host."""
         python = os.path.join(self.venv, "bin", "python3")
-        brought = sorted(glob.glob(os.path.join(incoming, "pip-*.whl")))
+        wheels = sorted(glob.glob(os.path.join(incoming, "pip-*.whl")))
         environment = {
             "PIP_CONFIG_FILE": os.devnull,
             "PYTHONDONTWRITEBYTECODE": "",
             "HOME": incoming,
         }
-        if brought:
-            pip = [python, "-I", os.path.join(brought[-1], "pip")]
+        if wheels:
+            pip = [python, "-I", os.path.join(wheels[-1], "pip")]
         else:
             rc, _out, _error = self.module.run_command([python, "-m", "pip", "--version"])
             if rc:
                 rc, out, error = self.module.run_command([python, "-m", "ensurepip"])
                 if rc:
                     self.module.fail_json(
-                        msg="there is no pip: apt install python3-venv on this host, or bring a "
-                        f"pip-*.whl in the wheelhouse. {(error or out)[-_LAST_WORDS:]}"
+                        msg="this host has no pip: apt install python3-venv, or use a release "
+                        f"whose wheelhouse contains pip-*.whl. {(error or out)[-_SHOWN_OUTPUT:]}"
                     )
             pip = [python, "-I", "-m", "pip"]
         for extra in sorted(self.missing):
@@ -196,18 +195,18 @@ class Release:
             rc, out, error = self.module.run_command(command, environ_update=environment)
             if rc:
                 self.module.fail_json(
-                    msg=f"the packages of {extra} in release {self.version} cannot be installed, "
-                    "and nothing on this host has changed to it: " + (error or out)[-_LAST_WORDS:]
+                    msg=f"cannot install the packages of {extra} in release {self.version}, and "
+                    "programs on this host are unchanged: " + (error or out)[-_SHOWN_OUTPUT:]
                 )
 
     def take_jars(self, incoming):
-        to = os.path.join(self.path, "jars")
-        shutil.rmtree(to, ignore_errors=True)
-        shutil.move(os.path.join(incoming, "jars"), to)
+        target = os.path.join(self.path, "jars")
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.move(os.path.join(incoming, "jars"), target)
 
-    def turn_commands(self):
-        """Each by a rename. An interpreter finds its packages by where it is called, so `python3`
-        stays the bundle's; the venv's is server/bin/python3."""
+    def link_commands(self):
+        """Replaces the bundle's commands with links to the venv's, by renames. `bin/python3` stays
+        the bundle's: an interpreter finds its packages by its path."""
         for name in os.listdir(os.path.join(self.venv, "bin")):
             if name.startswith(("python", "activate", "Activate")):
                 continue
@@ -217,46 +216,47 @@ class Release:
             os.symlink(os.path.join("..", SERVER, "bin", name), new)
             os.rename(new, os.path.join(self.path, "bin", name))
 
-    def mark(self):
-        known = {
+    def write_marker(self):
+        content = {
             "version": self.version,
             "extras": sorted(self.has | self.wanted),
             "jars": self.has_jars or self.jars,
         }
         if self.is_bundle:
-            known |= {"bundle": True, SERVER: True}
+            content |= {"bundle": True, SERVER: True}
         marker = os.path.join(self.path, MARKER)
         with open(marker + ".new", "w", encoding="utf-8") as file:
-            json.dump(known, file, sort_keys=True)
+            json.dump(content, file, sort_keys=True)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(marker + ".new", 0o644)
         os.rename(marker + ".new", marker)
 
-    def forget_old(self):
-        """Releases beyond those that are kept, unless one is current or something runs from it."""
+    def remove_old(self):
+        """Removes the oldest releases beyond `kept`, except the current one and those with running
+        processes; returns the removed versions."""
         releases = os.path.join(self.root, "releases")
         current = os.path.basename(os.path.realpath(os.path.join(self.root, "current")))
-        stay = {self.version, current} | running_releases(releases)
+        protected = {self.version, current} | running_releases(releases)
         by_age = sorted(
-            (each for each in os.listdir(releases) if not each.startswith(".")),
+            (name for name in os.listdir(releases) if not name.startswith(".")),
             key=lambda name: mtime(os.path.join(releases, name, MARKER)),
             reverse=True,
         )
-        room = self.module.params["kept"] - len(stay.intersection(by_age))
-        gone = []
+        room = self.module.params["kept"] - len(protected.intersection(by_age))
+        removed = []
         for name in by_age:
-            if name in stay:
+            if name in protected:
                 continue
             room -= 1
             if room < 0:
                 shutil.rmtree(os.path.join(releases, name), ignore_errors=True)
-                gone.append(name)
-        return gone
+                removed.append(name)
+        return removed
 
 
 def room_for(archive):
-    """At most: what comes, and what pip unpacks and compiles."""
+    """An upper bound of the bytes needed for the archive and the packages with their bytecode."""
     needed = 0
     with tarfile.open(archive) as tar:
         for member in tar:
@@ -264,9 +264,9 @@ def room_for(archive):
             if member.name.endswith(".whl"):
                 try:
                     with zipfile.ZipFile(tar.extractfile(member)) as wheel:
-                        needed += sum(each.file_size for each in wheel.infolist()) * 3 // 2
+                        needed += sum(file.file_size for file in wheel.infolist()) * 3 // 2
                 except zipfile.BadZipFile:
-                    pass  # pip says what is wrong with it
+                    pass  # pip reports it
     return needed
 
 
@@ -278,19 +278,19 @@ def mtime(path):
 
 
 def running_releases(releases):
-    """From which of them processes run, by their interpreter or its name."""
-    found = set()
+    """The releases with running processes, by the path of their interpreter."""
+    versions = set()
     prefix = os.path.realpath(releases) + "/"
     for process in glob.glob("/proc/[0-9]*"):
-        named = []
+        paths = []
         try:
             with open(process + "/cmdline", "rb") as file:
-                named.append(os.fsdecode(file.read(4096).split(b"\0")[0]))
-            named.append(os.readlink(process + "/exe"))
+                paths.append(os.fsdecode(file.read(4096).split(b"\0")[0]))
+            paths.append(os.readlink(process + "/exe"))
         except OSError:
             pass
-        found |= {each[len(prefix) :].split("/")[0] for each in named if each.startswith(prefix)}
-    return found
+        versions |= {path[len(prefix) :].split("/")[0] for path in paths if path.startswith(prefix)}
+    return versions
 
 
 def main():
@@ -310,15 +310,15 @@ def main():
     )
     os.umask(0o022)
     if not _VERSION.fullmatch(module.params["version"]):
-        module.fail_json(msg="version: letters, digits, ., _, + and - only")
-    if wrong := [each for each in module.params["extras"] if not _EXTRA.fullmatch(each)]:
-        module.fail_json(msg=f"extras: {wrong[0]!r} is none")
+        module.fail_json(msg=f"invalid version {module.params['version']!r}")
+    if invalid := [extra for extra in module.params["extras"] if not _EXTRA.fullmatch(extra)]:
+        module.fail_json(msg=f"invalid extra {invalid[0]!r}")
     try:
         module.exit_json(**result_of(module))
     except (OSError, tarfile.TarError, IsBusy, NoRoom) as error:
         module.fail_json(
-            msg=f"release {module.params['version']} is not installed, and nothing on this host "
-            f"has changed to it: {error}"
+            msg=f"cannot install release {module.params['version']}, and programs on this host are "
+            f"unchanged: {error}"
         )
 
 
@@ -326,23 +326,23 @@ def result_of(module):
     archive = module.params["archive"]
     release = Release(module)
     if archive is None or module.check_mode:
-        result = asked(release)
+        result = status_of(release)
         if release.is_whole:
             result["changed"] |= put_on_path(module, release.root)
         return result
-    with alone(os.path.join(release.root, "releases")):
-        # Somebody else may have done it meanwhile.
+    with locked(os.path.join(release.root, "releases")):
+        # Another run may have installed it in the meantime.
         release = Release(module)
-        result = asked(release)
+        result = status_of(release)
         if not release.is_whole:
             release.install(archive)
-            result["forgotten"] = release.forget_old()
+            result["removed"] = release.remove_old()
     put_on_path(module, release.root)
     return result
 
 
-def asked(release):
-    """What it is and is to be, and what the action must send."""
+def status_of(release):
+    """The installed and the wanted programs, and what the action must send."""
     result = {"changed": not release.is_whole, "path": release.path, "missing": []}
     if not release.is_whole:
         result["diff"] = {

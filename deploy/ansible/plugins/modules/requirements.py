@@ -1,8 +1,8 @@
 #!/usr/bin/python
-"""What a host lacks before a release can be installed on it. Changes nothing.
+"""Checks whether a release can be installed on a host. Changes nothing.
 
-Looks for a Python and a Java that are new enough, for the packages of the release that are there
-already, and for free space if some are not. Reports all that is wrong at once.
+Checks the versions of Python and Java, the packages of the release that are already installed, and
+the free space for the others. Reports all problems at once.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: requirements
-short_description: Check what a host must have before Penstock is installed on it
+short_description: Check a host's prerequisites before Penstock is installed
 description:
-  - Changes nothing, and fails only for wrong arguments.
+  - Changes nothing, and fails only for invalid arguments.
 options:
-  version: {description: The release that the host is to run., type: str, required: true}
-  root: {description: Where releases are on the host., type: path, default: /opt/penstock}
+  version: {description: The release to be installed., type: str, required: true}
+  root: {description: The folder of releases on the host., type: path, default: /opt/penstock}
   extras:
-    description: The programs that the host is to run from packages.
+    description: The programs to be installed from packages.
     type: list
     elements: str
     default: []
   jars: {description: Whether the host runs ZooKeeper., type: bool, default: false}
   bundle: {description: Whether it runs an agent from its bundle., type: bool, default: false}
   python: {description: The interpreter of the packages., type: path, default: /usr/bin/python3}
-  java: {description: "The command java; without it, Java is not needed.", type: str, default: ""}
-  java_version: {description: The oldest Java that will do., type: int, default: 11}
+  java: {description: "The command java; empty if Java is not needed.", type: str, default: ""}
+  java_version: {description: The oldest sufficient Java., type: int, default: 11}
 author: The Penstock authors
 """
 
 EXAMPLES = r"""
-- name: Look at what a host of ZooKeeper lacks
+- name: Check the prerequisites of a ZooKeeper server
   penstock.pipeline.requirements:
     version: 0.1.0
     extras: [broker]
@@ -46,17 +46,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 problems:
-  description: What must be mended, in words.
+  description: Problems to solve before the installation, as text.
   returned: always
   type: list
   elements: str
 missing:
-  description: Programs whose packages are not there.
+  description: Programs whose packages are not installed.
   returned: always
   type: list
   elements: str
-needs_jars: {description: Whether ZooKeeper's jars are not there., returned: always, type: bool}
-needs_bundle: {description: Whether the agent's bundle is not there., returned: always, type: bool}
+needs_jars: {description: Whether ZooKeeper's jars are missing., returned: always, type: bool}
+needs_bundle: {description: Whether the agent's bundle is missing., returned: always, type: bool}
 """
 
 _MARKER = "release.json"
@@ -64,20 +64,20 @@ _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 _OLDEST_PYTHON = (3, 11)
 _JAVA = re.compile(r'version "(?:1\.)?([0-9]+)')
 _MEGABYTE = 1_000_000
-# About what is unpacked: a module that installs knows it exactly, and looks again.
+# Estimates of unpacked sizes. The modules that install compute exact sizes, and check again.
 _MEGABYTES_OF = {"loader": 1000, "audit": 350, "all": 1200}
 _OTHER_MEGABYTES = 120
 _BUNDLE_MEGABYTES = 100
 
 
-def known(path):
-    """What the release's marker lists; nothing where there is no release."""
+def marker_of(path):
+    """The content of a release's marker; {} if the release is not installed."""
     try:
         with open(os.path.join(path, _MARKER), encoding="utf-8") as file:
-            found = json.load(file)
+            content = json.load(file)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def run(module, *command):
@@ -105,16 +105,16 @@ def problem_of_python(module):
 
 def problem_of_java(module):
     java, oldest = module.params["java"], module.params["java_version"]
-    cure = (
+    hint = (
         "apt install openjdk-17-jre-headless, or set penstock_zookeeper_java_home or "
         "penstock_loader_java_home"
     )
     rc, out, error = run(module, java, "-version")
-    found = _JAVA.search(error + out)
-    if rc or not found:
-        return f"{java} does not run, and Java {oldest} or later is needed: {cure}"
-    if int(found[1]) < oldest:
-        return f"{java} is Java {found[1]}, and {oldest} or later is needed: {cure}"
+    version = _JAVA.search(error + out)
+    if rc or not version:
+        return f"{java} does not run, and Java {oldest} or later is needed: {hint}"
+    if int(version[1]) < oldest:
+        return f"{java} is Java {version[1]}, and {oldest} or later is needed: {hint}"
     return ""
 
 
@@ -125,7 +125,9 @@ def problem_of_room(root, megabytes):
     free = shutil.disk_usage(folder).free // _MEGABYTE
     if free >= megabytes:
         return ""
-    return f"{folder} has {free} MB free, and the release needs about {megabytes} MB: make room"
+    return (
+        f"{folder} has {free} MB free, and the release needs about {megabytes} MB: free some space"
+    )
 
 
 def main():
@@ -142,28 +144,28 @@ def main():
         },
         supports_check_mode=True,
     )
-    given = module.params
-    if not _VERSION.fullmatch(given["version"]):
-        module.fail_json(msg=f"invalid version {given['version']!r}")
-    marker = known(os.path.join(given["root"], "releases", given["version"]))
+    params = module.params
+    if not _VERSION.fullmatch(params["version"]):
+        module.fail_json(msg=f"invalid version {params['version']!r}")
+    marker = marker_of(os.path.join(params["root"], "releases", params["version"]))
     is_bundle_alone = marker.get("bundle") and not marker.get("server")
     has = set(marker.get("extras") or [])
-    missing = [] if "all" in has else sorted(set(given["extras"]) - has)
-    if given["extras"] and is_bundle_alone:
-        missing = sorted({*given["extras"], "agent"})  # for the Python of the host
-    needs_jars = given["jars"] and not marker.get("jars")
-    needs_bundle = given["bundle"] and not has & {"agent", "all"}
+    missing = [] if "all" in has else sorted(set(params["extras"]) - has)
+    if params["extras"] and is_bundle_alone:
+        missing = sorted({*params["extras"], "agent"})  # the bundle's fit only its own Python
+    needs_jars = params["jars"] and not marker.get("jars")
+    needs_bundle = params["bundle"] and not has & {"agent", "all"}
     megabytes = _BUNDLE_MEGABYTES if needs_bundle else 0
     if missing:
         megabytes += max(_MEGABYTES_OF.get(extra, _OTHER_MEGABYTES) for extra in missing)
     problems = [
-        problem_of_python(module) if given["extras"] else "",
-        problem_of_java(module) if given["java"] else "",
-        problem_of_room(given["root"], megabytes) if megabytes else "",
+        problem_of_python(module) if params["extras"] else "",
+        problem_of_java(module) if params["java"] else "",
+        problem_of_room(params["root"], megabytes) if megabytes else "",
     ]
     module.exit_json(
         changed=False,
-        problems=[each for each in problems if each],
+        problems=[problem for problem in problems if problem],
         missing=missing,
         needs_jars=bool(needs_jars),
         needs_bundle=bool(needs_bundle),

@@ -1,20 +1,19 @@
 #!/usr/bin/python
-"""The lock of a cluster: a file on one of its hosts names the run that changes it, since when, the
-host that is being changed, and how the run ended.
+"""The lock of a cluster: a file on one of its hosts that names the run that changes the cluster,
+its start, the host that it is changing, and how it ended.
 
     free ─▶ running ─▶ free        it succeeded
-              │  └──▶ stopped      a task failed, or a gate stayed shut
-              └─ dead              its controller died, or a host went away
+              │  └──▶ stopped      a task or a gate failed
+              └─ dead              its controller died, or lost a host
 
-The next run continues a stopped one. It continues a dead one on the same controller, or with
+The next run continues a stopped one. It continues a dead one of the same controller, or with
 `take_over`.
 
-A run that does not hold the lock cannot begin a host (`at`). A host that was begun must be recorded
-as done before the next one begins and before the run ends: Ansible may go on to the next host after
-it has lost one in the middle.
+Only the run that holds the lock may begin a host (`at`). It must record a host as finished before
+it begins the next one, and before it ends: after losing a host in the middle of a change, Ansible
+would continue with the next host.
 
-The file is read and written under a lock of the kernel, so that of two runs at once one sees the
-other.
+The file is read and written under a kernel lock, so that two runs at once cannot both take it.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: roll
-short_description: The lock of a cluster, so that one run at a time changes it
+short_description: Lock a cluster, so that one run at a time changes it
 description:
-  - C(begun) takes the lock. It fails while another run holds the lock, and names that run. Any run
-    can continue one that was C(stopped).
+  - C(begun) takes the lock. While another run holds it, the module fails and names that run. Any
+    run can continue a C(stopped) one.
 options:
   state:
     description: The new state.
@@ -39,11 +38,11 @@ options:
     choices: [begun, at, stopped, ended]
     required: true
   path: {description: The file., type: path, default: /var/lib/penstock/roll/roll.json}
-  what: {description: "The name of the run, such as a playbook.", type: str, default: ""}
-  why: {description: Why it was stopped., type: str, default: ""}
-  host: {description: The host that is being changed; or empty., type: str, default: ""}
-  take_over: {description: Take the lock of a run that is dead., type: bool, default: false}
-  run: {description: The run of Ansible; the action sets it., type: dict}
+  what: {description: "The run's name, such as its playbook's.", type: str, default: ""}
+  why: {description: The reason for stopping., type: str, default: ""}
+  host: {description: The host that is being changed; may be empty., type: str, default: ""}
+  take_over: {description: Take the lock of a dead run., type: bool, default: false}
+  run: {description: "The run's identity. Internal: set by the action.", type: dict}
 author: The Penstock authors
 """
 
@@ -61,10 +60,10 @@ _MOST_BYTES = 65536
 
 
 def holder_of(path):
-    """The run that holds the lock; None if it is free. A damaged file is held by an unknown run."""
+    """The run that holds the lock; None if it is free. A damaged file counts as an unknown run."""
     try:
         with open(path, "rb") as file:
-            found = json.loads(file.read(_MOST_BYTES))
+            holder = json.loads(file.read(_MOST_BYTES))
     except FileNotFoundError:
         return None
     except ValueError:
@@ -75,7 +74,7 @@ def holder_of(path):
             "state": RUNNING,
             "token": "",
         }
-    return found if isinstance(found, dict) else {"owner": "somebody", "state": RUNNING}
+    return holder if isinstance(holder, dict) else {"owner": "somebody", "state": RUNNING}
 
 
 def write(path, holder):
@@ -88,20 +87,20 @@ def write(path, holder):
 
 
 def in_words(holder):
-    where = f" (at {holder['host']})" if holder.get("host") else ""
+    host = f" (at {holder['host']})" if holder.get("host") else ""
     return (
         f"{holder.get('owner', 'somebody')} has been running {holder.get('what') or 'something'} "
-        f"since {holder.get('since', '?')}{where}"
+        f"since {holder.get('since', '?')}{host}"
     )
 
 
 def is_ours(holder, ours):
-    """Whether this run holds the lock already."""
+    """Whether this run already holds the lock."""
     return holder.get("token") == ours["token"] and holder.get("state") == RUNNING
 
 
 def begin(module, holder, ours):
-    """The file's new content, and the run that this one continues. Fails while another holds the
+    """The file's new content, and the run that this one continues. Fails if another run holds the
     lock."""
     if holder is None:
         return ours, None
@@ -115,28 +114,28 @@ def begin(module, holder, ours):
             "penstock_gate_take_over=true.",
             holder=holder,
         )
-    return {**ours, "left": left(holder)}, holder
+    return {**ours, "left": unfinished_host(holder)}, holder
 
 
-def left(holder):
-    """The host that this run, or one that it continues, has begun and not finished."""
+def unfinished_host(holder):
+    """The host that this run, or the run that it continues, began and did not finish."""
     return holder.get("host") or holder.get("left") or ""
 
 
 def not_ours(holder):
-    """Why a run without the lock may not change a host."""
+    """The message for a run that wants to change a host without the lock."""
     if holder is None:
         return (
-            "Nothing was changed: this run has not begun, so it does not hold the cluster's lock. "
-            "Do not skip its first plays (--start-at-task, --limit)."
+            "Nothing was changed: this run has not taken the cluster's lock. Do not skip its first "
+            "plays (--start-at-task, --limit)."
         )
     return f"Nothing more was changed: this run has lost the cluster's lock. {in_words(holder)}."
 
 
-def in_the_middle(host):
+def interrupted(host):
     return (
-        f"{host} was left in the middle: it, or the connection to it, was lost. Run the same "
-        "playbook again when it is back; the run continues there."
+        f"{host} was left in the middle of a change: the host, or the connection to it, was lost. "
+        "Run the same playbook again when it is back, and the run continues there."
     )
 
 
@@ -153,10 +152,10 @@ def main():
         },
         supports_check_mode=True,
     )
-    given = module.params
-    path, run = given["path"], given["run"]
+    params = module.params
+    path, run = params["path"], params["run"]
     if module.check_mode and not os.path.isdir(os.path.dirname(path)):
-        module.exit_json(changed=given["state"] == "begun", before=None)
+        module.exit_json(changed=params["state"] == "begun", before=None)
     os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
     guard = os.open(os.path.dirname(path), os.O_RDONLY)
     fcntl.flock(guard, fcntl.LOCK_EX)
@@ -165,27 +164,32 @@ def main():
         "token": run.get("token", ""),
         "owner": run.get("owner", "somebody"),
         "controller": run.get("controller", ""),
-        "what": given["what"],
+        "what": params["what"],
         "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "state": RUNNING,
         "dead": run.get("dead", []),
     }
     before = holder
-    if given["state"] == "begun":
+    if params["state"] == "begun":
         new, before = begin(module, holder, ours)
     elif holder is None or not ours["token"] or holder.get("token") != ours["token"]:
-        if given["state"] == "at" and not module.check_mode:
+        if params["state"] == "at" and not module.check_mode:
             module.fail_json(msg=not_ours(holder))
         module.exit_json(changed=False, before=holder)
-    elif given["state"] == "at":
+    elif params["state"] == "at":
         begun = holder.get("host")
-        if begun and given["host"] not in {"", begun}:
-            module.fail_json(msg=in_the_middle(begun))
-        new = {**holder, "host": given["host"]}
-    elif given["state"] == "stopped":
-        new = {**holder, "state": STOPPED, "why": given["why"][:1000], "host": left(holder)}
+        if begun and params["host"] not in {"", begun}:
+            module.fail_json(msg=interrupted(begun))
+        new = {**holder, "host": params["host"]}
+    elif params["state"] == "stopped":
+        new = {
+            **holder,
+            "state": STOPPED,
+            "why": params["why"][:1000],
+            "host": unfinished_host(holder),
+        }
     elif holder.get("host"):
-        why = in_the_middle(holder["host"])
+        why = interrupted(holder["host"])
         if not module.check_mode:
             write(path, {**holder, "state": STOPPED, "why": why})
         module.fail_json(msg=why)
@@ -197,8 +201,8 @@ def main():
             write(path, new)
         else:
             os.unlink(path)
-    goes_on = given["state"] == "begun" and bool(before) and not is_ours(before, ours)
-    before = before and {**before, "host": left(before)}
+    goes_on = params["state"] == "begun" and bool(before) and not is_ours(before, ours)
+    before = before and {**before, "host": unfinished_host(before)}
     module.exit_json(changed=new is not None, before=before, goes_on=goes_on)
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python
-"""What a host has to say to somebody who is to help: versions, units, logs, settings, pages.
+"""Collects a host's support information: versions, units, logs, configurations and status pages.
 
-A secret is in no log of Penstock's. Of configurations every value is left out whose key may have
-one; files of secrets and keys are not opened at all. Each part is cut to its end where it is long.
+Penstock logs no secrets. Values whose key suggests a secret are removed from configurations, and
+files of secrets and keys are not read. A long part is cut to its end.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ansible.module_utils.urls import open_url
 
 DOCUMENTATION = r"""
 module: support
-short_description: Collects what a host of Penstock has to say, without secrets
+short_description: Collect a host's support information without secrets
 description: [Changes nothing.]
 options:
-  since: {description: From when on logs are wanted., type: str, default: -24h}
-  lines: {description: "How many of them at most, of each unit.", type: int, default: 20000}
-  root: {description: Where releases are., type: path, default: /opt/penstock}
-  config_dir: {description: Where configurations are., type: path, default: /etc/penstock}
+  since: {description: "The start of the logs, as for journalctl.", type: str, default: -24h}
+  lines: {description: The maximum number of log lines per unit., type: int, default: 20000}
+  root: {description: The folder of releases., type: path, default: /opt/penstock}
+  config_dir: {description: The folder of configurations., type: path, default: /etc/penstock}
 author: The Penstock authors
 """
 
 EXAMPLES = r"""
-- name: What has it to say?
+- name: Collect the last two hours
   penstock.pipeline.support:
     since: -2h
 """
@@ -47,15 +47,15 @@ _PAGES = ("/readyz", "/metrics")
 
 
 def without_secrets(text):
-    """A configuration, with `***` for what may be one, and for what goes on below such a key."""
+    """A configuration with `***` in place of possible secrets, including nested values."""
     text = _KEY_BLOCK.sub("*** a private key ***", text)
     kept, hidden_under = [], None
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
         if hidden_under is not None and (not line.strip() or indent > hidden_under):
             continue
-        found = (each for each in _KEY.finditer(line) if not _NAMES_A_FILE.search(each.group()))
-        key = next(found, None)
+        keys = (key for key in _KEY.finditer(line) if not _NAMES_A_FILE.search(key.group()))
+        key = next(keys, None)
         hidden_under = None if key is None else indent
         shown = line if key is None else line[: key.end()] + "***"
         kept.append(_IN_URL.sub(r"\1***@", shown))
@@ -63,7 +63,7 @@ def without_secrets(text):
 
 
 def end_of(text):
-    return text if len(text) <= MOST else "… (its beginning is left out)\n" + text[-MOST:]
+    return text if len(text) <= MOST else "… (beginning omitted)\n" + text[-MOST:]
 
 
 class Collection:
@@ -76,12 +76,11 @@ class Collection:
 
     def command(self, *argv):
         rc, out, error = self.module.run_command(list(argv), errors="backslashreplace")
-        said = out if not rc else f"{out}(exit code {rc})\n{error}"
-        self.add(" ".join(argv), said)
+        self.add(" ".join(argv), out if not rc else f"{out}(exit code {rc})\n{error}")
         return out
 
     def configurations(self, folder):
-        """Shown; and on which ports which of them listens."""
+        """Adds the configurations; returns sorted (port, program) pairs of their listeners."""
         ports = {}
         for path in sorted(
             [
@@ -97,34 +96,34 @@ class Collection:
                 text = file.read(MOST)
             self.add(path, without_secrets(text))
             program = re.split(r"[.-]", os.path.basename(path))[0]
-            ports.update((int(each), program) for each in _LISTENS.findall(text))
-        return sorted(each for each in ports.items() if 0 < each[0] < 65536)
+            ports.update((int(port), program) for port in _LISTENS.findall(text))
+        return sorted(pair for pair in ports.items() if 0 < pair[0] < 65536)
 
     def pages(self, ports, tls):
         for port, program in ports:
             certificate = os.path.join(tls, f"{program}.pem")
-            ways = [("http", {})]
+            schemes = [("http", {})]
             if os.path.exists(certificate):
-                # A page that is locked shows itself to the program's own certificate.
-                shown = {"client_cert": certificate, "ca_path": os.path.join(tls, "ca.pem")}
-                ways.append(("https", shown))
+                # A protected page accepts the program's own certificate.
+                options = {"client_cert": certificate, "ca_path": os.path.join(tls, "ca.pem")}
+                schemes.append(("https", options))
             for page in _PAGES:
-                self.page(f"127.0.0.1:{port}{page}", ways)
+                self.page(f"127.0.0.1:{port}{page}", schemes)
 
-    def page(self, where, ways):
-        refused = []
-        for scheme, shown in ways:
+    def page(self, address, schemes):
+        errors = []
+        for scheme, options in schemes:
             try:
-                answer = open_url(f"{scheme}://{where}", timeout=5, use_proxy=False, **shown)
-                text = answer.read(MOST).decode("utf-8", "backslashreplace")
-            except HTTPError as error:  # that is an answer, too
+                response = open_url(f"{scheme}://{address}", timeout=5, use_proxy=False, **options)
+                text = response.read(MOST).decode("utf-8", "backslashreplace")
+            except HTTPError as error:  # also a response
                 text = f"{error.code}\n" + error.read(MOST).decode("utf-8", "backslashreplace")
-            except Exception as error:  # noqa: BLE001 whatever it is belongs into the bundle
-                refused.append(f"{scheme}: {type(error).__name__}: {error}")
+            except Exception as error:  # noqa: BLE001 any error belongs in the bundle
+                errors.append(f"{scheme}: {type(error).__name__}: {error}")
                 continue
-            self.add(f"{scheme}://{where}", text)
+            self.add(f"{scheme}://{address}", text)
             return
-        self.add(where, f"no answer: {'; '.join(refused)}\n")
+        self.add(address, f"no response: {'; '.join(errors)}\n")
 
 
 def main():
@@ -137,29 +136,29 @@ def main():
         },
         supports_check_mode=True,
     )
-    given = module.params
-    found = Collection(module)
-    penstock = os.path.join(given["root"], "bin", "penstock")
-    found.command("date", "-u")
-    found.command("uname", "-a")
-    found.command("ls", "-l", given["root"], os.path.join(given["root"], "releases"))
+    params = module.params
+    collection = Collection(module)
+    penstock = os.path.join(params["root"], "bin", "penstock")
+    collection.command("date", "-u")
+    collection.command("uname", "-a")
+    collection.command("ls", "-l", params["root"], os.path.join(params["root"], "releases"))
     if os.path.exists(penstock):
-        found.command(penstock, "--version")
-    found.command("df", "-h")
-    found.command("free", "-m")
-    found.command("systemctl", "--no-pager", "--full", "status", "penstock-*")
-    ports = found.configurations(given["config_dir"])
-    found.pages(ports, os.path.join(given["config_dir"], "tls"))
+        collection.command(penstock, "--version")
+    collection.command("df", "-h")
+    collection.command("free", "-m")
+    collection.command("systemctl", "--no-pager", "--full", "status", "penstock-*")
+    ports = collection.configurations(params["config_dir"])
+    collection.pages(ports, os.path.join(params["config_dir"], "tls"))
     units = module.run_command(
         ["systemctl", "list-units", "--all", "--plain", "--no-legend", "--full", "penstock-*"]
     )[1]
-    for unit in sorted({each.split()[0] for each in units.splitlines() if each.split()}):
+    for unit in sorted({line.split()[0] for line in units.splitlines() if line.split()}):
         if re.fullmatch(r"penstock-[A-Za-z0-9@_-]+\.service", unit):
-            found.command(
-                *("journalctl", "--no-pager", "--unit", unit, "--since", given["since"]),
-                *("--lines", str(given["lines"]), "--output", "short-iso"),
+            collection.command(
+                *("journalctl", "--no-pager", "--unit", unit, "--since", params["since"]),
+                *("--lines", str(params["lines"]), "--output", "short-iso"),
             )
-    module.exit_json(changed=False, text="".join(found.parts))
+    module.exit_json(changed=False, text="".join(collection.parts))
 
 
 if __name__ == "__main__":

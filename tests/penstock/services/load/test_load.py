@@ -13,9 +13,9 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.spark_jvm import quick_java
+from harness.hadoop.spark_jvm import quick_java
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from tests.loader.application import BEGAN, Application
 from tests.loader.loads import LONG_AGO
 from tests.penstock.running import REPOSITORY, penstock, running

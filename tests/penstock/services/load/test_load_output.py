@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.hand_clock import HandClock
-from harness.waiting import wait_until
+from harness.processes.hand_clock import HandClock
+from harness.processes.waiting import wait_until
 from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind
 from loader.errors import FilesDiffer, GapError, LoaderError, RunTaken
 from loader.run.outcomes import PartitionRange, TableOutcome

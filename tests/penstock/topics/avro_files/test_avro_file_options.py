@@ -12,8 +12,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from penstock.connections.registry import PATIENCE_SECONDS
 from penstock.topics.consume import AVRO_CODECS
 from schemas.envelope import Encoder, prefix
@@ -177,20 +177,6 @@ def test_without_subject_or_topic_there_is_no_file(topic: EventTopic, path: Path
     assert only(path) == []
 
 
-def test_what_a_consumer_is_not_asked_for(topic: EventTopic, path: Path) -> None:
-    for arguments in (
-        ["--avro-file", str(path), "--events"],
-        ["--avro-file", str(path), "--key-separator", ":"],
-        ["--avro-file", "-", "--json"],
-        ["--codec", "null"],
-        ["--overwrite"],
-        ["--schema-version", "1"],
-    ):
-        assert topic.consume(*arguments).returncode == 2
-    on_screen = topic.at.arguments("consume", topic.name, "--avro-file", "-")
-    assert "send them to a file or a program" in on_a_terminal(*on_screen, code=2)
-
-
 def test_on_stdout_and_on_a_terminal(topic: EventTopic, path: Path) -> None:
     topic.write(visit(), *VISITS)
     to_stdout = topic.consuming("--to-end", "--avro-file", "-")
@@ -198,6 +184,8 @@ def test_on_stdout_and_on_a_terminal(topic: EventTopic, path: Path) -> None:
     assert (ended.returncode, len(bodies_of(ended.stdout)), ended.stderr) == (0, 3000, b"")
     said = on_a_terminal(*topic.at.arguments(*topic.consuming(*into(path))))
     assert said.startswith(f"3,000 events of {topic.name} in {path}, in ")
+    on_screen = topic.at.arguments("consume", topic.name, "--avro-file", "-")
+    assert "send them to a file or a program" in on_a_terminal(*on_screen, code=2)
 
 
 def wait_for_values(path: Path, count: int) -> None:
@@ -321,17 +309,6 @@ def test_a_file_becomes_events(topic: EventTopic, path: Path, codec: str) -> Non
     assert topic.events() == VISITS * 2
 
 
-@pytest.mark.parametrize("codec", AVRO_CODECS)
-def test_there_and_back(topic: EventTopic, tmp_path: Path, codec: str) -> None:
-    first, second = tmp_path / "first.avro", tmp_path / "second.avro"
-    write_visits(first, codec)
-    assert topic.produce("--avro-file", str(first)).returncode == 0
-    assert topic.consume(*into(second), "--codec", codec).returncode == 0
-    # All but the marker, which is another one.
-    marker, other = first.read_bytes()[-16:], second.read_bytes()[-16:]
-    assert second.read_bytes() == first.read_bytes().replace(marker, other)
-
-
 def test_an_event_keeps_its_time(topic: EventTopic, path: Path) -> None:
     schema = built_in(LOG_LINE)
     headers = [header(time=time) for time in (5, 0, 10**12, -7)]
@@ -414,14 +391,6 @@ def test_what_a_producer_cannot_send(topic: EventTopic, path: Path) -> None:
     said = f"penstock: {path}: it begins with b'{{\"ur': it is no Avro container file\n"
     assert (ended.returncode, ended.stderr) == (1, said)
     assert topic.client.latest(topic.subject) is None
-    write_visits(path)
-    for arguments in (
-        ["--avro-file", str(path), "--file", str(path)],
-        ["--avro-file", str(path), "--key-separator", ":"],
-        ["--avro-file", str(path.with_name("none"))],
-        ["--schema-version", "1"],
-    ):
-        assert topic.produce(*arguments).returncode == 2
 
 
 def test_from_one_topic_into_another(topic: EventTopic, at: At, new_topic: str) -> None:

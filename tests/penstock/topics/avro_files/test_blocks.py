@@ -4,23 +4,18 @@ import io
 import json
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import avro.schema
 import fastavro
-import pyspark
 import pytest
-from avro.codecs import KNOWN_CODECS, SnappyCodec, ZstandardCodec
+from avro.codecs import KNOWN_CODECS
 from avro.datafile import DataFileWriter
-from avro.io import BinaryDecoder, DatumWriter
+from avro.io import DatumWriter
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ground.varints import long_bytes
-from harness.jvm import Jvm
-from penstock.topics.avro_files import codecs
 from penstock.topics.avro_files.codecs import MOST_BYTES
 from penstock.topics.avro_files.reading import AvroFile, BadAvroFile
 from penstock.topics.consume import AVRO_CODECS
@@ -45,22 +40,6 @@ WRITTEN = [{"number": number, "text": f"line {number} ü" * 3} for number in ran
 LINES = encoded(LINE, *WRITTEN)
 
 
-@pytest.fixture(scope="module")
-def java() -> Iterator[Jvm]:
-    """With Avro as Spark, Hive and Hadoop have it."""
-    with Jvm(f"{Path(pyspark.__file__).parent}/jars/*") as jvm:
-        yield jvm
-
-
-def avro_of(java: Jvm, name: str, *arguments: Any) -> Any:
-    return java.new(f"org.apache.avro.{name}", *arguments)
-
-
-def java_reader(java: Jvm, path: Path) -> Any:
-    file = java.new("java.io.File", str(path))
-    return avro_of(java, "file.DataFileReader", file, avro_of(java, "generic.GenericDatumReader"))
-
-
 def test_the_codecs_that_are_offered_are_there() -> None:
     assert set(AVRO_CODECS) <= KNOWN_CODECS.keys()
 
@@ -74,20 +53,6 @@ def test_others_read_what_was_written(codec: str, tmp_path: Path) -> None:
     assert apache_reads(path) == WRITTEN
     assert codec in WITHOUT_FASTAVRO or fastavro_reads(path) == WRITTEN
     assert bodies_of(path.read_bytes()) == LINES
-
-
-@pytest.mark.parametrize(
-    ("codec", "ours"), [(SnappyCodec, codecs.SnappyCodec), (ZstandardCodec, codecs.ZstandardCodec)]
-)
-def test_a_codec_that_was_added_is_what_apache_has_with_more_packages(
-    codec: Any, ours: Any
-) -> None:
-    data = b"".join(LINES)
-    for packing, unpacking in [(codec, ours), (ours, codec)]:
-        packed, size = packing.compress(data)
-        assert size == len(packed)
-        stored = BinaryDecoder(io.BytesIO(long_bytes(size) + packed))
-        assert unpacking.decompress(stored).reader.read() == data
 
 
 @pytest.mark.parametrize("codec", AVRO_CODECS)
@@ -260,46 +225,3 @@ def test_garbage_is_never_more_than_damage(garbage: bytes) -> None:
             bodies_of(data)
         except BadAvroFile:
             continue
-
-
-def java_reads(java: Jvm, path: Path) -> list[Any]:
-    """Each value as Java prints it, which is JSON."""
-    reader, read = java_reader(java, path), []
-    while reader.hasNext():
-        read.append(json.loads(reader.next().toString()))
-    reader.close()
-    return read
-
-
-@pytest.mark.not_quick("starts a JVM")
-@pytest.mark.parametrize("codec", AVRO_CODECS)
-def test_java_reads_ours(java: Jvm, tmp_path: Path, codec: str) -> None:
-    path = tmp_path / "lines.avro"
-    path.write_bytes(b"".join(made(LINE, LINES[:2000], codec)))
-    assert java_reads(java, path) == WRITTEN[:2000]
-
-
-@pytest.mark.not_quick("starts a JVM")
-@pytest.mark.parametrize("name", ["LogLine", "Ledger"])
-def test_java_reads_events(java: Jvm, tmp_path: Path, name: str) -> None:
-    path = tmp_path / "events.avro"
-    bodies = encoded(SCHEMAS[name], *[EVENTS[name]] * 3)
-    path.write_bytes(b"".join(made(SCHEMAS[name], bodies, "deflate")))
-    assert java_reads(java, path) == [EVENTS[name]] * 3
-
-
-@pytest.mark.not_quick("starts a JVM")
-@pytest.mark.parametrize("codec", AVRO_CODECS)
-def test_javas_are_read(java: Jvm, tmp_path: Path, codec: str) -> None:
-    ours, javas = tmp_path / "ours.avro", tmp_path / "javas.avro"
-    bodies = encoded(SCHEMAS["Everything"], *[EVENTS["Everything"]] * 3)
-    ours.write_bytes(b"".join(made(SCHEMAS["Everything"], bodies)))
-    reader = java_reader(java, ours)
-    writer = avro_of(java, "file.DataFileWriter", avro_of(java, "generic.GenericDatumWriter"))
-    writer.setCodec(java.find("org.apache.avro.file.CodecFactory").fromString(codec))
-    writer.create(reader.getSchema(), java.new("java.io.File", str(javas)))
-    while reader.hasNext():
-        writer.append(reader.next())
-    writer.close()
-    reader.close()
-    assert bodies_of(javas.read_bytes()) == bodies

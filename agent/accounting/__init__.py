@@ -1,0 +1,1 @@
+"""What became of each line and byte: runs, cuts, parcels. Pure."""

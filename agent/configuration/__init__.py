@@ -1,0 +1,1 @@
+"""The configuration of inputs, and of their lines."""

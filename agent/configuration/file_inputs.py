@@ -1,0 +1,92 @@
+"""The part of an input's configuration that following files needs; and the file inputs.json.
+
+`inputs.json` in the data directory lists the inputs that were followed before, and since when:
+`start` no longer applies to them, and a journal that has lost its end may not have their first
+scan. An input is added once its first scan is in the journal; an agent that was killed before that
+scans it as new again. If the file is damaged, inputs are known by their sources.
+"""
+
+import json
+import os
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from agent.configuration.inputs import Input
+from ground.files.durable_files import replace_file
+
+_LOOK_BACK: Final = 64 * 1024
+
+
+class FileInput(msgspec.Struct, frozen=True):
+    """The files of an input, and where to start in them."""
+
+    name: str
+    topic: str
+    paths: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    start: str = "beginning"
+    ignore_older: float = 0.0
+
+    @classmethod
+    def of(cls, each: Input) -> Self:
+        return cls(each.label, each.topic, each.paths, each.exclude, each.start, each.ignore_older)
+
+    def starts_at_end(self, mtime: float) -> bool:
+        """Whether a file that existed before the input is started at its end. With a date, a file
+        last written before it is; one written since is read whole. A date without zone is UTC."""
+        if self.start in {"beginning", "end"}:
+            return self.start == "end"
+        since = datetime.fromisoformat(self.start)
+        if since.tzinfo is None:
+            since = since.replace(tzinfo=UTC)
+        return mtime < since.timestamp()
+
+    def is_too_old(self, mtime: float, wall: float) -> bool:
+        return 0 < self.ignore_older < wall - mtime
+
+
+def end_of_last_line(fd: int, size: int) -> int:
+    """The end of the last complete line, so that an incomplete one is read whole later."""
+    start = max(0, size - _LOOK_BACK)
+    block = os.pread(fd, size - start, start)
+    after = block.rfind(b"\n") + 1
+    if not after:
+        return size
+    end = start + after
+    if end % 2 and block[after : after + 1] == b"\0":
+        end += 1  # UTF-16, little-endian
+    return end
+
+
+_FILE: Final = "inputs.json"
+
+
+def read_inputs(directory: Path) -> dict[str, int] | None:
+    """The start of following (milliseconds since 1970, 0 if unknown) by input; None if the file is
+    damaged."""
+    try:
+        inputs = json.loads((directory / _FILE).read_text(encoding="utf-8"))
+        if isinstance(inputs, list):  # as Penstock 0.1 wrote it
+            inputs = dict.fromkeys(inputs, 0)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError):
+        return None
+    if not isinstance(inputs, dict):
+        return None
+    are_sound = all(isinstance(name, str) and type(at) is int for name, at in inputs.items())
+    return inputs if are_sound else None
+
+
+def write_inputs(directory: Path, names: Collection[str], now_millis: int) -> None:
+    """Adds new inputs as followed since `now_millis`, and removes others. Raises OSError; then the
+    file is unchanged."""
+    before = read_inputs(directory)
+    inputs = {name: (before or {}).get(name, now_millis) for name in sorted(names)}
+    if before == inputs:
+        return
+    replace_file(directory / _FILE, json.dumps(inputs).encode())

@@ -1,0 +1,128 @@
+"""Reads a source piece by piece: complete events only, each once.
+
+A piece reaches from a position to the end of the last complete event. Incomplete bytes after it are
+read again when the file has grown, or taken as they are when it has not grown for the reader's
+timeout.
+
+The rest of a line that was too long is skipped, piece by piece, before anything of the line is
+handed on: positions within it are never journalled, so that a restart begins with the line again
+and gets the same result.
+"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from agent.accounting.accounts import added_up
+from agent.accounting.alterations import Alteration
+from agent.accounting.cuts import Cut
+from agent.events.reader import EventReader
+from agent.recognition.followed import Followed
+
+PIECE_BYTES: Final = 256 * 1024
+
+
+class Intake:
+    """The reading of one source. Belongs to the pipeline's thread."""
+
+    def __init__(self, followed: Followed, now: float) -> None:
+        self.followed = followed
+        self.behind_since: float | None = None  # the time since which there are unread bytes
+        self.read_at = now  # when it was last read to its end
+        self.goes_on = False  # there was more than the last piece
+        self._not_before = 0.0
+        self._size = PIECE_BYTES
+        self._stuck_at = -1  # the end of the file when every complete event had been read
+        self._final_at = 0.0
+        self._held: Cut | None = None
+
+    def is_behind(self, now: float) -> None:
+        """Notes that there are unread bytes."""
+        if self.behind_since is None:
+            self.behind_since = now
+
+    def is_due(self, now: float) -> bool:
+        """Whether a read may bring more than the last one."""
+        if now < self._not_before:
+            return False
+        return self.followed.size != self._stuck_at or now >= self._final_at
+
+    def has_read(self, now: float) -> None:
+        """Notes that the last cut was added."""
+        if not self.followed.unread:
+            self.behind_since, self.read_at = None, now
+
+    def put_off(self, until: float) -> None:
+        """Discards the last cut, which could not be added; it is read again after `until`."""
+        self.start_over()
+        self._not_before = until
+
+    def start_over(self) -> None:
+        """Discards the reading state after the reader has changed."""
+        self._size, self._stuck_at, self._held = PIECE_BYTES, -1, None
+
+    def take(
+        self, reader: EventReader, now: float, now_millis: int, most_lines: int | None
+    ) -> Cut | None:
+        """The next cut; None if there is none yet. Raises OSError if the file cannot be read."""
+        position = self.followed.progress.position
+        if self._held is not None:
+            position += self._held.consumed
+        chunk = self.followed.read(self._size, position)
+        self.goes_on = False
+        if not chunk:
+            return self._given_up() if self._is_over(position, now) else None
+        at_end = len(chunk) < self._size
+        final = at_end and position + len(chunk) == self._stuck_at and now >= self._final_at
+        cut = reader.cut(
+            chunk,
+            position,
+            now_millis=now_millis,
+            final=final,
+            most_lines=most_lines,
+            skipping=self._held is not None,
+        )
+        self.goes_on = not at_end
+        if at_end and (cut.skipping or cut.consumed < len(chunk)):
+            # Not stuck if the next cut can take more of the bytes already there.
+            is_stuck = cut.wait or cut.skipping or not cut.consumed
+            self._stuck_at = position + len(chunk) if is_stuck else -1
+            self._final_at = self._grown_at(now) + (cut.wait or reader.last_line_timeout)
+        if not cut.consumed:
+            if not at_end:
+                self._size = min(2 * self._size, max(reader.most_bytes, PIECE_BYTES))
+            return None
+        self._size = PIECE_BYTES
+        if self._held is not None:
+            cut = one_after_the_other(self._held, cut)
+        self._held = cut if cut.skipping else None
+        return None if cut.skipping else cut
+
+    def _is_over(self, position: int, now: float) -> bool:
+        """Whether a skipped line has had no more bytes for the timeout."""
+        return self._held is not None and position == self._stuck_at and now >= self._final_at
+
+    def _given_up(self) -> Cut | None:
+        held, self._held = self._held, None
+        return held and replace(held, skipping=False)
+
+    def _grown_at(self, now: float) -> float:
+        return min(now, self.followed.idle_since) if self.followed.idle_since else now
+
+
+def one_after_the_other(first: Cut, rest: Cut) -> Cut:
+    """The cut of a line that was too long, extended by more skipped bytes."""
+    dead = [replace(dead_line, size=dead_line.size + rest.consumed) for dead_line in first.dead]
+    altered = tuple(
+        replace(each, count=each.count + rest.consumed) if each.kind is Alteration.CUT else each
+        for each in first.altered
+    )
+    return replace(
+        first,
+        consumed=first.consumed + rest.consumed,
+        dead=dead,
+        excepted=added_up((*first.excepted, *rest.excepted)),
+        wait=rest.wait,
+        skipping=rest.skipping,
+        altered=altered,
+    )

@@ -1,0 +1,333 @@
+"""`/api/v1/health`: how the programs of all clusters are, in one row each; agents are summed up in
+one row, and only those with something wrong have their own.
+
+What is known of a program comes from where it is known best: of agents from their heartbeats, of
+brokers and registries from asking them, of mirrors, loaders and ZooKeeper from statements in the
+ledger, and of all their disks and certificates as well.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from audit import answers, queries
+from audit.alerting.conditions import AWAY, SILENT
+from audit.answers import AgentRow, HealthRow
+from audit.config import AlertsConfig
+from audit.http.lists import agents
+from audit.programs import (
+    LOADER,
+    MIRROR,
+    ZOOKEEPER,
+    Program,
+    ProgramKind,
+    in_words,
+    on_host,
+    servers_words,
+    this_audit,
+    troubles,
+)
+from audit.service import Service, now_millis
+from audit.standing import ClusterStanding
+
+OK: Final = "ok"
+WARNING: Final = "warning"
+IS_AWAY: Final = "away"
+UNKNOWN: Final = "unknown"
+STATES: Final = (IS_AWAY, WARNING, UNKNOWN, OK)  # the worst first
+
+_MOST_IN_WORDS: Final = 3
+_SAID_ELSEWHERE: Final = {("agent", SILENT), ("broker", ZOOKEEPER)}
+_WELL: Final = {ProgramKind.MIRROR: "copies", ProgramKind.LOADER: "loads"}
+_AGENT_STATES: Final = {"never": IS_AWAY, "silent": IS_AWAY, "behind": WARNING}
+_AGENT_WORDS: Final = {"never": "never heard", "silent": "silent", "behind": "behind"}
+_ORDER: Final = (
+    *("agents", "agent", "broker", "zookeeper", "registry", "mirror", "loader", "audit"),
+)
+_NAMES: Final = {
+    "broker": ("broker", "brokers"),
+    "registry": ("registry", "registries"),
+    "mirror": ("mirror", "mirrors"),
+    "loader": ("loader", "loaders"),
+}
+
+
+def health(service: Service, query: queries.HealthQuery) -> answers.HealthAnswer:
+    now = now_millis()
+    rows = sorted(_rows(service, query.cluster, now), key=_urgency)
+    shown = [row for row in rows if query.state in {None, row.state}]
+    by_state = Counter(row.state for row in rows)
+    return answers.HealthAnswer(
+        now=now,
+        as_of=service.standing.as_of,
+        state=next((state for state in STATES if by_state[state]), UNKNOWN),
+        summary=_summary(rows),
+        by_state={state: by_state[state] for state in STATES},
+        page=query.of(len(shown)),
+        items=list(query.cut(shown)),
+    )
+
+
+def _urgency(row: HealthRow) -> tuple[object, ...]:
+    return STATES.index(row.state), _ORDER.index(row.program), row.cluster, row.host, row.name
+
+
+def _rows(service: Service, cluster: str, now: int) -> Iterator[HealthRow]:
+    config = service.config.alerts
+    since = (service.standing.as_of or now) - int(service.config.expected * 1000)
+    known = service.reading.programs(since)
+    programs = [program for program in known if cluster in {"", program.cluster}]
+    yield from _agents(service, cluster, programs, now)
+    for name, standing in service.standing.clusters.items():
+        if cluster in {"", name}:
+            mine = [program for program in programs if program.cluster == name]
+            brokers = [program for program in mine if program.kind is ProgramKind.BROKER]
+            time = standing.as_of or now
+            yield from _brokers(name, standing, brokers, config, time)
+            yield from _zookeeper(name, brokers, time)
+            yield _registry(service, name, standing)
+            for program in mine:
+                if program.kind in _WELL:
+                    yield _row(program, _WELL[program.kind], config, time)
+    if not cluster:
+        yield _row(this_audit(service.probe, now), "runs", config, now)
+
+
+# Agents
+
+
+def _agents(
+    service: Service, cluster: str, programs: Iterable[Program], now: int
+) -> Iterator[HealthRow]:
+    asked = queries.AgentsQuery(cluster=cluster, sort="state", size=queries.MOST_ITEMS)
+    found = agents(service, asked)
+    of_agent = {
+        (program.cluster, program.name): program
+        for program in programs
+        if program.kind is ProgramKind.AGENT
+    }
+    expected = sum(number for state, number in found.by_state.items() if state != "retired")
+    yield _all_agents(found.by_state, expected, cluster, of_agent.values())
+    troubled = {(row.cluster, row.agent): row for row in found.items if row.state in _AGENT_STATES}
+    for key, agent in troubled.items():
+        yield _agent(agent, of_agent.pop(key, None), service.config.alerts, now)
+    for program in of_agent.values():
+        row = _row(program, "heard", service.config.alerts, now)
+        if row.state != OK:
+            yield row
+
+
+def _all_agents(
+    by_state: Mapping[str, int], expected: int, cluster: str, programs: Iterable[Program]
+) -> HealthRow:
+    wrong = [
+        f"{by_state[state]:,} {words}"
+        for state, words in _AGENT_WORDS.items()
+        if by_state.get(state)
+    ]
+    states = {_AGENT_STATES[state] for state in _AGENT_STATES if by_state.get(state)}
+    versions = sorted({program.health.program_version for program in programs})
+    of = f"{expected:,} agent{'' if expected == 1 else 's'}"
+    return HealthRow(
+        program="agents",
+        cluster=cluster,
+        name=of,
+        host="",
+        state=next((state for state in STATES if state in states), OK if expected else UNKNOWN),
+        words=", ".join(wrong) or ("all are heard" if expected else "none is known"),
+        version=", ".join(in_words(versions, _MOST_IN_WORDS)),
+        kind=SILENT if wrong else "",
+    )
+
+
+def _agent(agent: AgentRow, program: Program | None, config: AlertsConfig, now: int) -> HealthRow:
+    known: dict[str, Any] = {}
+    words, kind = [_AGENT_WORDS[agent.state]], SILENT
+    if program is not None:
+        row = _row(program, "", config, now)
+        kind = row.kind or SILENT
+        known = {"disk": row.disk, "disk_free": row.disk_free, "disk_total": row.disk_total}
+        known |= {"certificate": row.certificate, "certificate_ends": row.certificate_ends}
+        known["started"] = row.started
+        words = [row.words, *words] if row.words else words
+    return HealthRow(
+        program="agent",
+        cluster=agent.cluster,
+        name=agent.agent,
+        host=agent.host,
+        state=_AGENT_STATES[agent.state],
+        words="; ".join(words),
+        heard=agent.heard,
+        version=agent.version,
+        kind=kind,
+        command=on_host("systemctl restart penstock-agent", agent.host)
+        if agent.state != "behind"
+        else on_host("penstock agent --status", agent.host),
+        **known,
+    )
+
+
+# Brokers, ZooKeeper, registries
+
+
+def _brokers(
+    cluster: str,
+    standing: ClusterStanding,
+    programs: Sequence[Program],
+    config: AlertsConfig,
+    now: int,
+) -> Iterator[HealthRow]:
+    # Of brokers with the same id the one that was heard last: another host has taken its place.
+    by_id = {each.name: each for each in sorted(programs, key=lambda each: each.heard)}
+    for broker in standing.brokers:
+        program = by_id.get(str(broker.id))
+        leads = f"leads {broker.leads:,} of {broker.partitions:,} partitions"
+        if program is not None:
+            yield replace(_row(program, leads, config, now), host=program.host)
+        else:
+            yield HealthRow(
+                program="broker",
+                cluster=cluster,
+                name=str(broker.id),
+                host=broker.host,
+                state=OK,
+                words=leads,
+            )
+    for number in standing.away:
+        program = by_id.get(str(number))
+        host = program.host if program else ""
+        yield HealthRow(
+            program="broker",
+            cluster=cluster,
+            name=str(number),
+            host=host,
+            state=IS_AWAY,
+            words="holds replicas, and does not answer",
+            heard=program.heard if program else -1,
+            version=program.health.program_version if program else "",
+            kind=AWAY,
+            command=on_host("systemctl restart penstock-broker", host) if host else "",
+        )
+    if standing.unreachable:
+        yield HealthRow(
+            program="broker",
+            cluster=cluster,
+            name="",
+            host="",
+            state=IS_AWAY,
+            words=f"the ledger cannot be read: {standing.unreachable}",
+            heard=standing.as_of or -1,
+            kind=AWAY,
+            command="penstock status",
+        )
+
+
+def _zookeeper(cluster: str, brokers: Sequence[Program], now: int) -> Iterator[HealthRow]:
+    """As the brokers see it that say so; none in a cluster of others."""
+    sessions = [(program, session) for program in brokers if (session := program.health.zookeeper)]
+    if not sessions:
+        return
+    lost = [program.title for program, _ in sessions if program.lost_session(now) is not None]
+    silent = servers_words(brokers, now)
+    current = [program for program, _ in sessions if program.is_recent(now)]
+    connected = f"{len(current) - len(lost):,} of {len(current):,} brokers are connected"
+    latest = max(sessions, key=lambda pair: pair[0].heard)[1]
+    if latest.serving > 0 and not silent:
+        connected += f", {latest.serving:,} of {latest.servers:,} servers serve"
+    wrong = [f"without a session: {', '.join(in_words(lost, _MOST_IN_WORDS))}"] if lost else []
+    wrong += [silent] if silent else []
+    yield HealthRow(
+        program="zookeeper",
+        cluster=cluster,
+        name="",
+        host="",
+        state=(IS_AWAY if lost else WARNING) if wrong else OK if current else UNKNOWN,
+        words="; ".join(wrong) or (connected if current else "no broker has said anything lately"),
+        heard=max(program.heard for program, _ in sessions),
+        kind=ZOOKEEPER if wrong else "",
+    )
+
+
+def _registry(service: Service, cluster: str, standing: ClusterStanding) -> HealthRow:
+    why = standing.registry_away
+    state, words = (OK, "answers") if why == "" else (IS_AWAY, f"does not answer: {why}")
+    if why is None:
+        state, words = UNKNOWN, "was not asked yet"
+    return HealthRow(
+        program="registry",
+        cluster=cluster,
+        name=service.config.all_clusters[cluster].registry,
+        host="",
+        state=state,
+        words=words,
+        kind=AWAY if state == IS_AWAY else "",
+        command="systemctl restart penstock-registry" if state == IS_AWAY else "",
+    )
+
+
+# Programs that report
+
+
+def _row(program: Program, well: str, config: AlertsConfig, now: int) -> HealthRow:
+    """`well` are its words if nothing is wrong."""
+    statement = program.health
+    wrong = list(troubles(program, config, now))
+    is_away = bool(wrong) and wrong[0].kind in {MIRROR, LOADER}
+    fullest = min(statement.disks, key=lambda disk: disk.free / max(1, disk.total), default=None)
+    first = min(statement.certificates, key=lambda each: each.ends, default=None)
+    return HealthRow(
+        program=program.kind.value,
+        cluster=program.cluster,
+        name=program.name,
+        host=program.host,
+        state=(IS_AWAY if is_away else WARNING) if wrong else OK,
+        words="; ".join(in_words([each.words for each in wrong], _MOST_IN_WORDS)) or well,
+        started=statement.started,
+        heard=program.heard,
+        version=statement.program_version,
+        disk=fullest.label if fullest else "",
+        disk_free=fullest.free if fullest else -1,
+        disk_total=fullest.total if fullest else -1,
+        certificate=first.label if first else "",
+        certificate_ends=first.ends if first else -1,
+        kind=wrong[0].kind if wrong else "",
+        command=wrong[0].command if wrong else "",
+    )
+
+
+def _summary(rows: Sequence[HealthRow]) -> str:
+    """All well, or what is not."""
+    # Silent agents are in the row of all agents, brokers without a session in ZooKeeper's.
+    alone = [row for row in rows if (row.program, row.kind) not in _SAID_ELSEWHERE]
+    wrong = [row for row in alone if row.state in {IS_AWAY, WARNING}]
+    if wrong:
+        words = [_named(row) for row in wrong]
+        return "; ".join(in_words(words, _MOST_IN_WORDS))
+    if unknown := [row for row in alone if row.state == UNKNOWN]:
+        return "not everything is known yet: " + "; ".join(
+            in_words([_named(row) for row in unknown], _MOST_IN_WORDS)
+        )
+    numbers = Counter(row.program for row in alone)
+    parts = [row.name for row in alone if row.program == "agents"]
+    for program, (one, several) in _NAMES.items():
+        if number := numbers[program]:
+            parts.append(f"{number:,} {one if number == 1 else several}")
+    parts += ["ZooKeeper"] if numbers["zookeeper"] else []
+    return f"all programs are well: {', '.join(parts)}"
+
+
+def _named(row: HealthRow) -> str:
+    """The row's words, with what they are about where they do not name it."""
+    match row.program:
+        case "agents":
+            return f"{row.name}: {row.words}"
+        case "registry":
+            return f"the registry of {row.cluster} {row.words}"
+        case "broker" if row.state == IS_AWAY:
+            who = f"broker {row.name}" if row.name else "brokers"
+            return f"{who} of {row.cluster}: {row.words}"
+        case "zookeeper":
+            return f"ZooKeeper of {row.cluster}: {row.words}"
+    return row.words

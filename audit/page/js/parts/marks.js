@@ -1,0 +1,105 @@
+/* What changed on the time axis: restarts, releases, changes of leaders, rebalances, loads, accepted
+   faults. On the heat map and charts as signs, and here as a list, for those who cannot point. */
+
+import { ask } from "../asking.js";
+import { h } from "../dom.js";
+import { count, counted } from "../figures.js";
+import { plain, words } from "../names.js";
+import { at, momentToSecond } from "../times.js";
+import { Pane, card } from "./pane.js";
+
+const SHOWN = 6;
+
+// By kind: a sign, and what it is called.
+const KINDS = {
+  release: ["▲", "Release"],
+  start: ["↻", "Restart"],
+  leader: ["⇅", "Leader"],
+  broker: ["◆", "Broker"],
+  group: ["⇄", "Group"],
+  load: ["↓", "Load"],
+  accepted: ["✓", "Accepted"],
+  retired: ["✕", "Retired"],
+};
+const known = (kind) => KINDS[kind] ?? ["•", kind];
+
+/** One sign for all that changed in a cell: of a kind, or of several. */
+export function markSign(marks) {
+  const kinds = new Set(marks.map(({ kind }) => kind));
+  return kinds.size === 1 ? known(marks[0].kind)[0] : "•";
+}
+
+/** A mark in one sentence, as text. */
+export function markWords(mark) {
+  return `${momentToSecond(mark.time)} ${plain(mark.words)}`;
+}
+
+/** The signs that these marks have, with their meaning. */
+export function markLegend(marks) {
+  const kinds = Object.keys(KINDS).filter((kind) => marks.some((mark) => mark.kind === kind));
+  return kinds.map((kind) =>
+    h(
+      "li",
+      {},
+      h("span", { class: "mark-sign", "aria-hidden": "true" }, known(kind)[0]),
+      known(kind)[1].toLowerCase(),
+    ),
+  );
+}
+
+/** Asks for the marks of `asked()` again and again, tells `shown(marks)` of them, and lists them. */
+export class MarksPane {
+  #pane;
+
+  constructor(asked, shown) {
+    this.#pane = new Pane(
+      (signal) => ask("marks", asked(), signal),
+      (answer) => {
+        shown(answer.marks);
+        return answer.marks.length > 0 ? list(answer) : null;
+      },
+      { bones: 0 },
+    );
+    this.node = this.#pane.node;
+  }
+
+  refresh(anew) {
+    this.#pane.refresh(anew);
+  }
+
+  close() {
+    this.#pane.close();
+  }
+}
+
+function list({ marks, total }) {
+  const rest = marks.slice(SHOWN);
+  const unsaid = total - marks.length;
+  return card(
+    "What changed",
+    h("span", { class: "soft" }, count(total)),
+    h("ul", { class: "marks" }, marks.slice(0, SHOWN).map(item)),
+    rest.length > 0
+      ? h(
+          "details",
+          { "data-focus": "more-marks" },
+          h("summary", { class: "list-foot" }, `${count(rest.length)} more`),
+          h("ul", { class: "marks" }, rest.map(item)),
+          unsaid > 0
+            ? h("p", { class: "list-foot soft" }, `and ${counted(unsaid, "earlier change")}`)
+            : null,
+        )
+      : null,
+  );
+}
+
+function item(mark) {
+  const [sign, word] = known(mark.kind);
+  return h(
+    "li",
+    {},
+    h("span", { class: "mark-kind" }, h("span", { "aria-hidden": "true" }, `${sign} `), word),
+    words(mark.words),
+    at(mark.time, momentToSecond),
+  );
+}

@@ -1,0 +1,197 @@
+"""The programs that report their health in the ledger: what is wrong with each, in words, and the
+command that shows or mends it. Pure, but for `this_audit`.
+
+A program is away when it was not heard for two and a half of its intervals (and a minute), and a
+loader when three loads should have begun since. Only mirrors and loaders with a known interval are
+judged by that: agents have heartbeats, and brokers are asked directly. A statement counts until its
+program makes another one, or its host is retired: a full disk does not get better because its agent
+has stopped.
+
+Names, paths and figures come from the ledger: they are shown, and make no command unless every
+character of them can be seen.
+"""
+
+import platform
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from audit.config import AlertsConfig
+from ledger.health import Health, HealthProbe, ZooKeeperSession
+
+_PACES: Final = {"mirror": 2.5, "loader": 3.0}
+_LEAST_AWAY: Final = 60_000  # milliseconds: on a busy machine short intervals become longer
+_RECENT_PACES: Final = 3
+_SMALL_DISK: Final = 10  # of a disk smaller than ten limits, a tenth is the limit
+_LONGEST_COMMAND: Final = 600
+_MINUTE: Final = 60_000
+_UNITS: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+
+
+# Kinds of alerts about a program.
+MIRROR: Final = "mirror"
+LOADER: Final = "loader"
+ZOOKEEPER: Final = "zookeeper"
+CERTIFICATE: Final = "certificate"
+DISK: Final = "disk"
+
+
+class ProgramKind(StrEnum):
+    """Programs, as the ledger and the page name them."""
+
+    AGENT = "agent"
+    BROKER = "broker"
+    MIRROR = "mirror"
+    LOADER = "loader"
+    AUDIT = "audit"
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """A program, and its latest statement. Times are milliseconds since 1970."""
+
+    kind: ProgramKind
+    cluster: str
+    host: str
+    name: str  # an agent's id, a broker's, a mirror's name, the root of a loader
+    heard: int
+    health: Health
+
+    @property
+    def title(self) -> str:
+        match self.kind:
+            case ProgramKind.AGENT:
+                return f"the agent on {self.host}"
+            case ProgramKind.AUDIT:
+                return f"the audit on {self.host}"
+            case ProgramKind.LOADER:
+                return f"the loader on {self.host} into {self.name}"
+        return f"{self.kind} {self.name} on {self.host}"
+
+    @property
+    def interval(self) -> int:
+        """The time between its statements, in milliseconds; 0 if that is not known."""
+        return self.health.interval_millis
+
+    def is_away(self, now: int) -> bool:
+        paces = _PACES.get(self.kind)
+        if paces is None or self.interval <= 0:
+            return False
+        return now - self.heard > max(_LEAST_AWAY, paces * self.interval)
+
+    def is_recent(self, now: int) -> bool:
+        """Whether what it says of others still holds."""
+        return now - self.heard <= _RECENT_PACES * self.interval
+
+    def lost_session(self, now: int) -> ZooKeeperSession | None:
+        """A broker's session with ZooKeeper, if it has lost it."""
+        session = self.health.zookeeper if self.is_recent(now) else None
+        return session if session is not None and not session.connected else None
+
+
+class Trouble(NamedTuple):
+    """Something that is wrong with a program, by the kind of its alert."""
+
+    kind: str
+    words: str
+    command: str = ""  # that shows or mends it
+
+
+def troubles(program: Program, config: AlertsConfig, now: int) -> Iterator[Trouble]:
+    """What is wrong with it, that it is away first."""
+    host = program.host
+    if program.is_away(now):
+        kind = LOADER if program.kind is ProgramKind.LOADER else MIRROR
+        service = "penstock-load.timer" if kind == LOADER else "penstock-mirror"
+        yield Trouble(kind, _away_words(program), on_host(f"systemctl restart {service}", host))
+    if (session := program.lost_session(now)) is not None:
+        since = moment(session.since)
+        words = f"{program.title} has had no session with ZooKeeper since {since}"
+        yield Trouble(ZOOKEEPER, words)
+    for disk in program.health.disks:
+        if disk.free >= min(config.disk, disk.total // _SMALL_DISK):
+            continue
+        left, total = size(disk.free), size(disk.total)
+        words = f"{program.title} has {left} of {total} left in {disk.label}"
+        yield Trouble(DISK, words, on_host(f"df -h {shlex.quote(disk.label)}", host))
+    for certificate in program.health.certificates:
+        if certificate.ends >= now + int(config.certificates * 1000):
+            continue
+        verb = "expired" if certificate.ends <= now else "expires"
+        words = f"a certificate of {program.title} {verb} {moment(certificate.ends)}"
+        shown = f"openssl x509 -noout -subject -enddate -in {shlex.quote(certificate.label)}"
+        yield Trouble(CERTIFICATE, f"{words}: {certificate.label}", on_host(shown, host))
+
+
+def _away_words(program: Program) -> str:
+    every, last = _duration(program.interval), moment(program.heard)
+    if program.kind is ProgramKind.LOADER:
+        return f"{program.title} was last at work at {last}, and should begin a load every {every}"
+    return f"{program.title} was last heard at {last}, and should be heard every {every}"
+
+
+def servers_words(brokers: Iterable[Program], now: int) -> str:
+    """How many servers of ZooKeeper do not serve, as the broker says that was heard last; empty if
+    all do, or that is not known."""
+    known = [
+        (program.heard, program.title, session)
+        for program in brokers
+        if (session := program.health.zookeeper) is not None
+        and session.serving >= 0
+        and program.is_recent(now)
+    ]
+    if not known:
+        return ""
+    _, title, session = max(known, key=lambda each: each[0])
+    silent = session.servers - session.serving
+    if silent <= 0:
+        return ""
+    return f"{silent:,} of {session.servers:,} servers of ZooKeeper do not serve, says {title}"
+
+
+def this_audit(probe: HealthProbe, now: int) -> Program:
+    """The audit itself, on its own host."""
+    health = probe.health()
+    host = platform.node()
+    return Program(kind=ProgramKind.AUDIT, cluster="", host=host, name="", heard=now, health=health)
+
+
+def on_host(command: str, host: str) -> str:
+    """The command with the host that it is for; empty if something in it cannot be seen."""
+    whole = f"{command}  # on {shlex.quote(host)}"
+    return whole if whole.isprintable() and len(whole) <= _LONGEST_COMMAND else ""
+
+
+def moment(time: int) -> str:
+    """`2026-11-20 07:12:00 UTC`; a time that no calendar has, as it is."""
+    try:
+        return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"{time} ms"
+
+
+def size(number: int) -> str:
+    """`1.2 GiB`"""
+    for unit, length in _UNITS:
+        if number >= length:
+            return f"{number / length:,.1f} {unit}"
+    return f"{number:,} bytes"
+
+
+def _duration(millis: int) -> str:
+    if millis % (60 * _MINUTE) == 0:
+        hours = millis // (60 * _MINUTE)
+        return "hour" if hours == 1 else f"{hours:,} h"
+    if millis % _MINUTE == 0:
+        return "minute" if millis == _MINUTE else f"{millis // _MINUTE:,} min"
+    return f"{millis / 1000:,.0f} s"
+
+
+def in_words(texts: Sequence[str], most: int) -> Iterator[str]:
+    """The first texts, and how many more there are."""
+    yield from texts[:most]
+    if len(texts) > most:
+        yield f"and {len(texts) - most:,} more"

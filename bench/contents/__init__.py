@@ -1,0 +1,1 @@
+"""Events, log files, ledgers and topics that are made for it."""

@@ -1,0 +1,85 @@
+"""Topics of a broker under test: created, waited for, and asked for their ends.
+
+The ends are asked for with one raw request over all partitions; a broker that answers it without
+an error serves every one of them. That is what "started" and "recovered" mean in the benchmarks,
+for any broker alike.
+"""
+
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from bench.loads.requests import AnswerError, end_offsets, end_offsets_request, read_answer
+
+_PATIENCE = 60.0
+
+
+def ask(port: int, request: bytes, *, within: float = 30.0) -> bytes:
+    """One request on a connection of its own; the answer without its length prefix."""
+    with socket.create_connection(("127.0.0.1", port), timeout=within) as connection:
+        connection.sendall(request)
+        with connection.makefile("rb") as answers:
+            return read_answer(answers)
+
+
+def ends(port: int, topics: Mapping[str, int]) -> dict[tuple[str, int], int]:
+    """The end offset of every partition of the topics (name to number of partitions)."""
+    return end_offsets(ask(port, end_offsets_request(topics.items())))
+
+
+def is_served(port: int, topics: Mapping[str, int]) -> bool:
+    """Whether every partition of the topics answers."""
+    try:
+        ends(port, topics)
+    except (AnswerError, OSError, struct.error):
+        return False
+    return True
+
+
+def wait_for_end(port: int, name: str, messages: int, *, within: float = _PATIENCE) -> None:
+    """Returns once partition 0 shows so many messages; an answer with acks=1 may come before."""
+    deadline = time.monotonic() + within
+    while (shown := ends(port, {name: 1})[name, 0]) != messages:
+        if time.monotonic() > deadline or shown > messages:
+            raise AnswerError(f"{shown} of {messages} messages are in the log")
+        time.sleep(0.01)
+
+
+def _admin(port: int) -> AdminClient:
+    return AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
+
+
+def create(port: int, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
+    admin = _admin(port)
+    wanted = [NewTopic(name, count, 1, config=dict(config or {})) for name, count in topics.items()]
+    for created in admin.create_topics(wanted, operation_timeout=_PATIENCE).values():
+        created.result(_PATIENCE)
+    deadline = time.monotonic() + _PATIENCE
+    while not is_served(port, topics):
+        if time.monotonic() > deadline:
+            raise AnswerError(f"topics not served {_PATIENCE:g} s after their creation")
+        time.sleep(0.01)
+
+
+def delete(port: int, name: str) -> None:
+    admin = _admin(port)
+    for deleted in admin.delete_topics([name], operation_timeout=_PATIENCE).values():
+        deleted.result(_PATIENCE)
+
+
+@contextlib.contextmanager
+def topic(
+    port: int, *, partitions: int = 1, config: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A new topic, deleted at the end so that the disk never holds more than one run."""
+    name = f"bench-{time.time_ns()}"
+    create(port, {name: partitions}, config)
+    try:
+        yield name
+    finally:
+        delete(port, name)

@@ -1,0 +1,1 @@
+"""Figures: samples, rounds, profiles, reports."""

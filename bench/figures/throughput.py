@@ -1,0 +1,44 @@
+"""From a load and what it cost to a sample."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from bench.figures.measurement import (
+    BROKER_CORES,
+    CLIENT_CORES,
+    CPU_PER_GB,
+    MEGABYTES,
+    PEAK_MEMORY,
+    PROPORTIONAL_MEMORY,
+    RATE,
+    Goal,
+    Sample,
+)
+from bench.figures.processes import Meter
+from bench.loads.raw_producer import Throughput
+
+SMALL = Goal(PEAK_MEMORY, at_most=150)
+FASTER = Goal(RATE, ahead=True)
+CHEAPER = Goal(CPU_PER_GB, ahead=True)
+
+
+class Brokers(Protocol):
+    """A broker, or a cluster of them."""
+
+    @property
+    def pids(self) -> tuple[int, ...]: ...
+
+
+def metered(brokers: Brokers, load: Callable[[], Throughput]) -> Sample:
+    """Runs the load and says how fast it went and what brokers and clients spent."""
+    with Meter(*brokers.pids) as meter:
+        done = load()
+    return {
+        RATE: done.rate,
+        MEGABYTES: done.bytes / done.seconds / 1e6,
+        CPU_PER_GB: meter.broker_cpu / done.bytes * 1e9,
+        BROKER_CORES: meter.broker_cpu / done.seconds,
+        CLIENT_CORES: meter.client_cpu / done.seconds,
+        PEAK_MEMORY: meter.peak_bytes / 1e6,
+        PROPORTIONAL_MEMORY: meter.proportional_bytes / 1e6,
+    }

@@ -1,0 +1,53 @@
+"""`python -m bench.loads.line_consumer PORT TOPIC OFFSET COUNT`: when lines with a time arrive.
+
+librdkafka's consumer with its defaults. Says `ready` in a line, and when so many have arrived, or
+nothing more comes, pairs of a line's time and how long after it the line was there: 64-bit numbers
+in nanoseconds, in the order of arrival.
+"""
+
+import gc
+import sys
+import time
+from array import array
+
+from confluent_kafka import Consumer, TopicPartition
+
+from bench.loads.librdkafka import Incomplete
+
+DIGITS = 20  # at a line's end
+_PATIENCE = 30.0
+
+
+def main(port: str, topic: str, begin: str, count: str) -> None:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "group.id": "bench",  # librdkafka wants one; there is no group
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, int(begin))])
+    consumer.poll(0)
+    output = sys.stdout.buffer
+    output.write(b"ready\n")
+    output.flush()
+    pairs = array("q")
+    gc.disable()
+    while len(pairs) < 2 * int(count):
+        message = consumer.poll(_PATIENCE)
+        now = time.monotonic_ns()
+        if message is None:
+            break
+        if message.error() is not None:
+            raise Incomplete(str(message.error()))
+        value = message.value()
+        assert value is not None
+        due = int(value[-DIGITS:])
+        pairs.append(due)
+        pairs.append(now - due)
+    output.write(pairs.tobytes())
+    consumer.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

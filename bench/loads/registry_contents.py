@@ -1,0 +1,60 @@
+"""The schemas that a registry is filled with before it is asked for them."""
+
+import json
+from pathlib import Path
+
+from bench.figures.profile import Place
+from bench.loads.registry_load import load
+from bench.loads.registry_requests import NUMBER, event_schema, numbered, post_schema
+from bench.loads.requests import AnswerError
+from bench.servers.registry_servers import Registry
+
+_PREFIX = "filled-"
+_CONNECTIONS = 16
+_PAGE = 500
+_PATIENCE = 600.0
+
+SUBJECT = f"{_PREFIX}{NUMBER}"
+REGISTER = post_schema(f"/subjects/{SUBJECT}/versions", event_schema())
+LOOK_UP = post_schema(f"/subjects/{SUBJECT}", event_schema())
+
+
+def registry_of(place: Place) -> Registry:
+    assert isinstance(place.server, Registry)
+    return place.server
+
+
+def fill(place: Place) -> None:
+    """As many schemas as the scale says, each in a subject of its own; those there stay."""
+    registry, count = registry_of(place), place.scale.schemas
+    load(
+        registry,
+        numbered(REGISTER, range(count)),
+        connections=_CONNECTIONS,
+        seconds=_PATIENCE,
+    )
+    ids = _found_ids(registry, count)
+    _file(place).write_text(json.dumps(ids))
+
+
+def ids_of(place: Place) -> list[int]:
+    """Of the schemas that `fill` registered, in their order."""
+    found: list[int] = json.loads(_file(place).read_text())
+    return found
+
+
+def _file(place: Place) -> Path:
+    host, port = registry_of(place).address
+    return place.files / f"ids-{host}-{port}"
+
+
+def _found_ids(registry: Registry, count: int) -> list[int]:
+    ids: dict[str, int] = {}
+    while page := registry.ask(
+        "GET", f"/schemas?subjectPrefix={_PREFIX}&offset={len(ids)}&limit={_PAGE}"
+    ):
+        ids |= {each["subject"]: each["id"] for each in page}
+    try:
+        return [ids[f"{_PREFIX}{number:09}"] for number in range(count)]
+    except KeyError as missing:
+        raise AnswerError(f"subject {missing} was registered and is not there") from None

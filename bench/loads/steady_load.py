@@ -1,0 +1,211 @@
+"""Latency under a load that follows a schedule and not the broker.
+
+Every millisecond has its messages, and the clock of a message starts when the schedule says so,
+whether or not the generator was held up: a stall is felt by all messages that fell into it. How
+late the generator itself was is reported beside.
+"""
+
+import array
+import gc
+import math
+import multiprocessing
+import select
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+
+import msgspec
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+
+from bench.loads.librdkafka import Incomplete
+from bench.loads.requests import (
+    MESSAGE_SIZE,
+    AnswerError,
+    fetch_request,
+    fetched_records,
+    produce_request,
+    produce_requests,
+    read_answer,
+    record_batch,
+)
+
+_TICK = 1_000_000  # nanoseconds
+_PATIENCE = 30.0
+_PATIENCE_MS = 30_000
+_PAUSE = 0.002
+_STAMP = struct.Struct(">q")
+_MARK = -1  # a message that only shows that the consumer is there
+
+
+class Latencies(msgspec.Struct, frozen=True):
+    """Nanoseconds, sorted."""
+
+    sorted: Sequence[int]
+
+    def milliseconds(self, quantile: float) -> float:
+        """The smallest value that so many of all do not exceed."""
+        rank = max(1, math.ceil(quantile * len(self.sorted)))
+        return self.sorted[rank - 1] / 1e6
+
+
+def _sleep_until(nanoseconds: int) -> None:
+    while (left := nanoseconds - time.monotonic_ns()) > 0:
+        time.sleep(left / 1e9)
+
+
+def _consume(port: int, topic: str, expected: int, pipe: Connection) -> None:
+    """In a process of its own: pairs of scheduled time and latency, in the order of arrival."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "group.id": "bench",  # librdkafka wants one; there is no group
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    pairs = array.array("q")
+    gc.disable()
+    while len(pairs) < 2 * expected:
+        message = consumer.poll(_PATIENCE)
+        now = time.monotonic_ns()
+        if message is None:
+            break
+        if message.error() is not None:
+            raise Incomplete(str(message.error()))
+        value = message.value()
+        assert value is not None
+        (scheduled,) = _STAMP.unpack_from(value)
+        if scheduled == _MARK:
+            pipe.send_bytes(b"ready")
+        else:
+            pairs.append(scheduled)
+            pairs.append(now - scheduled)
+    pipe.send_bytes(pairs.tobytes())
+    consumer.close()
+
+
+def produce_to_consume(
+    port: int,
+    topic: str,
+    *,
+    rate: int,
+    seconds: float,
+    warm_up: float,
+    options: Mapping[str, str],
+    size: int = MESSAGE_SIZE,
+    consumed_at: tuple[int, str] | None = None,
+) -> tuple[Latencies, Latencies]:
+    """The latencies from schedule to consumer, and how late the generator sent. `consumed_at`: port
+    and topic, where it is not consumed from where it is produced to."""
+    ticks = int((warm_up + seconds) * 1000)
+    each = rate // 1000
+    producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", **options})
+    ours, theirs = multiprocessing.Pipe()
+    consumer = multiprocessing.get_context("spawn").Process(
+        target=_consume, args=(*(consumed_at or (port, topic)), ticks * each, theirs), daemon=True
+    )
+    consumer.start()
+    theirs.close()
+    rest = bytes(size - _STAMP.size)
+    late = array.array("q")
+    try:
+        producer.produce(topic, _STAMP.pack(_MARK) + rest)
+        producer.flush(_PATIENCE)
+        if not ours.poll(_PATIENCE) or ours.recv_bytes() != b"ready":
+            raise Incomplete("the consumer does not receive")
+        gc.disable()
+        start = time.monotonic_ns() + _TICK
+        for tick in range(ticks):
+            due = start + tick * _TICK
+            _sleep_until(due)
+            value = _STAMP.pack(due) + rest
+            for _ in range(each):
+                producer.produce(topic, value)
+            late.append(time.monotonic_ns() - due)
+            producer.poll(0)
+        producer.flush(_PATIENCE)
+        pairs = array.array("q")
+        if ours.poll(_PATIENCE):
+            pairs.frombytes(ours.recv_bytes())
+    finally:
+        gc.enable()
+        ours.close()
+        consumer.join(_PATIENCE)
+        consumer.kill()
+    if len(pairs) != 2 * ticks * each:
+        raise Incomplete(f"{len(pairs) // 2} of {ticks * each} messages arrived")
+    counted_from = start + int(warm_up * 1e9)
+    kept = (pairs[at + 1] for at in range(0, len(pairs), 2) if pairs[at] >= counted_from)
+    return Latencies(sorted(kept)), Latencies(sorted(late[int(warm_up * 1000) :]))
+
+
+def produce_and_wait(
+    port: int, topic: str, *, rate: int, seconds: float, warm_up: float
+) -> Latencies:
+    """From schedule to acknowledgement (acks=1) of batches of one on one connection."""
+    requests = produce_requests(topic, 0, record_batch(1), 1)
+    count = int((warm_up + seconds) * rate)
+    gap = 1_000_000_000 // rate
+    latencies: list[int] = []
+    waiting: deque[int] = deque()
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        request = requests.cycle[: requests.request_size]
+        received = bytearray()
+        due = time.monotonic_ns() + gap
+        sent = 0
+        while len(latencies) < count:
+            now = time.monotonic_ns()
+            while due <= now and sent < count:
+                connection.sendall(request)
+                waiting.append(due)
+                sent, due = sent + 1, due + gap
+            left = _PATIENCE if sent == count else max(0, due - time.monotonic_ns()) / 1e9
+            ready, _, _ = select.select([connection], [], [], left)
+            if not ready:
+                if sent == count:
+                    raise AnswerError("requests without an answer")
+                continue
+            some = connection.recv(2**16)
+            if not some:
+                raise AnswerError("the broker closed the connection")
+            received += some
+            now = time.monotonic_ns()
+            for _ in range(requests.check(received)):
+                latencies.append(now - waiting.popleft())
+                del received[: requests.answer_size]
+    return Latencies(sorted(latencies[int(warm_up * rate) :]))
+
+
+def one_at_a_time(port: int, topic: str, *, acks: int, seconds: float, warm_up: float) -> Latencies:
+    """From the sending of a message until a consumer that waits for it has it, while nothing else
+    is under way."""
+    batch = record_batch(1)
+    latencies: list[int] = []
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE) as producer,
+        socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE) as consumer,
+        producer.makefile("rb") as acknowledged,
+        consumer.makefile("rb") as fetched,
+    ):
+        for each in (producer, consumer):
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        counted_from = time.monotonic() + warm_up
+        number = 0
+        while time.monotonic() < counted_from + seconds:
+            consumer.sendall(fetch_request(topic, 0, number, 2**20, wait_ms=_PATIENCE_MS))
+            time.sleep(_PAUSE)  # so that it waits
+            sent = time.monotonic_ns()
+            producer.sendall(produce_request(topic, 0, batch, acks, number))
+            answer = read_answer(fetched)
+            took = time.monotonic_ns() - sent
+            if len(fetched_records(memoryview(answer), topic)) != len(batch):
+                raise AnswerError("something else than the message was fetched")
+            read_answer(acknowledged)
+            if time.monotonic() >= counted_from:
+                latencies.append(took)
+            number += 1
+    return Latencies(sorted(latencies))

@@ -1,0 +1,159 @@
+"""Many topics with little in each, and `penstock load` as a process that loads all of them."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow.parquet as pq
+import yaml
+
+from bench.contents.events import LIMITS, SCHEMA, STEP_MILLIS, finish, finished_batch, send
+from bench.figures.plain_python import without_hypothesis
+from bench.servers.brokers import PENSTOCK, penstock_cluster
+from bench.servers.loaders import visible_files
+from bench.spark.driver_commands import Json
+from bench.spark.spark_driver import REPOSITORY
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.batch_producer import BatchProducer
+from client.producing.delivery import Batch, TopicPartition
+from client.producing.identity import take_identity
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.server_process import ServerFailed
+from harness.processes.waiting import wait_until
+from schemas.registry_client import RegistryClient
+
+PARTITIONS: Final = 2
+RECORDS: Final = 1_000  # of a topic
+_HOUR: Final = 3_600_000 // STEP_MILLIS  # events
+_PATIENCE: Final = 60.0
+_LINES: Final = 40
+
+
+class TopicsLoaded(msgspec.Struct, frozen=True):
+    """What one load took. `spark`: whether it was started."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int  # of its largest process
+    files: int
+    closed: int  # hours that are called complete
+    spark: bool
+
+
+class TopicLoads(msgspec.Struct):
+    """A broker, a registry, and topics that are made when they are first asked for."""
+
+    home: Path
+    broker: BrokerProcess
+    registry: RegistryProcess
+    modules: Path
+    name: str = PENSTOCK
+    _filled: set[str] = set()
+    _said: str = ""
+
+    def last_words(self, lines: int) -> str:
+        return "\n".join(self._said.splitlines()[-lines:])
+
+    def topics(self, count: int, hours: int) -> str:
+        """A pattern for so many, with `RECORDS` in each, divided among so many hours."""
+        name = f"small-{count}-of-{hours}"
+        if name not in self._filled:
+            self._fill([f"{name}.{number:04}" for number in range(count)], hours)
+            os.sync()
+            self._filled.add(name)
+        return f"{name}.*"
+
+    def load(self, pattern: str, count: int, settings: Json) -> TopicsLoaded:
+        """Into a root of its own. ServerFailed if not all of it is in the files."""
+        root = self.home / "root"
+        try:
+            loaded = self._load_into(root, pattern, settings)
+            rows = sum(pq.read_metadata(file).num_rows for file in _files(root))
+            if rows != count * RECORDS:
+                raise ServerFailed(f"{rows} of {count * RECORDS} records have landed")
+            return loaded
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+
+    def _load_into(self, root: Path, pattern: str, settings: Json) -> TopicsLoaded:
+        config = self.home / "loader.yaml"
+        told = {
+            "root": root.as_uri(),
+            "topics": [pattern],
+            "brokers": [self.broker.bootstrap],
+            "registry": self.registry.url,
+            **settings,
+        }
+        config.write_text(yaml.safe_dump(told))
+        output = self.home / "load.log"
+        environment = {"PYTHONPATH": f"{self.modules}:{REPOSITORY}"}
+        with output.open("w") as log:
+            began = time.perf_counter()
+            process = subprocess.Popen(
+                [sys.executable, "-m", "penstock", "load", "--config", str(config)],
+                # What Java has read is not written down: a load takes what it takes.
+                env={**os.environ, **environment, "JDK_JAVA_OPTIONS": "-Xshare:auto"},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+            _, status, usage = os.wait4(process.pid, 0)
+            seconds = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self._said = output.read_text()
+        if process.returncode:
+            raise ServerFailed(f"exit code {process.returncode}\n{self.last_words(_LINES)}")
+        return TopicsLoaded(
+            seconds=seconds,
+            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            peak_bytes=usage.ru_maxrss * 1024,
+            files=len(_files(root)),
+            closed=sum(1 for _ in root.glob("small-*/dt=*/hour=*/_SUCCESS")),
+            spark="starting Spark" in self._said,
+        )
+
+    def _fill(self, topics: list[str], hours: int) -> None:
+        each = RECORDS // PARTITIONS // hours
+        registry = RegistryClient(self.registry.url)
+        with (
+            contextlib.closing(registry),
+            Brokers(Bootstrap.of(self.broker.bootstrap)) as brokers,
+        ):
+            for topic in topics:
+                create_topic(brokers, topic, partitions=PARTITIONS)
+                schema_id = registry.register(f"{topic}-value", SCHEMA)
+            identity = take_identity(brokers)
+            with BatchProducer(brokers.bootstrap, identity=identity, limits=LIMITS) as producer:
+                for partition in range(PARTITIONS):
+                    left = RECORDS // PARTITIONS
+                    for hour in range(hours):
+                        count = each if hour < hours - 1 else left
+                        left -= count
+                        data = finished_batch(partition, schema_id, hour * _HOUR, count)
+                        for topic in topics:
+                            send(producer, Batch(TopicPartition(topic, partition), data))
+                finish(producer)
+
+
+@contextlib.contextmanager
+def topic_loads(home: Path) -> Iterator[TopicLoads]:
+    """Started, and ended with everything in it."""
+    with penstock_cluster(home) as (address, broker):
+        registry = RegistryProcess(home / "registry", brokers=broker.bootstrap, zookeeper=address)
+        with registry:
+            wait_until(lambda: registry.is_writer, within=_PATIENCE, what="it is writer")
+            yield TopicLoads(home, broker, registry, without_hypothesis(home))
+
+
+def _files(root: Path) -> list[Path]:
+    return [file for table in root.glob("small-*") for file in visible_files(table)]

@@ -1,0 +1,139 @@
+"""Clusters of brokers under test, on one machine, otherwise at their defaults: three of both kinds.
+Or as one host with two cores has them: two of Penstock's, each of which uses one core, beside one
+of Apache Kafka, which uses both. Or one of each.
+
+Penstock's have one ZooKeeper, a process of its own that is not counted into their figures. Apache
+Kafka's are KRaft nodes in combined mode, each broker and controller at once, with a quorum of all;
+each JVM has the heap of its start script. One disk and one network interface serve them all.
+"""
+
+import contextlib
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from bench.contents.topics import ask
+from bench.loads.requests import AnswerError, frame
+from bench.servers.brokers import (
+    APACHE_KAFKA,
+    KAFKA_HEAP,
+    KAFKA_SETTINGS,
+    PENSTOCK,
+    begin_with_whole_heap,
+)
+from harness.kafka.apache_kafka import (
+    ApacheKafka,
+    ApacheKafkaCluster,
+    KafkaUnavailable,
+    kafka_classpath,
+    why_no_kafka,
+)
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.broker_metadata import ask_cluster
+from harness.penstock.zookeepers import ZooKeepers
+
+BROKERS = 3
+CORES = 2  # of a host
+_PATIENCE = 60.0
+_DESCRIBE_QUORUM = 55
+_QUORUM = b"__cluster_metadata"
+
+Member = BrokerProcess | ApacheKafka
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """Started brokers."""
+
+    name: str
+    members: Mapping[int, Member]  # by their ids
+    durable: Mapping[str, str]  # topic configuration under which acks=all waits for the disks
+    controller_of: Callable[[Member], int]  # as this one says
+    zookeepers: tuple[int, ...] = ()  # their processes
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(each.bootstrap for each in self.members.values())
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(each.process.pid for each in self.members.values())
+
+    @property
+    def controller(self) -> int:
+        return self.controller_of(self.members[1])
+
+    def last_words(self, lines: int) -> str:
+        return "\n".join(each.process.last_words(lines) for each in self.members.values())
+
+
+@contextlib.contextmanager
+def _penstock(directory: Path, brokers: int) -> Iterator[Cluster]:
+    zookeepers = ZooKeepers(directory)
+    try:
+        zookeepers.start()
+        address = f"{zookeepers.address}/penstock"
+        members = {
+            each: BrokerProcess(directory / f"broker-{each}", zookeeper=address, broker_id=each)
+            for each in range(1, brokers + 1)
+        }
+        with contextlib.ExitStack() as stack:
+            for member in members.values():  # side by side
+                stack.callback(member.stop)
+                member.spawn()
+            for member in members.values():
+                member.process.wait_ready(member.ready, within=_PATIENCE)
+            yield Cluster(
+                PENSTOCK,
+                members,
+                {},
+                lambda one: ask_cluster(one.bootstrap, "").controller,
+                tuple(each.process.pid for each in zookeepers.servers),
+            )
+    finally:
+        zookeepers.close()
+
+
+@contextlib.contextmanager
+def _apache_kafka(directory: Path, nodes: int) -> Iterator[Cluster]:
+    if kafka_classpath() is None:
+        raise KafkaUnavailable(why_no_kafka())
+    made = ApacheKafkaCluster(directory, nodes=nodes, settings=KAFKA_SETTINGS, heap=KAFKA_HEAP)
+    for node in made.nodes.values():
+        begin_with_whole_heap(node)
+    with made:
+        yield Cluster(APACHE_KAFKA, made.nodes, {"flush.messages": "1"}, _leader_of_quorum)
+
+
+def _leader_of_quorum(member: Member) -> int:
+    """DescribeQuorum, version 0: what Metadata calls the controller is any broker here."""
+    flexible = b"\0"  # no tagged fields
+    name = bytes([1 + len(_QUORUM)]) + _QUORUM
+    partition = struct.pack(">i", 0) + flexible
+    body = flexible + b"\2" + name + b"\2" + partition + flexible + flexible
+    answer = ask(member.port, frame(_DESCRIBE_QUORUM, 0, 0, body))
+    (error,) = struct.unpack_from(">h", answer, 5)
+    if error:
+        raise AnswerError(f"DescribeQuorum: error {error}")
+    index_at = 4 + len(flexible) + 2 + 1 + len(name) + 1
+    _, error, leader = struct.unpack_from(">ihi", answer, index_at)
+    if error:
+        raise AnswerError(f"DescribeQuorum: error {error} for the partition")
+    return int(leader)
+
+
+ClusterKind = Callable[[Path], contextlib.AbstractContextManager[Cluster]]
+CLUSTERS: Mapping[str, ClusterKind] = {
+    PENSTOCK: partial(_penstock, brokers=BROKERS),
+    APACHE_KAFKA: partial(_apache_kafka, nodes=BROKERS),
+}
+SINGLE: Mapping[str, ClusterKind] = {
+    PENSTOCK: partial(_penstock, brokers=1),
+    APACHE_KAFKA: partial(_apache_kafka, nodes=1),
+}
+HOSTS: Mapping[str, ClusterKind] = {
+    PENSTOCK: partial(_penstock, brokers=CORES),
+    APACHE_KAFKA: partial(_apache_kafka, nodes=1),
+}

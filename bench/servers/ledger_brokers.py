@@ -1,0 +1,69 @@
+"""Brokers that take agents' batches: one that counts them for the ledger, and one without one."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.figures.profile import Place, Scale, ServerKind
+from bench.servers.brokers import PENSTOCK
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+
+NO_LEDGER: Final = "no ledger"
+_REGISTRY: Final = "BENCH_REGISTRY"  # its address is known when the broker's configuration is there
+
+
+class LedgerBroker(msgspec.Struct, frozen=True):
+    """Started, and asked through `brokers`."""
+
+    name: str
+    server: BrokerProcess
+    brokers: Brokers
+
+    @property
+    def keeps_ledger(self) -> bool:
+        return self.name == PENSTOCK
+
+    def last_words(self, lines: int) -> str:
+        return self.server.process.last_words(lines)
+
+
+def ledger_broker_of(place: Place) -> LedgerBroker:
+    assert isinstance(place.server, LedgerBroker)
+    return place.server
+
+
+def ledger_brokers(scale: Scale, *, beside: bool) -> Mapping[str, ServerKind]:
+    """By their names; the one without a ledger if it is wanted."""
+    names = [PENSTOCK, NO_LEDGER] if beside else [PENSTOCK]
+    return {name: _kind(name, scale.ledger_interval) for name in names}
+
+
+def _kind(name: str, interval: float) -> ServerKind:
+    return lambda home: _started(name, home, interval)
+
+
+@contextlib.contextmanager
+def _started(name: str, home: Path, interval: float) -> Iterator[LedgerBroker]:
+    """Beside each runs a registry, whether it is used or not."""
+    keeping = {"registry": f"${{{_REGISTRY}}}", "ledger_interval": interval}
+    with contextlib.ExitStack() as ends:
+        zookeeper = EmbeddedZooKeeper.start(home / "zookeeper", port=0)
+        ends.callback(zookeeper.stop)
+        broker = BrokerProcess(
+            home / "broker",
+            zookeeper=zookeeper.address,
+            settings=keeping if name == PENSTOCK else {},
+        )
+        registry = RegistryProcess(home / "registry", brokers=broker.bootstrap)
+        broker.process.environment[_REGISTRY] = registry.url
+        ends.enter_context(broker)
+        ends.enter_context(registry)
+        brokers = ends.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
+        yield LedgerBroker(name, broker, brokers)

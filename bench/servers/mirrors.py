@@ -1,0 +1,91 @@
+"""Mirrors under test, each between two Penstock clusters of one broker that are its own: Penstock's
+and MirrorMaker 2. A mirror is started for each case, for the topics of that case alone; brokers and
+ZooKeepers are not counted into its figures.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.servers.brokers import PENSTOCK, penstock_cluster
+from harness.kafka.mirror_maker import MirrorMaker
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.mirror import MirrorProcess, side
+from harness.processes.server_process import RunningServer
+
+MIRROR_MAKER: Final = "MirrorMaker 2"
+SOURCE, TARGET = "dc1", "offline"
+PREFIX: Final = f"{SOURCE}."
+
+
+class MirroredClusters(msgspec.Struct):
+    """Two started brokers, and how a mirror between them is made."""
+
+    name: str
+    directory: Path
+    source: BrokerProcess
+    target: BrokerProcess
+    make: Callable[["MirroredClusters", Path, str, str], RunningServer]
+    target_map: str = ""
+    started: int = 0
+    last: RunningServer | None = None
+
+    def last_words(self, lines: int) -> str:
+        said = [] if self.last is None else [self.last.process.last_words(lines)]
+        return "\n".join([*said, self.target.process.last_words(lines)])
+
+    def mirror(self, topic: str, codec: str = "none") -> RunningServer:
+        """One that copies this topic, and is not started yet. `codec`: of the topic's batches."""
+        self.started += 1
+        directory = self.directory / f"mirror-{self.started}"
+        self.last = self.make(self, directory, topic, codec)
+        return self.last
+
+
+def _penstock_mirror(
+    clusters: MirroredClusters, directory: Path, topic: str, _codec: str
+) -> RunningServer:
+    return MirrorProcess(
+        directory,
+        source=side(SOURCE, [clusters.source.bootstrap]),
+        target=side(TARGET, [clusters.target.bootstrap], zookeeper=clusters.target_map),
+        settings={"topics": [topic], "prefix": PREFIX},
+    )
+
+
+def _mirror_maker(
+    clusters: MirroredClusters, directory: Path, topic: str, codec: str
+) -> RunningServer:
+    """It opens batches and makes new ones: these are compressed as they were."""
+    return MirrorMaker(
+        directory,
+        (SOURCE, clusters.source.bootstrap),
+        (TARGET, clusters.target.bootstrap),
+        topic,
+        {f"{SOURCE}->{TARGET}.producer.compression.type": codec},
+    )
+
+
+def _kind(
+    name: str, make: Callable[[MirroredClusters, Path, str, str], RunningServer]
+) -> Callable[[Path], contextlib.AbstractContextManager[MirroredClusters]]:
+    @contextlib.contextmanager
+    def started(directory: Path) -> Iterator[MirroredClusters]:
+        with (
+            penstock_cluster(directory / SOURCE, {"cluster": SOURCE}) as (_, source),
+            penstock_cluster(directory / TARGET, {"cluster": TARGET}) as (target_map, target),
+        ):
+            yield MirroredClusters(name, directory, source, target, make, target_map)
+
+    return started
+
+
+MIRRORED: Final[
+    Mapping[str, Callable[[Path], contextlib.AbstractContextManager[MirroredClusters]]]
+] = {
+    PENSTOCK: _kind(PENSTOCK, _penstock_mirror),
+    MIRROR_MAKER: _kind(MIRROR_MAKER, _mirror_maker),
+}

@@ -1,0 +1,73 @@
+"""`python -m bench.spark.loader_driver`: Penstock's loader, loads in one Spark session."""
+
+import time
+
+import msgspec
+
+from bench.spark.driver_commands import Json, obey
+from loader.config import LoaderConfig
+from loader.run.load import load
+from loader.run.load_context import LoadRequest
+from loader.run.outcomes import TableOutcome
+from loader.run.spark_work import SparkWork
+from loader.spark.session import end_jvm, open_session
+from pyspark_penstock import LandingSource
+
+
+class _Unwatched:
+    """A watcher that does nothing with what it is told."""
+
+    def planned(self, table: str, tasks: int, records: int) -> None:
+        """Nobody is waiting."""
+
+    def advanced(self, table: str, tasks: int, records: int) -> None:
+        """Nobody is waiting."""
+
+    def doing(self, table: str, step: str) -> None:
+        """Nobody is waiting."""
+
+    def warned(self, table: str, text: str) -> None:
+        """The outcome has it."""
+
+    def ended(self, outcome: TableOutcome) -> None:
+        """It is returned."""
+
+
+class _Driver:
+    def __init__(self) -> None:
+        self._spark: SparkWork | None = None
+
+    def start(self, config: Json) -> Json:
+        session = open_session(msgspec.convert(config, LoaderConfig), [LandingSource], None)
+        self._spark = SparkWork(session)
+        return {}
+
+    def load(self, config: Json) -> Json:
+        """One load of one table."""
+        spark = self._spark
+        assert spark is not None, "never started"
+        started = time.perf_counter()
+        (outcome,) = load(
+            msgspec.convert(config, LoaderConfig), LoadRequest(), lambda: spark, _Unwatched()
+        )
+        seconds = time.perf_counter() - started
+        if outcome.error is not None:
+            raise outcome.error
+        return {"seconds": seconds}
+
+    def end(self) -> None:
+        if self._spark is not None:
+            self._spark.end()
+            end_jvm()
+
+
+def main() -> None:
+    driver = _Driver()
+    try:
+        obey({"start": driver.start, "load": driver.load})
+    finally:
+        driver.end()
+
+
+if __name__ == "__main__":
+    main()

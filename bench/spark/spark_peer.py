@@ -1,0 +1,73 @@
+"""Spark's own Kafka source: the Python and the jars that it runs with, made once below `.cache/`.
+
+It has a PySpark of its own: a version of which the Kafka source, all that it needs, and Avro can be
+had. They load into no other version than their own.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.figures.measurement import NotMeasured
+from harness.java.maven_jars import CACHE, MavenJars
+
+VERSION: Final = "4.0.0"
+_JARS: Final = MavenJars(
+    "Spark's Kafka source",
+    f"spark-kafka-{VERSION}",
+    (
+        ("org.apache.spark", "spark-sql-kafka-0-10_2.13", VERSION),
+        ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", VERSION),
+        ("org.apache.kafka", "kafka-clients", "3.9.0"),
+        ("org.apache.commons", "commons-pool2", "2.12.0"),
+        ("org.apache.spark", "spark-avro_2.13", VERSION),
+    ),
+    alone=True,  # PySpark brings the rest
+)
+_DOWNLOAD_SECONDS: Final = 1200
+
+
+class SparkPeer(msgspec.Struct, frozen=True):
+    """What a driver of it is started with."""
+
+    python: Path
+    jars: tuple[str, ...]
+
+
+def spark_peer() -> SparkPeer:
+    """Downloads half a gigabyte the first time. NotMeasured where it cannot be had."""
+    classpath = _JARS.classpath
+    if classpath is None:
+        raise NotMeasured(_JARS.why_not)
+    return SparkPeer(_python(), tuple(classpath.split(":")))
+
+
+def _python() -> Path:
+    """Of a virtual environment with PySpark in it."""
+    home = CACHE / f"pyspark-{VERSION}"
+    python, complete = home / "bin" / "python", home / "complete"
+    if complete.exists():
+        return python
+    print(f"installing PySpark {VERSION} (455 MB) into {home}: once", file=sys.stderr, flush=True)
+    shutil.rmtree(home, ignore_errors=True)
+    _run(sys.executable, "-m", "venv", str(home))
+    pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    _run(*pip, f"pyspark=={VERSION}")
+    complete.touch()
+    return python
+
+
+def _run(*command: str) -> None:
+    try:
+        run = subprocess.run(
+            command, capture_output=True, text=True, timeout=_DOWNLOAD_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise NotMeasured(f"PySpark {VERSION}: not within {_DOWNLOAD_SECONDS} s") from None
+    if run.returncode:
+        lines = (run.stdout + run.stderr).strip().splitlines() or ["no output"]
+        raise NotMeasured(f"PySpark {VERSION} cannot be installed: {lines[-1]}")

@@ -1,0 +1,1 @@
+"""Changes that clients ask for: topics, configs, users, ACLs, quotas, leaders."""

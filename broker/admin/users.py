@@ -1,0 +1,85 @@
+"""Users and their SCRAM credentials, as clients change them on one broker.
+
+Changes are written to ZooKeeper, one transaction for each user, in worker threads; a client is
+answered when this broker has applied them. Other brokers do within a second. A rejection is an
+`ApiError` with Kafka's code and words.
+
+Existing logins stay valid: a change affects only the next one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from broker.errors import ApiError, ErrorCode
+from cluster.errors import ClusterError, InvalidUserName, TooManyUsers, Unavailable, UnknownUser
+from cluster.layout.names import check_user_name
+from cluster.records import users
+from cluster.records.users import Credentials, Users, UsersView
+from cluster.session.session import Session
+from ground.logins.scram import ScramCredential, ScramMechanism
+
+_NO_SUCH: Final = "Attempt to delete a user credential that does not exist"
+
+Changes = Mapping[ScramMechanism, ScramCredential | None]  # None: remove it
+
+log = logging.getLogger(__name__)
+
+
+class UserAdmin:
+    def __init__(self, session: Session, view: UsersView) -> None:
+        self._session = session
+        self._view = view
+
+    @property
+    def users(self) -> Users:
+        return self._view.users
+
+    async def alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
+        """For each of these users, do all changes or none: the value is then the reason."""
+        return await asyncio.to_thread(self._alter, changes)
+
+    def _alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
+        outcome: dict[str, ApiError | None] = {}
+        for name, wanted in changes.items():
+            outcome[name] = None
+            try:
+                users.alter(self._session, name, partial(_merged, wanted))
+            except ClusterError as error:
+                outcome[name] = _api_error(error)
+            else:
+                log.info("passwords altered user=%r mechanisms=%s", name, ",".join(sorted(wanted)))
+        try:
+            self._view.refresh()
+        except Unavailable as error:
+            log.warning("cannot read back altered passwords yet error=%r", str(error))
+        return outcome
+
+
+def check_name(name: str) -> None:
+    """Raises ApiError."""
+    try:
+        check_user_name(name)
+    except InvalidUserName as error:
+        raise ApiError(ErrorCode.unacceptable_credential, str(error)) from None
+
+
+def _merged(changes: Changes, before: Credentials) -> Credentials:
+    if any(new is None and mechanism not in before for mechanism, new in changes.items()):
+        raise UnknownUser(_NO_SUCH)
+    merged = {**before, **changes}
+    return {mechanism: new for mechanism, new in merged.items() if new is not None}
+
+
+def _api_error(error: ClusterError) -> ApiError:
+    code = ErrorCode.unknown_server_error
+    match error:
+        case UnknownUser():
+            code = ErrorCode.resource_not_found
+        case TooManyUsers():
+            code = ErrorCode.policy_violation
+        case Unavailable():
+            code = ErrorCode.request_timed_out
+    return ApiError(code, str(error))

@@ -1,0 +1,1 @@
+"""The broker's file, and the configs of brokers and topics."""

@@ -1,0 +1,267 @@
+"""Validates requests to create or extend topics, and assigns their partitions to brokers.
+
+Pure: a request, one snapshot of the map and a random number give an assignment, or an `ApiError`
+with the code and message that Kafka's tools expect. Counts are checked against their caps before
+anything is allocated for them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
+
+import msgspec
+
+from broker.configs.topic_config import NOTHING, TopicDefaults
+from broker.errors import ApiError, ErrorCode
+from cluster.errors import InvalidTopicName
+from cluster.layout.names import check_topic_name, colliding
+from cluster.values import ClusterSnapshot, TopicInfo
+
+MOST_PARTITIONS = 10_000  # of one request
+UNSAID = -1  # Kafka's value for "the broker's default"
+Assignment = tuple[tuple[int, ...], ...]
+
+
+class NewTopic(msgspec.Struct, frozen=True):
+    """A requested topic: by counts, or by the brokers of each partition."""
+
+    name: str
+    partitions: int = UNSAID
+    replication_factor: int = UNSAID
+    assignment: Mapping[int, Sequence[int]] | None = None
+    configs: Mapping[str, str] = msgspec.field(default_factory=lambda: NOTHING)
+
+
+def replication_factor(info: TopicInfo) -> int:
+    """The intended number of replicas of each partition; while they are moved, it has more."""
+    return min(
+        (
+            len(partition.move.target if partition.move else partition.replicas)
+            for partition in info.partitions
+        ),
+        default=0,
+    )
+
+
+def check_new_name(name: str, snapshot: ClusterSnapshot) -> None:
+    try:
+        check_topic_name(name)
+    except InvalidTopicName as error:
+        raise ApiError(ErrorCode.invalid_topic_exception, str(error)) from None
+    if name in snapshot.deleting:
+        raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' is marked for deletion.")
+    if name in snapshot.topics:
+        raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+    if other := colliding(name, snapshot.topics):
+        raise ApiError(
+            ErrorCode.invalid_topic_exception,
+            f"Topic '{name}' collides with existing topics: {other}",
+        )
+
+
+def placement(
+    topic: NewTopic, defaults: TopicDefaults, snapshot: ClusterSnapshot, chance: float
+) -> Assignment:
+    """The brokers of each partition of a new topic; `chance`, from 0 to 1, selects the first."""
+    if topic.assignment is not None:
+        return _given(topic.assignment, snapshot)
+    partitions, factor = topic.partitions, topic.replication_factor
+    if partitions == UNSAID:
+        partitions = defaults.partitions
+    if factor == UNSAID:
+        factor = defaults.replication_factor
+    _check_count(partitions)
+    _check_factor(factor, len(snapshot.brokers))
+    start = int(chance * len(snapshot.brokers))
+    return assign(_racks(snapshot), partitions, factor, start=start)
+
+
+def extension(
+    info: TopicInfo,
+    count: int,
+    assignments: Sequence[Sequence[int]] | None,
+    snapshot: ClusterSnapshot,
+) -> Assignment:
+    """The replicas of the partitions that are added to a topic."""
+    present = len(info.partitions)
+    if count == present:
+        raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {present} partitions.")
+    if count < present:
+        raise ApiError(
+            ErrorCode.invalid_partitions,
+            f"Topic currently has {present} partitions, "
+            f"which is higher than the requested {count}.",
+        )
+    more = count - present
+    _check_count(more)
+    first = info.partitions[0].replicas
+    if assignments is not None:
+        if len(assignments) != more:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"Increasing the number of partitions by {more} "
+                f"but {len(assignments)} assignments provided.",
+            )
+        return _checked(assignments, len(first), snapshot)
+    _check_factor(len(first), len(snapshot.brokers))
+    racks = _racks(snapshot)
+    return assign(racks, more, len(first), start=start_of(racks, first[0]), first_partition=present)
+
+
+def check_target(target: Sequence[int], snapshot: ClusterSnapshot) -> tuple[int, ...]:
+    """Check the replicas that a client has given for a partition."""
+    return _checked([target], len(target), snapshot)[0]
+
+
+def check_room(
+    assignment: Assignment,
+    snapshot: ClusterSnapshot,
+    being_made: Iterable[Assignment],
+    most: int,
+) -> None:
+    """Raise if a broker would have more than `most` partitions."""
+    asked = _held(assignment)
+    held = _held(
+        partition.replicas for info in snapshot.topics.values() for partition in info.partitions
+    ) + _held(chain.from_iterable(being_made))
+    for broker, more in asked.items():
+        if held[broker] + more > most:
+            raise ApiError(
+                ErrorCode.invalid_partitions,
+                f"broker {broker} has {held[broker]} partitions, at most {most} are allowed "
+                f"(`limits.partitions`): there is no room for {more} more",
+            )
+
+
+def _held(assignment: Iterable[Sequence[int]]) -> Counter[int]:
+    return Counter(chain.from_iterable(assignment))
+
+
+def _check_count(partitions: int) -> None:
+    if partitions < 1:
+        raise ApiError(
+            ErrorCode.invalid_partitions,
+            f"Number of partitions must be larger than 0, not {partitions}.",
+        )
+    if partitions > MOST_PARTITIONS:
+        raise ApiError(
+            ErrorCode.invalid_partitions,
+            f"Number of partitions must be at most {MOST_PARTITIONS}, not {partitions}.",
+        )
+
+
+def _check_factor(factor: int, brokers: int) -> None:
+    if factor < 1:
+        raise ApiError(
+            ErrorCode.invalid_replication_factor,
+            f"Replication factor must be larger than 0, not {factor}.",
+        )
+    if factor > brokers:
+        raise ApiError(
+            ErrorCode.invalid_replication_factor,
+            f"Replication factor: {factor} larger than available brokers: {brokers}.",
+        )
+
+
+def _given(assignment: Mapping[int, Sequence[int]], snapshot: ClusterSnapshot) -> Assignment:
+    """A new topic's assignment as the client gave it, checked."""
+    _check_count(len(assignment))
+    if sorted(assignment) != list(range(len(assignment))):
+        raise ApiError(
+            ErrorCode.invalid_replica_assignment,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    factor = len(assignment[0])
+    return _checked([assignment[index] for index in range(len(assignment))], factor, snapshot)
+
+
+def _checked(
+    replicas: Sequence[Sequence[int]], factor: int, snapshot: ClusterSnapshot
+) -> Assignment:
+    for brokers in replicas:
+        if not brokers or len(brokers) != factor:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                "All partitions should have the same number of replicas, at least one.",
+            )
+        if len(set(brokers)) < len(brokers):
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"Duplicate brokers not allowed in replica assignment: {_listed(brokers)}.",
+            )
+        if unknown := set(brokers) - snapshot.brokers.keys():
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"Unknown broker(s) in replica assignment: {_listed(sorted(unknown))}.",
+            )
+    return tuple(tuple(brokers) for brokers in replicas)
+
+
+def _racks(snapshot: ClusterSnapshot) -> dict[int, str | None]:
+    """Without racks, brokers of one machine count as one rack."""
+    return {broker.broker_id: broker.rack or broker.machine for broker in snapshot.brokers.values()}
+
+
+def _listed(brokers: Sequence[int]) -> str:
+    return ", ".join(str(broker) for broker in brokers[:20])
+
+
+def assign(
+    racks: Mapping[int, str | None],
+    partitions: int,
+    replication_factor: int,
+    *,
+    start: int,
+    first_partition: int = 0,
+) -> Assignment:
+    """Replicas of `partitions` new partitions, leaders first, over the brokers in `racks`.
+
+    Leaders go round the brokers, which are lined up so that neighbours differ in rack; the
+    followers of a partition come from the brokers after its leader, from racks that it does not use
+    yet as long as there are any, and the distance grows with every round, so that no broker always
+    follows the same other. A broker whose rack is not known counts as a rack of its own.
+    """
+    if not 1 <= replication_factor <= len(racks):
+        raise ValueError(f"{replication_factor} replicas on {len(racks)} brokers")
+    brokers = _alternating(racks)
+    return tuple(
+        _replicas(brokers, racks, number + start, replication_factor)
+        for number in range(first_partition, first_partition + partitions)
+    )
+
+
+def start_of(racks: Mapping[int, str | None], first_leader: int) -> int:
+    """The `start` of the assignment that gives a topic's first partition this leader."""
+    brokers = _alternating(racks)
+    return brokers.index(first_leader) if first_leader in brokers else 0
+
+
+def _replicas(
+    brokers: Sequence[int], racks: Mapping[int, str | None], turn: int, count: int
+) -> tuple[int, ...]:
+    round_, place = divmod(turn, len(brokers))
+    leader = brokers[place]
+    others = [*brokers[place + 1 :], *brokers[:place]]
+    shift = round_ % len(others) if others else 0
+    others = others[shift:] + others[:shift]
+    used = {_rack(leader, racks)}
+    apart: list[int] = []
+    rest: list[int] = []
+    for broker in others:
+        rack = _rack(broker, racks)
+        (rest if rack in used else apart).append(broker)
+        used.add(rack)
+    return (leader, *[*apart, *rest][: count - 1])
+
+
+def _alternating(racks: Mapping[int, str | None]) -> list[int]:
+    """The brokers, alternating between racks."""
+    by_rack: dict[object, list[int]] = {}
+    for broker in sorted(racks):
+        by_rack.setdefault(_rack(broker, racks), []).append(broker)
+    rows = zip_longest(*by_rack.values())
+    return [broker for broker in chain.from_iterable(rows) if broker is not None]
+
+
+def _rack(broker: int, racks: Mapping[int, str | None]) -> object:
+    return racks[broker] or broker

@@ -1,0 +1,187 @@
+"""Rate-limited log lines about clients: what they did wrong, and what went wrong with them.
+
+A client that sends nonsense sends it thousands of times a second, and must not fill the disk with
+log lines about it.
+
+Rule 1: the first complaint of a kind about an address is logged at once, in full. Further ones are
+        counted, and logged in one line when the period is over, with the last of them.
+Rule 2: of each kind, a bounded number of addresses is remembered; all others are counted together.
+        So whatever clients do, a kind has at most `2 * MOST + 1` lines in a period.
+Rule 3: nothing goes uncounted: pending counts are logged when their period ends or the broker
+        stops, and `/metrics` has the total of each kind.
+
+Belongs to the event loop. Every part that has something to log about a client logs it here:
+
+    complaints.say(Kind.REQUEST_REFUSED, host, f"client={host} api=11 version=0")
+    complaints.batch_refused(host, "page_views", 0, ErrorCode.invalid_record, "a record is cut off")
+"""
+
+import logging
+import traceback
+from collections.abc import Callable, Hashable
+from enum import Enum
+
+import msgspec
+
+from broker.connections.caller import Caller
+from ground.printable import one_line
+from wire.acls import Operation, ResourceType
+from wire.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+PERIOD = 60.0
+MOST = 100
+_LONGEST = 1000
+
+
+class ComplaintKind(Enum):
+    """The kind of complaint: the beginning of its lines, and its label in `/metrics`."""
+
+    CONNECTION_CLOSED = "connection closed"
+    CONNECTION_REFUSED = "connection refused"
+    CANNOT_ACCEPT = "cannot accept"
+    HANDSHAKE_FAILED = "TLS handshake failed"
+    LOGIN_REFUSED = "login refused"
+    NOT_AUTHORIZED = "not authorized"
+    REQUEST_REFUSED = "request refused"
+    REQUEST_FAILED = "request failed"
+    BATCH_REFUSED = "batch refused"
+    GROUP_FAILED = "group failed"
+
+
+_LEVELS = {
+    ComplaintKind.CANNOT_ACCEPT: logging.ERROR,
+    ComplaintKind.REQUEST_FAILED: logging.ERROR,
+    ComplaintKind.REQUEST_REFUSED: logging.INFO,
+}
+
+
+class _Repeated(msgspec.Struct):
+    """When a complaint was last logged, and its repetitions since."""
+
+    said_at: float
+    count: int = 0
+    last: str = ""
+
+
+class Complaints:
+    """`clock` is the event loop's; `counted` is called with every complaint."""
+
+    def __init__(
+        self, clock: Callable[[], float], counted: Callable[[str], None] = lambda _kind: None
+    ) -> None:
+        self._clock = clock
+        self._counted = counted
+        self._about: dict[ComplaintKind, dict[Hashable, _Repeated]] = {
+            kind: {} for kind in ComplaintKind
+        }
+        self._others: dict[ComplaintKind, _Repeated] = {}
+
+    def say(self, kind: ComplaintKind, address: str, text: str, *, like: Hashable = "") -> None:
+        """Complain about an address, given without its port. Complaints with different `like` are
+        logged separately; an address should have few such."""
+        self._say(kind, (address, like), text)
+
+    def batch_refused(
+        self, address: str, topic: str, partition: int, code: ErrorCode, reason: str
+    ) -> None:
+        """A producer's batch was rejected: one line for each address, topic and error."""
+        text = f"client={address} topic={topic} partition={partition} error={code.name.upper()}"
+        like = (topic, code)
+        self.say(ComplaintKind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=like)
+
+    def group_failed(self, group: str, text: str) -> None:
+        """A group could not be loaded or saved: one line for each group."""
+        self.say(
+            ComplaintKind.GROUP_FAILED, group, f"group={group[:250]!r} error={text!r}", like=""
+        )
+
+    def not_authorized(
+        self, caller: Caller, operation: Operation, kind: ResourceType, name: str
+    ) -> None:
+        """A client was denied an operation: one line for each operation, resource type and user."""
+        text = (
+            f"client={caller.host} principal={caller.principal!r} operation={operation.words} "
+            f"on={kind.words} name={name[:250]!r}"
+        )
+        like = (caller.principal, operation, kind)
+        self.say(ComplaintKind.NOT_AUTHORIZED, caller.host, text, like=like)
+
+    def request_failed(self, address: str, text: str, bug: Exception) -> None:
+        """A bug of ours: logged with its traceback, once for each place that raises it."""
+        like = (type(bug), _place(bug))
+        self._say(ComplaintKind.REQUEST_FAILED, (address, like), text, bug)
+
+    def _say(
+        self, kind: ComplaintKind, about: Hashable, text: str, bug: Exception | None = None
+    ) -> None:
+        self._counted(kind.value)
+        text = _line(text)
+        known = self._about[kind]
+        repeated = known.get(about)
+        if repeated is None:
+            if len(known) < MOST:
+                known[about] = _Repeated(self._clock())
+                log.log(_level(kind), "%s %s", kind.value, text, exc_info=bug)
+                return
+            repeated = self._others.get(kind)
+            if repeated is None:
+                repeated = self._others[kind] = _Repeated(self._clock())
+        repeated.count += 1
+        repeated.last = text
+
+    def tick(self) -> None:
+        """Log what is due. Called regularly."""
+        now = self._clock()
+        for kind, known in self._about.items():
+            for about, repeated in tuple(known.items()):
+                if now - repeated.said_at >= PERIOD:
+                    if repeated.count:
+                        _say_again(kind, repeated, now)
+                    else:
+                        del known[about]
+        for kind, repeated in tuple(self._others.items()):
+            if now - repeated.said_at >= PERIOD:
+                _say_again(kind, self._others.pop(kind), now, " of others")
+
+    def close(self) -> None:
+        """Log everything that is pending."""
+        now = self._clock()
+        for kind, known in self._about.items():
+            for repeated in known.values():
+                if repeated.count:
+                    _say_again(kind, repeated, now)
+            known.clear()
+        for kind, repeated in self._others.items():
+            _say_again(kind, repeated, now, " of others")
+        self._others.clear()
+
+
+def _say_again(kind: ComplaintKind, repeated: _Repeated, now: float, whose: str = "") -> None:
+    count, seconds, last = repeated.count, now - repeated.said_at, repeated.last
+    repeated.said_at, repeated.count, repeated.last = now, 0, ""
+    log.log(
+        _level(kind),
+        "%s%s again count=%d in the last %.0f s, the last: %s",
+        kind.value,
+        whose,
+        count,
+        seconds,
+        last,
+    )
+
+
+def _line(text: str) -> str:
+    """Names from clients may be long, and may contain line breaks that imitate log lines."""
+    return one_line(text[:_LONGEST])
+
+
+def _level(kind: ComplaintKind) -> int:
+    return _LEVELS.get(kind, logging.WARNING)
+
+
+def _place(bug: Exception) -> tuple[str, int]:
+    """The line that raised it."""
+    *_, (frame, line) = traceback.walk_tb(bug.__traceback__)
+    return frame.f_code.co_filename, line

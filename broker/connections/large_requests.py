@@ -1,0 +1,151 @@
+"""Serves requests about many things a few at a time, so that no other client waits long.
+
+    decoded    in pieces, by `wire.framing.codec`
+    handled    as several requests of at most `of_a_piece` elements, whose answers are joined
+    encoded    in pieces
+
+Each piece takes a turn, and each turn of the event loop does one piece, over all clients. So the
+joined answer is not one consistent snapshot. If an element is named twice, in two pieces, its
+second answer is independent of the first.
+
+A request is cut at the array that `Cut` names: `topics.partitions` is the partitions of all topics.
+A topic whose partitions are in two pieces is merged again in the answer.
+"""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from wire.framing.primitives import ELEMENTS_OF_A_PIECE
+
+T = TypeVar("T")
+
+_ELEMENTS: Final = 128  # some two milliseconds, as they are looked up and refused
+
+
+class TooMuch(Exception):
+    """A request has more elements than its client may send."""
+
+
+class Gone(Exception):
+    """The client has disconnected, and the memory of its request has been reused."""
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """Where a request is cut and its answers are joined: field names separated by dots."""
+
+    request: str
+    response: str
+    of_a_piece: int = _ELEMENTS
+
+    def pieces(self, request: T) -> Iterator[T]:
+        """Requests that are together equivalent to this one."""
+        for piece, _ in _pieces(request, self.request.split("."), self.of_a_piece):
+            yield piece
+
+    def joined(self, first: T, second: T) -> T:
+        joined: T = _joined(first, second, self.response.split("."))
+        return joined
+
+
+class Turns:
+    """Allows one piece of work in each turn of the event loop. Belongs to that."""
+
+    def __init__(self) -> None:
+        self._one = asyncio.Lock()
+
+    async def next(self) -> None:
+        """Wait for a turn; the caller then does one piece of work."""
+        async with self._one:
+            await asyncio.sleep(0)
+
+
+class InTurns:
+    """The work for one request. `seconds` is the time spent on all pieces of it."""
+
+    def __init__(self, turns: Turns, goes_on: Callable[[], bool]) -> None:
+        """`goes_on` returns whether the client still waits; if not, `Gone` is raised."""
+        self.seconds = 0.0
+        self._turns = turns
+        self._goes_on = goes_on
+
+    async def do(self, work: Generator[None, None, T], most: int | None = None) -> T:
+        """Run to the result. Raises `TooMuch` if there are more than `most` elements."""
+        pieces = 0
+        while True:
+            began = await self._turn()
+            try:
+                next(work)
+            except StopIteration as ended:
+                result: T = ended.value
+                return result
+            finally:
+                self.seconds += time.perf_counter() - began
+            pieces += 1
+            if most is not None and pieces * ELEMENTS_OF_A_PIECE > most:
+                raise TooMuch(f"a request with more than {most} elements")
+
+    async def handle(self, cut: Cut, request: T, handle: Callable[[T], Any]) -> Any:
+        """Join the answers to a request's pieces into one."""
+        answer = None
+        pieces = cut.pieces(request)
+        while True:
+            began = await self._turn()
+            piece = next(pieces, None)
+            if piece is None:
+                return answer
+            more = handle(piece)
+            self.seconds += time.perf_counter() - began
+            if inspect.isawaitable(more):
+                more = await more
+            answer = more if answer is None else cut.joined(answer, more)
+
+    async def _turn(self) -> float:
+        await self._turns.next()
+        if not self._goes_on():
+            raise Gone
+        return time.perf_counter()
+
+
+def _pieces(value: Any, path: list[str], most: int) -> Iterator[tuple[Any, int]]:
+    """What is cut, and the number of elements in each piece; an empty one counts as one."""
+    name, *rest = path
+    elements = getattr(value, name)
+    if not elements or (not rest and len(elements) <= most):
+        yield value, len(elements or ()) or 1
+        return
+    if not rest:
+        for start in range(0, len(elements), most):
+            piece = elements[start : start + most]
+            yield replace(value, **{name: piece}), len(piece)
+        return
+    held: list[Any] = []
+    count = 0
+    for element in elements:
+        for part, size in _pieces(element, rest, most):
+            if held and count + size > most:
+                yield replace(value, **{name: tuple(held)}), count
+                held, count = [], 0
+            held.append(part)
+            count += size
+    yield replace(value, **{name: tuple(held)}), count
+
+
+def _joined(first: Any, second: Any, path: list[str]) -> Any:
+    name, *rest = path
+    before, after = getattr(first, name), getattr(second, name)
+    if not before or not after:
+        return replace(first, **{name: before or after})
+    if rest and _is_one(before[-1], after[0], rest[0]):
+        before, after = (*before[:-1], _joined(before[-1], after[0], rest)), after[1:]
+    return replace(first, **{name: (*before, *after)})
+
+
+def _is_one(first: Any, second: Any, cut_at: str) -> bool:
+    """Whether both are parts of one element."""
+    return bool(replace(first, **{cut_at: ()}) == replace(second, **{cut_at: ()}))

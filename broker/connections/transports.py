@@ -1,0 +1,145 @@
+"""A connection's transport: plain sockets, or TLS.
+
+Both work on non-blocking sockets. What would block raises `BlockingIOError`; every other connection
+error is an `OSError`. Without TLS, a slice goes from its file to the socket without being copied
+through this process. With TLS it is read into a shared buffer, behind the few bytes that are to be
+sent before it: that saves a record, and a packet.
+"""
+
+import os
+import socket
+import ssl
+from typing import Final, Protocol
+
+from wire.framing.slices import FileSlice
+
+_BYTES_A_SLICE: Final = 4 * 1024 * 1024  # the kernel ends a packet with each
+_BYTES_A_READ: Final = 128 * 1024
+_SHARED: Final = memoryview(bytearray(_BYTES_A_READ))
+_MOST_HELD: Final = 4 * 1024
+
+Data = bytes | bytearray | memoryview
+
+
+class Transport(Protocol):
+    @property
+    def descriptor(self) -> int: ...
+
+    @property
+    def has_more(self) -> bool:
+        """Whether received bytes are buffered that the kernel no longer reports."""
+
+    def receive(self, targets: list[memoryview]) -> int:
+        """Receive into these buffers, in this order; 0 at the end of the stream."""
+
+    def send(self, data: Data, *, more: bool) -> int:
+        """The number of bytes sent; if it was none, the same bytes must be sent again before
+        anything else. `more` announces that a slice follows at once."""
+
+    def send_slice(self, piece: FileSlice) -> int:
+        """As `send`; 0 if the file ended before its slice."""
+
+    def is_gone(self) -> bool:
+        """Whether the client has closed its side, as far as that shows without reading."""
+
+    def close(self) -> None: ...
+
+
+class Clear:
+    __slots__ = ("_sock", "descriptor")
+
+    has_more = False
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self.descriptor = sock.fileno()
+
+    def receive(self, targets: list[memoryview]) -> int:
+        if len(targets) == 1:
+            return self._sock.recv_into(targets[0])
+        return self._sock.recvmsg_into(targets)[0]
+
+    def send(self, data: Data, *, more: bool) -> int:
+        # In one packet with the beginning of the file.
+        return self._sock.send(data, socket.MSG_MORE if more else 0)
+
+    def send_slice(self, piece: FileSlice) -> int:
+        length = min(piece.length, _BYTES_A_SLICE)
+        return os.sendfile(self.descriptor, piece.file.fileno(), piece.position, length)
+
+    def is_gone(self) -> bool:
+        return _is_gone(self._sock)
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+class Encrypted:
+    """TLS after its handshake. OpenSSL takes what it is given whole or not at all, and then
+    requires the same data again: the first part stays first until it is taken."""
+
+    __slots__ = ("_held", "_sock", "descriptor")
+
+    def __init__(self, sock: ssl.SSLSocket) -> None:
+        self._sock = sock
+        self.descriptor = sock.fileno()
+        self._held = b""  # it waits for the slice that follows
+
+    @property
+    def has_more(self) -> bool:
+        return self._sock.pending() > 0
+
+    def receive(self, targets: list[memoryview]) -> int:
+        """A TLS record has at most 16 KiB: receive as many as have come and fit."""
+        count = 0
+        try:
+            for target in targets:
+                filled = 0
+                while filled < len(target):
+                    got = self._sock.recv_into(target[filled:])
+                    if not got:
+                        return count  # after some data, the end is reported at the next call
+                    filled += got
+                    count += got
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            if not count:
+                raise BlockingIOError from None
+        return count
+
+    def send(self, data: Data, *, more: bool) -> int:
+        if more and len(data) <= _MOST_HELD:
+            self._held = bytes(data)
+            return len(data)
+        return self._send(data)
+
+    def send_slice(self, piece: FileSlice) -> int:
+        held = len(self._held)
+        part = _SHARED[held:][: piece.length]
+        count = os.preadv(piece.file.fileno(), [part], piece.position)
+        if count:
+            _SHARED[:held] = self._held
+            self._send(_SHARED[: held + count])
+            self._held = b""
+        return count
+
+    def _send(self, data: Data) -> int:
+        try:
+            return self._sock.send(data)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+
+    def is_gone(self) -> bool:
+        return _is_gone(self._sock)
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+def _is_gone(sock: socket.socket) -> bool:
+    try:
+        # Checks the kernel's buffer: TLS cannot look without reading.
+        return not socket.socket.recv(sock, 1, socket.MSG_PEEK)
+    except (BlockingIOError, InterruptedError):
+        return False
+    except OSError:
+        return True

@@ -1,0 +1,1 @@
+"""The replicas on this broker: opening, flushing, cleaning, cutting."""

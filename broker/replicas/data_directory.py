@@ -1,0 +1,178 @@
+"""A broker's data directory as a whole: its owner, its last stop, and its checkpoints.
+
+`.lock` is held for as long as the process lives, so two brokers never share a directory, not even
+by mistake; it contains an id that distinguishes this directory from any other. `meta.properties`
+names cluster and broker; a directory that belongs to others is rejected. The mark of a clean stop
+exists only between that stop and the next start. Three checkpoints, replaced as a whole, record up
+to where each partition is known to be on disk, where it begins, and up to where it was committed;
+without them recovery reads more, and less is exposed until the leader is heard. A fourth,
+`cleaner-offset-checkpoint`, records up to where a compacted partition was cleaned. An entry from an
+earlier partition of the same name would be worse than none, so it is deleted before one is created.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID, uuid4
+
+from broker.errors import BrokerError
+from broker.storage.directory import identity
+from broker.storage.directory.checkpoints import (
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    RECOVERY_POINTS,
+    START_OFFSETS,
+    Key,
+    read_offsets,
+    write_offsets,
+)
+from broker.storage.directory.identity import DirectoryOwner
+from broker.storage.errors import BadCheckpoint
+from ground.files.directory_lock import DirectoryLock, InUse
+
+log = logging.getLogger(__name__)
+
+JOURNAL = "ledger-counter"  # of the counting process
+_LOCK = ".lock"
+_CHECKPOINTS = (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS)
+
+
+class Checkpoint(NamedTuple):
+    """What is remembered of one partition from one start of the broker to the next."""
+
+    recovery_point: int
+    start_offset: int
+    high_watermark: int
+
+
+class DirectoryInUse(BrokerError):
+    """Another process uses this data directory."""
+
+
+class DataDirectory:
+    """Held by one process, from its creation until `release` or the end of the process."""
+
+    def __init__(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        try:
+            self._lock = DirectoryLock(path / _LOCK, mode=0o644)
+        except InUse:
+            raise DirectoryInUse(
+                f"{path} is in use: another broker runs on it. Stop that one, or choose another "
+                "`data_dir`"
+            ) from None
+        # When a broker last ran here, as far as a crash allowed to record it: used by retention.
+        self.last_alive_ms = self._note_start()
+        self.directory_id = self._read_id()
+        self._writing = threading.Lock()
+        self._checkpoints = self._read_checkpoints()
+        self._cleaned = self._read_cleaned()
+
+    @property
+    def owner(self) -> DirectoryOwner | None:
+        """The cluster and broker that the directory belongs to; None if it is new."""
+        return identity.read_owner(self.path)
+
+    def claim(self, owner: DirectoryOwner) -> None:
+        identity.claim(self.path, owner)
+
+    def take_clean_mark(self) -> bool:
+        """Whether the last stop was clean. Removes the mark."""
+        return identity.take_clean_shutdown(self.path)
+
+    def mark_clean(self) -> None:
+        identity.mark_clean_shutdown(self.path)
+
+    def is_there(self) -> bool:
+        return self._lock.is_there
+
+    # Checkpoints: any thread
+
+    def checkpoint(self, key: Key) -> Checkpoint:
+        return self._checkpoints.get(key, Checkpoint(0, 0, 0))
+
+    def write_checkpoints(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
+        """Replace the checkpoints of all partitions. Blocks."""
+        with self._writing:
+            if checkpoints != self._checkpoints:
+                self._write(checkpoints)
+
+    def forget_checkpoint(self, key: Key) -> None:
+        """Delete a partition's checkpoint, before another of the same name is created. Blocks."""
+        with self._writing:
+            if key in self._checkpoints:
+                self._write({k: v for k, v in self._checkpoints.items() if k != key})
+            if self._cleaned.pop(key, None) is not None:
+                write_offsets(self.path / CLEANER_OFFSETS, dict(self._cleaned))
+
+    def cleaned(self, key: Key) -> int:
+        """Up to where a compacted partition was cleaned."""
+        return self._cleaned.get(key, 0)
+
+    def note_cleaned(self, key: Key, offset: int) -> None:
+        """Note up to where it was cleaned; `write_cleaned` writes it down."""
+        self._cleaned[key] = offset
+
+    def write_cleaned(self, keys: Collection[Key]) -> None:
+        """Write down the notes of existing partitions. Blocks."""
+        with self._writing:
+            for key in self._cleaned.keys() - keys:
+                del self._cleaned[key]
+            write_offsets(self.path / CLEANER_OFFSETS, dict(self._cleaned))
+
+    def _write(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
+        for field, name in enumerate(_CHECKPOINTS):
+            offsets = {key: checkpoint[field] for key, checkpoint in checkpoints.items()}
+            write_offsets(self.path / name, offsets)
+        self._checkpoints = dict(checkpoints)
+
+    def _read_checkpoints(self) -> dict[Key, Checkpoint]:
+        try:
+            read = [read_offsets(self.path / name) for name in _CHECKPOINTS]
+        except BadCheckpoint as error:
+            log.warning("checkpoints ignored, recovery reads more error=%r", str(error))
+            return {}
+        return {
+            key: Checkpoint(*(offsets.get(key, 0) for offsets in read))
+            for key in set().union(*read)
+        }
+
+    def _read_cleaned(self) -> dict[Key, int]:
+        try:
+            return read_offsets(self.path / CLEANER_OFFSETS)
+        except BadCheckpoint as error:
+            log.warning("checkpoint ignored, logs are cleaned again error=%r", str(error))
+            return {}
+
+    # The end
+
+    def release(self) -> None:
+        self._lock.close()
+
+    def note_alive(self) -> None:
+        """Record the time, for the next start."""
+        os.utime(self._lock.fileno())
+
+    def _note_start(self) -> int | None:
+        """Record the time; returns the newest one before that, None in a new directory."""
+        lock = os.fstat(self._lock.fileno())
+        known = [lock.st_mtime_ns] if lock.st_size else []
+        if (checkpoint := self.path / RECOVERY_POINTS).exists():
+            known.append(checkpoint.stat().st_mtime_ns)
+        self.note_alive()
+        return max(known) // 1_000_000 if known else None
+
+    def _read_id(self) -> UUID:
+        fd = self._lock.fileno()
+        try:
+            return UUID(os.pread(fd, 36, 0).decode("ascii", "replace"))
+        except ValueError:
+            directory_id = uuid4()
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, str(directory_id).encode(), 0)
+            os.fsync(fd)
+            return directory_id

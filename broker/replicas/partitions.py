@@ -1,0 +1,545 @@
+"""The replicas on this broker, kept in step with the cluster's map.
+
+Invariants: data is deleted only if the map says so: by a mark, by another topic id under the name,
+or by an assignment without this broker. If a topic has left the map without a mark, its partitions
+are closed, kept, and named in the log: the map may have been lost, and `penstock topics recover`
+rebuilds it from the directories. A directory belongs to a partition only if its topic id is the
+map's, so a topic that was deleted and created again never shows its predecessor's data. A partition
+whose log cannot be opened is offline with a reason; the others are served. If the files of an open
+partition are removed, it is reopened with what is left: the loss is reported (log_opening.py), and
+nothing is written for long into files that have no name.
+
+The map changes on ZooKeeper's threads; it is applied on the event loop, one change after the other,
+with files opened and deleted in worker threads.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+import msgspec
+
+from broker.configs.topic_config import TopicConfig, TopicDefaults
+from broker.configs.topic_rules import replication_factor
+from broker.errors import ApiError
+from broker.metrics import BrokerMetrics, PartitionGauge
+from broker.replicas.data_directory import Checkpoint, DataDirectory
+from broker.replicas.flusher import Flusher
+from broker.replicas.log_cuts import LogCuts
+from broker.replicas.log_opening import LogOpener
+from broker.replicas.open_files import OpenLogs
+from broker.replicas.partition import Partition
+from broker.replication.replication import Replication
+from broker.storage.directory import directories
+from broker.storage.directory.checkpoints import Key
+from broker.storage.errors import StorageError
+from broker.storage.flush import FlushTicket
+from broker.storage.segments.files import is_out_of_files
+from cluster.errors import ClusterError
+from cluster.values import ClusterSnapshot, PartitionInfo, TopicInfo
+from wire.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+_OPENING_THREADS = 4
+_RETRY_SECONDS = 1.0
+
+
+class _Wanted(msgspec.Struct, frozen=True):
+    """The map's state of one partition that should be here."""
+
+    topic_id: UUID
+    info: PartitionInfo
+    config: TopicConfig
+
+
+class _Followed(msgspec.Struct, frozen=True):
+    """The topic's state that was applied; nothing has to be done while these two stay."""
+
+    info: TopicInfo
+    overrides: Mapping[str, str] | None
+    wanted: Mapping[Key, _Wanted]
+    elsewhere: frozenset[Key]
+
+
+class _Strays(msgspec.Struct, frozen=True):
+    """The map's state when stray directories were last looked for."""
+
+    topics: Set[str]
+    deleting: Set[str]
+    deleted: Set[UUID]  # topics deleted while this broker was away
+
+
+class Partitions:
+    """All partitions that this broker holds."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        data: DataDirectory,
+        defaults: TopicDefaults,
+        *,
+        opening: LogOpener,
+        cutting: LogCuts,
+        flusher: Flusher[FlushTicket],
+        metrics: BrokerMetrics,
+        open_logs: OpenLogs,
+        replication: Replication,
+    ) -> None:
+        self._broker_id = broker_id
+        self._data = data
+        self._opening = opening
+        self._cutting = cutting
+        self._defaults = defaults
+        self._loop = asyncio.get_running_loop()
+        self._flusher = flusher
+        self._metrics = metrics
+        self._open_logs = open_logs
+        self._replication = replication
+        self._partitions: dict[Key, Partition] = {}
+        self._offline: dict[Key, tuple[UUID, str]] = {}  # could not be opened, and why
+        self._removed: set[Key] = set()  # their files were removed, as was noticed
+        self._elsewhere: set[Key] = set()  # their replicas are on other brokers
+        self._followed: dict[str, _Followed] = {}
+        self._unsettled: set[str] = set()  # topics whose state was not applied completely
+        self._changes: Counter[str] = Counter()
+        self.applied = ClusterSnapshot()  # the last snapshot that was applied completely
+        directories.remove_unfinished(data.path)
+        self._threads = ThreadPoolExecutor(_OPENING_THREADS, thread_name_prefix="open-log")
+        # Deleting gigabytes takes the file system a while; nothing waits for that.
+        self._remover = ThreadPoolExecutor(1, thread_name_prefix="remove-log")
+        self._told = ClusterSnapshot()  # by the map, last
+        self._pending: ClusterSnapshot | None = None
+        self._applying: asyncio.Task[None] | None = None
+        self._warned: set[Path] = set()
+        self._strays: _Strays | None = None  # the state when strays were last looked for
+        self._watchers: list[Callable[[], None]] = []
+
+    # Looking up
+
+    def find(self, topic: str, index: int) -> Partition:
+        """The partition, if it is here. Raises ApiError."""
+        partition = self._partitions.get((topic, index))
+        if partition is None:
+            raise self._not_here((topic, index))
+        return partition
+
+    def _not_here(self, key: Key) -> ApiError:
+        topic, index = key
+        if key in self._offline:
+            _, reason = self._offline[key]
+            return ApiError(ErrorCode.kafka_storage_error, f"{topic}-{index} is offline: {reason}")
+        if key in self._elsewhere:
+            return ApiError(
+                ErrorCode.not_leader_or_follower, f"{topic}-{index} is on other brokers"
+            )
+        return ApiError(
+            ErrorCode.unknown_topic_or_partition, f"there is no partition {index} of {topic!r}"
+        )
+
+    def changes(self, topic: str) -> int:
+        """How often one of a topic's partitions has started or stopped being served."""
+        return self._changes[topic]
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(tuple(self._partitions.values()))
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    @property
+    def offline(self) -> dict[Key, str]:
+        """The reasons of partitions that could not be opened, or failed."""
+        reasons = {key: reason for key, (_, reason) in tuple(self._offline.items())}
+        for key, partition in tuple(self._partitions.items()):
+            if partition.offline_reason:
+                reasons[key] = partition.offline_reason
+        return reasons
+
+    def gauges(self) -> Iterator[PartitionGauge]:
+        lags = self._replication.copying.lags
+        for topic, index in self.offline:
+            yield PartitionGauge(topic=topic, partition=index, online=False)
+        for partition in self:
+            if not partition.offline_reason:
+                partition_log = partition.log
+                yield PartitionGauge(
+                    topic=partition.topic,
+                    partition=partition.index,
+                    online=True,
+                    log_start_offset=partition_log.start_offset,
+                    log_end_offset=partition_log.end_offset,
+                    exposed_offset=partition_log.exposed_offset,
+                    log_bytes=partition_log.size,
+                    led=partition.leads,
+                    replicas=len(partition.info.replicas),
+                    in_sync=partition.in_sync,
+                    min_in_sync=partition.min_insync_replicas,
+                    follower_lag=lags.get((partition.topic, partition.index)),
+                )
+
+    def settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> bool:
+        """Whether these partitions are open here, or offline, if they belong here."""
+        return all(
+            key in self._elsewhere
+            or key in self._offline
+            or (key in self._partitions and self._partitions[key].log.topic_id == topic_id)
+            for key in ((topic, index) for index in indexes)
+        )
+
+    async def wait_settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> None:
+        wanted = tuple(indexes)
+        while not self.settled(topic, topic_id, wanted):
+            changed = self._loop.create_future()
+            watcher = _resolve(changed)
+            self._watchers.append(watcher)
+            try:
+                await changed
+            finally:
+                self._watchers.remove(watcher)
+
+    # Following the map
+
+    def follow(self, snapshot: ClusterSnapshot) -> None:
+        """Apply `snapshot` to the partitions here, after what is under way."""
+        self._told = self._pending = snapshot
+        if self._applying is None or self._applying.done():
+            self._applying = self._loop.create_task(self._apply_pending())
+
+    async def caught_up(self) -> None:
+        """Return when every snapshot that was given to `follow` has been applied."""
+        while self._applying is not None and not self._applying.done():
+            await asyncio.shield(self._applying)
+
+    async def _apply_pending(self) -> None:
+        while (snapshot := self._pending) is not None:
+            self._pending = None
+            try:
+                await self._apply(snapshot)
+                self.applied = snapshot
+            except Exception:
+                log.exception("cannot apply the cluster's map, retrying")
+                await asyncio.sleep(_RETRY_SECONDS)
+                self._apply_again(snapshot)
+            for watcher in tuple(self._watchers):
+                watcher()
+
+    def _apply_again(self, snapshot: ClusterSnapshot) -> None:
+        if self._pending is None:
+            self._pending = snapshot
+
+    async def _apply(self, snapshot: ClusterSnapshot) -> None:
+        """Looks only at what changed: there may be thousands of other partitions."""
+        self._unsettled |= self._changed(snapshot)
+        await self._drop_removed()
+        topics = frozenset(self._unsettled)
+        wanted: dict[Key, _Wanted] = {}
+        for topic in topics & self._followed.keys():
+            wanted.update(self._followed[topic].wanted)
+        await self._drop(topics, wanted, snapshot)
+        await self._look_for_strays(snapshot)
+        opening = []
+        for key, want in wanted.items():
+            partition = self._partitions.get(key)
+            if partition is not None:
+                if partition.config is not want.config:
+                    partition.configure(want.config)
+                await self._take_role(partition, want.info)
+            elif key not in self._offline:
+                opening.append((key, want))
+        await self._open_all(opening)
+        self._unsettled -= topics
+
+    async def _open_all(self, wanted: Sequence[tuple[Key, _Wanted]]) -> None:
+        """A few at a time: clients are served in between, even with thousands of partitions."""
+        remaining = iter(wanted)
+
+        async def open_some() -> None:
+            for key, want in remaining:
+                await self._open(key, want)
+
+        openers = (open_some() for _ in range(2 * _OPENING_THREADS))
+        # If the map did not answer, or no file could be opened, everything is applied again.
+        for failed in await asyncio.gather(*openers, return_exceptions=True):
+            if failed is not None:
+                raise failed
+
+    async def look_for_removed(self) -> None:
+        """Reopen partitions whose files were removed while they were open: their loss is then
+        reported. A log that truncates itself removes its own files, and is left out."""
+        active = {key: held.log.active_path for key, held in tuple(self._partitions.items())}
+        gone = await self._loop.run_in_executor(self._threads, _missing_of, active)
+        for key in gone:
+            partition = self._partitions.get(key)
+            # It may have been removed by retention meanwhile.
+            if partition is None or partition.goes_back:
+                continue
+            if not partition.log.active_path.exists():
+                self._removed.add(key)
+        if self._removed:
+            self.follow(self._told)
+
+    def rest_unused(self) -> None:
+        """Close the files of logs that were not used since the last call."""
+        self._open_logs.rest_unused()
+
+    async def _drop_removed(self) -> None:
+        """Stop serving partitions whose files were removed: they are to be reopened."""
+        while self._removed:
+            key = self._removed.pop()
+            partition = self._partitions.get(key)
+            if partition is not None:
+                await partition.gone_back()  # otherwise two would work in the same directory
+                del self._partitions[key]
+                self._unsettled.add(key[0])
+                partition.take_offline(f"{partition.log.active_path} was removed while it was open")
+                await partition.flushed()
+
+    def _changed(self, snapshot: ClusterSnapshot) -> set[str]:
+        """Topics whose state in the map differs from the one applied last."""
+        changed = set()
+        followed, configs = self._followed, snapshot.topic_configs
+        for name, info in snapshot.topics.items():
+            overrides = configs.get(name)
+            known = followed.get(name)
+            if known is not None and known.info is info and known.overrides is overrides:
+                continue
+            if name not in snapshot.deleting:
+                changed.add(name)
+                self._forget(name)
+                known = followed[name] = self._follow_topic(info, overrides)
+                self._elsewhere |= known.elsewhere
+        gone = self._followed.keys() - (snapshot.topics.keys() - snapshot.deleting)
+        for name in gone:
+            self._forget(name)
+        return changed | gone
+
+    def _forget(self, topic: str) -> None:
+        known = self._followed.pop(topic, None)
+        if known is not None:
+            self._elsewhere -= known.elsewhere
+
+    def _follow_topic(self, info: TopicInfo, overrides: Mapping[str, str] | None) -> _Followed:
+        defaults = self._defaults.for_replicas(replication_factor(info))
+        config, problems = TopicConfig.salvage(overrides or {}, defaults)
+        for problem in problems:
+            log.warning("config ignored topic=%s problem=%r", info.name, problem)
+        ours = {
+            (info.name, index): _Wanted(info.topic_id, partition, config)
+            for index, partition in enumerate(info.partitions)
+            if self._broker_id in partition.replicas
+        }
+        all_ = {(info.name, index) for index in range(len(info.partitions))}
+        return _Followed(info, overrides, ours, frozenset(all_ - ours.keys()))
+
+    async def _drop(
+        self, topics: Set[str], wanted: Mapping[Key, _Wanted], snapshot: ClusterSnapshot
+    ) -> None:
+        """Close these topics' partitions that no longer belong here; delete what was deleted."""
+        for key, (topic_id, _) in tuple(self._offline.items()):
+            if key[0] in topics and (key not in wanted or wanted[key].topic_id != topic_id):
+                del self._offline[key]
+        deleted: Counter[str] = Counter()
+        for key in [key for key in self._partitions if key[0] in topics]:
+            partition = self._partitions[key]
+            if key not in wanted or wanted[key].topic_id != partition.log.topic_id:
+                deleted[key[0]] += await self._let_go(key, partition, snapshot)
+                await asyncio.sleep(0)  # clients are served in between
+        for topic, count in (+deleted).items():
+            log.info("partitions deleted topic=%s count=%d", topic, count)
+
+    async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> bool:
+        """Whether it was deleted: with its topic, or because its replicas are elsewhere now."""
+        topic, index = key
+        current = snapshot.topics.get(topic)
+        is_deleted = (
+            topic in snapshot.deleting
+            or (
+                current is not None
+                and (current.topic_id != partition.log.topic_id or index < len(current.partitions))
+            )
+            or partition.log.topic_id in self._deleted_meanwhile(snapshot)
+        )
+        del self._partitions[key]
+        await self._stop_copying(partition)
+        partition.close()
+        await partition.flushed()  # a flush works on files by their names
+        if is_deleted:
+            self._opening.acknowledged.forget(partition.log.topic_id, index)
+            partition.log.delete()
+        else:
+            await self._loop.run_in_executor(self._threads, partition.log.close)
+            log.warning("partition closed, data kept topic=%s partition=%d", topic, index)
+        if not any(key == topic for key, _ in self._partitions):
+            self._metrics.forget_topic(topic)
+            del self._changes[topic]
+        return is_deleted
+
+    async def _look_for_strays(self, snapshot: ClusterSnapshot) -> None:
+        """Delete directories of topics that are marked, or were while this broker was away; report
+        those that the map does not know.
+
+        If topics were only added, there can be no new ones.
+        """
+        deleted = self._deleted_meanwhile(snapshot)
+        known, now = self._strays, _Strays(snapshot.topics.keys(), snapshot.deleting, deleted)
+        if (
+            known
+            and known.topics <= now.topics
+            and now.deleting <= known.deleting
+            and now.deleted <= known.deleted
+        ):
+            return
+        scan = directories.scan
+        for stray in await self._loop.run_in_executor(self._threads, scan, self._data.path):
+            if stray.topic in snapshot.deleting or (
+                deleted and directories.topic_id(stray.path) in deleted
+            ):
+                directories.mark_deleted(stray.path)
+            elif stray.topic not in snapshot.topics and stray.path not in self._warned:
+                self._warned.add(stray.path)
+                log.warning(
+                    "the map has no such topic, data kept path=%s; if the map was lost, run "
+                    "`penstock topics recover`",
+                    stray.path,
+                )
+        self._remover.submit(_remove_deleted, self._data.path)
+        self._strays = now
+
+    def _deleted_meanwhile(self, snapshot: ClusterSnapshot) -> Set[UUID]:
+        """Topics that have left the map, and of which this broker is to delete its part."""
+        return {
+            topic_id
+            for topic_id, owing in snapshot.owed_deletions.items()
+            if self._broker_id in owing and topic_id not in snapshot.topic_names
+        }
+
+    async def _open(self, key: Key, want: _Wanted) -> None:
+        topic, index = key
+        config = want.config.log_config()
+        act = self._opening.open
+        try:
+            opened = await self._loop.run_in_executor(
+                self._threads, act, key, want.topic_id, want.info, config
+            )
+        except ClusterError:
+            raise
+        except Exception as error:  # whatever the error, the others are to be served
+            if is_out_of_files(error):
+                raise
+            self._offline[key] = (want.topic_id, str(error))
+            log.error(
+                "partition offline topic=%s partition=%d reason=%r",
+                topic,
+                index,
+                str(error),
+                exc_info=not isinstance(error, StorageError | OSError),
+            )
+            if want.info.is_replicated:
+                self._leave_in_sync(key, want.topic_id)
+            return
+        partition = self._partitions[key] = Partition(
+            topic,
+            index,
+            opened.log,
+            want.config,
+            opened.info,
+            broker_id=self._broker_id,
+            loop=self._loop,
+            flusher=self._flusher,
+            metrics=self._metrics,
+            open_logs=self._open_logs,
+            in_sync_changes=self._replication.in_sync_changes,
+            ended=partial(self._ended, key),
+        )
+        await self._take_role(partition, opened.info)
+        self._note_change(topic)
+
+    async def _take_role(self, partition: Partition, info: PartitionInfo) -> None:
+        """Lead or follow, as the map says. The map may lag behind changes made here."""
+        if info.version < partition.info.version:
+            return
+        if info.leader == self._broker_id:
+            if not partition.leads:
+                await self._stop_copying(partition)
+            partition.lead(await self._cutting.bring_in_line(partition, info))
+        else:
+            partition.follow_leader(info)
+            self._replication.copying.assign(partition, info.leader, info.leader_epoch)
+
+    async def _stop_copying(self, partition: Partition) -> None:
+        """Returns when the replication no longer uses the log."""
+        self._replication.copying.remove(partition)
+        await self._replication.copying.idle(partition)
+        await partition.gone_back()
+
+    def _ended(self, key: Key) -> None:
+        """It is no longer served; if it has failed, another replica is to lead."""
+        self._note_change(key[0])
+        partition = self._partitions.get(key)
+        if partition is not None and partition.log.offline and partition.info.is_replicated:
+            self._leave_in_sync(key, partition.topic_id)
+
+    def _leave_in_sync(self, key: Key, topic_id: UUID) -> None:
+        topic, index = key
+        self._threads.submit(self._opening.leave_in_sync, topic, topic_id, index)
+
+    def _note_change(self, topic: str) -> None:
+        self._changes[topic] += 1
+
+    # The end
+
+    async def close(self) -> tuple[dict[Key, Checkpoint], bool]:
+        """Close every log as in a clean stop; returns their last checkpoints, and whether all were
+        closed.
+
+        A partition that is offline keeps its checkpoint, and is recovered at the next start.
+        """
+        self._pending = None
+        if self._applying is not None:
+            await asyncio.gather(self._applying, return_exceptions=True)
+        online = [partition for partition in self if not partition.offline_reason]
+        closed = await asyncio.gather(
+            *(self._close(partition) for partition in online), return_exceptions=True
+        )
+        self._threads.shutdown()
+        self._remover.shutdown()
+        checkpoints = {key: self._data.checkpoint(key) for key in self.offline}
+        for partition, result in zip(online, closed, strict=True):
+            if isinstance(result, BaseException):
+                log.error("log not closed directory=%s error=%r", partition.log.directory, result)
+            else:
+                checkpoints[partition.topic, partition.index] = result
+        return checkpoints, len(checkpoints) == len(online)
+
+    async def _close(self, partition: Partition) -> Checkpoint:
+        await partition.flushed()
+        exposed = partition.log.exposed_offset
+        partition.close()
+        await self._loop.run_in_executor(self._threads, partition.log.close)
+        log_ = partition.log
+        return Checkpoint(log_.recovery_point, log_.start_offset, exposed)
+
+
+def _missing_of(active: Mapping[Key, Path]) -> list[Key]:
+    return [key for key, path in active.items() if not path.exists()]
+
+
+def _remove_deleted(data_dir: Path) -> None:
+    try:
+        directories.remove_deleted(data_dir)
+    except OSError as error:
+        log.warning("cannot remove deleted data yet path=%s error=%r", data_dir, str(error))
+
+
+def _resolve(future: "asyncio.Future[None]") -> Callable[[], None]:
+    def resolve() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    return resolve

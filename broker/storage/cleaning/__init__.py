@@ -1,0 +1,1 @@
+"""Compaction: cleans segments, and swaps the output in."""

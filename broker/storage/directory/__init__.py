@@ -1,0 +1,1 @@
+"""The data directory: its owner, its partitions, its checkpoints."""

@@ -1,0 +1,1 @@
+"""Segment files: batches, indexes, times, checks."""

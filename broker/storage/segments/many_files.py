@@ -1,0 +1,67 @@
+"""Writes or syncs many files with one release of the interpreter lock.
+
+A thread that releases it gets it back when the event loop sleeps: that costs more than a `pwrite`,
+or an `fdatasync` on a fast disk. `_many_files.c` does the work; if it is not compiled, the calls
+are made one after the other. On any thread; both block.
+"""
+
+import os
+from collections.abc import Sequence
+
+from broker.storage.segments.files import OpenFile, check_there, not_there
+
+try:
+    from broker.storage import _many_files as compiled
+except ImportError:
+    NATIVE = False
+else:
+    NATIVE = True
+
+_GONE = -1
+
+Piece = tuple[int, bytes, int]  # a descriptor, the bytes, and their position
+Fault = OSError | None
+
+
+def sync_all(files: Sequence[OpenFile], *, native: bool = NATIVE) -> list[Fault]:
+    """Sync each file, and check that it still has its name; returns each one's error."""
+    if not native:
+        return [_synced(file) for file in files]
+    numbers = compiled.sync([(file.fd, os.fsencode(file.path)) for file in files])
+    if not any(numbers):
+        return [None] * len(numbers)
+    return [
+        not_there(file) if number == _GONE else _fault(number)
+        for file, number in zip(files, numbers, strict=True)
+    ]
+
+
+def write_all(pieces: Sequence[Piece], *, native: bool = NATIVE) -> list[Fault]:
+    """Write each piece; returns each one's error."""
+    if not native:
+        return [_written(piece) for piece in pieces]
+    return [_fault(number) for number in compiled.write(list(pieces))]
+
+
+def _fault(number: int) -> Fault:
+    return OSError(number, os.strerror(number)) if number else None
+
+
+def _synced(file: OpenFile) -> Fault:
+    try:
+        os.fdatasync(file.fd)
+        check_there(file)
+    except OSError as error:
+        return error
+    return None
+
+
+def _written(piece: Piece) -> Fault:
+    fd, content, at = piece
+    try:
+        while content:
+            written = os.pwrite(fd, content, at)
+            content, at = content[written:], at + written
+    except OSError as error:
+        return error
+    return None

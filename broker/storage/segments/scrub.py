@@ -1,0 +1,156 @@
+"""Re-reads a stored segment piece by piece, and checks that it is still what was written.
+
+It is read from the disk if the file system supports that (`O_DIRECT`): the page cache may be sound
+where the disk is not, and nothing in frequent use is evicted. Otherwise it is read as any file, and
+the pages are dropped again (`DONTNEED`). Nothing is written.
+
+A segment may be removed or replaced while it is read. Damage found in it is then irrelevant, and
+not reported.
+"""
+
+import contextlib
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from broker.storage.segments.batches import find_valid
+from broker.storage.segments.files import OpenFile, check_there
+from wire.record_batches.batch import CRC_START, HEADER_SIZE, MAGIC, BatchHeader, read_header
+
+PIECE: Final = 1 << 18
+_BLOCK: Final = 4096
+
+
+class Damage(NamedTuple):
+    """Offsets without a readable batch."""
+
+    first: int
+    offsets: int
+    reason: str
+
+
+def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Damage]:
+    """The bytes of each piece as it is read, and each damage as it is found.
+
+    The segment has the offsets from `base` up to `end`, or with `gaps` some of them. Nothing after
+    `end` is checked. Raises OSError: FileNotFoundError if it is gone.
+    """
+    position, offset = 0, base
+    while True:
+        file = OpenFile(path)
+        broken: str | None = None
+        for piece in _sound_pieces(path, position, offset, end, gaps=gaps):
+            if isinstance(piece, int):
+                yield piece
+            else:
+                position, offset, broken = piece
+        if broken is None or offset >= end:
+            return
+        size = os.fstat(file.fd).st_size
+        located = find_valid(file, position, size, offset - 1)
+        check_there(file)
+        if located is None or located.header.base_offset >= end:
+            yield Damage(offset, end - offset, broken)
+            return
+        yield Damage(offset, located.header.base_offset - offset, broken)
+        position, offset = located.position, located.header.base_offset
+
+
+_Place = tuple[int, int, str | None]  # byte and offset, and the error there
+
+
+def _sound_pieces(
+    path: Path, position: int, offset: int, end: int, *, gaps: bool
+) -> Iterator[int | _Place]:
+    """Read on as long as everything is sound; finally, where that ended and why, None at the end.
+
+    Holds no more than a piece, whatever size a header claims.
+    """
+    held = bytearray()
+    held_at = position
+    batch: BatchHeader | None = None  # of the batch at `position`, once its header was read
+    crc = remaining = 0
+    for piece in _pieces(path, position):
+        held += piece
+        yield len(piece)
+        at = 0
+        while offset < end:
+            wrong = ""
+            if batch is None:
+                if len(held) - at < HEADER_SIZE:
+                    break
+                header = read_header(held, at)
+                if (
+                    header.magic != MAGIC
+                    or header.size < HEADER_SIZE
+                    or header.last_offset_delta < 0
+                ):
+                    wrong = "no batch header"
+                elif header.base_offset != offset and (header.base_offset < offset or not gaps):
+                    wrong = f"a batch with offset {header.base_offset}"
+                elif header.base_offset >= end:
+                    offset = end
+                    break
+                batch, crc, remaining = header, 0, header.size - CRC_START
+                at += CRC_START
+            if not wrong:
+                count = min(remaining, len(held) - at)
+                crc = crc32c(memoryview(held)[at : at + count], crc)
+                at += count
+                remaining -= count
+                if remaining:
+                    break
+                if crc != batch.crc:
+                    wrong = "the CRC of the batch does not match its bytes"
+            if wrong:
+                yield position, offset, f"{path.name}, byte {position}: {wrong}"
+                return
+            offset = batch.next_offset
+            batch = None
+            position = held_at + at
+        del held[:at]
+        held_at += at
+        if offset >= end:
+            break
+    short = offset < end and not (gaps and batch is None and not held)
+    yield position, offset, f"{path.name} ends at byte {position}" if short else None
+
+
+def _pieces(path: Path, position: int) -> Iterator[memoryview]:
+    """The file's bytes from `position` on."""
+    direct, fd = True, -1
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError:  # not every file system supports it
+        direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    buffer = mmap.mmap(-1, PIECE)  # aligned, as it must be
+    try:
+        begin = position // _BLOCK * _BLOCK
+        while True:
+            try:
+                count = os.preadv(fd, [buffer], begin)
+            except OSError:
+                if not direct:
+                    raise
+                os.close(fd)
+                direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                continue
+            if begin + count > position:
+                with memoryview(buffer) as view, view[position - begin : count] as piece:
+                    yield piece
+                position = begin + count
+            if not direct:
+                with contextlib.suppress(OSError):
+                    os.posix_fadvise(fd, begin, count, os.POSIX_FADV_DONTNEED)
+            if count < PIECE:
+                return
+            begin += count
+    finally:
+        os.close(fd)
+        buffer.close()

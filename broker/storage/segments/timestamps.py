@@ -1,0 +1,100 @@
+"""Finds the first record with a timestamp, and the record with the highest.
+
+The indexes narrow the search to a few batches; the batches themselves give the answer. Only the
+exposed part of each segment counts. Timestamps need not grow from record to record. For a batch
+whose records cannot be read (the broker never looks inside) its header is used.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from broker.storage.segments.batches import Located, read_bytes
+from broker.storage.segments.segment import Segment
+from wire.errors import BatchError
+from wire.record_batches.batch import NO_TIMESTAMP
+from wire.record_batches.records import Record, records
+
+_BEHIND_ALL = 2**63
+
+
+class TimestampedOffset(NamedTuple):
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+Visible = Iterable[tuple[Segment, int]]  # segments, in order, and their exposed ends
+
+
+def first_reaching(
+    timestamp: int, visible: Visible, start_offset: int, interval: int
+) -> TimestampedOffset | None:
+    """The first record from `start_offset` on with this timestamp or a later one."""
+    for segment, end in visible:
+        if segment.highest_timestamp(interval)[0] < timestamp:
+            continue
+        reached = segment.reaching(timestamp, interval)
+        before = _BEHIND_ALL if reached is None else reached.last_offset - 1
+        position = segment.position_before(max(before, start_offset), end, interval)
+        for located in segment.walk(position, end):
+            if located.header.max_timestamp < timestamp:
+                continue
+            for record in _records(segment, located):
+                if record.timestamp >= timestamp and record.offset >= start_offset:
+                    return _found(record, located)
+    return None
+
+
+def highest(visible: Visible, start_offset: int, interval: int) -> TimestampedOffset | None:
+    """The record from `start_offset` on with the highest timestamp; of several, the first."""
+    best, where = NO_TIMESTAMP, None
+    for segment, end in visible:
+        timestamp, located = _highest(segment, end, start_offset, interval)
+        if located is not None and timestamp > best:
+            best, where = timestamp, (segment, located)
+    if where is None:
+        return None
+    segment, located = where
+    records = [record for record in _records(segment, located) if record.offset >= start_offset]
+    return _found(max(records, key=lambda record: record.timestamp), located) if records else None
+
+
+def _highest(
+    segment: Segment, end: int, start_offset: int, interval: int
+) -> tuple[int, Located | None]:
+    """The highest timestamp in the visible part of a segment, and its batch."""
+    first = segment.find(start_offset, end, interval)
+    if first is None:
+        return NO_TIMESTAMP, None
+    timestamp, last_offset = segment.highest_timestamp(interval)
+    if end == segment.size and last_offset > first.header.last_offset:
+        return timestamp, segment.find(last_offset, end, interval)
+    noted, position = segment.noted_before(end, interval)
+    timestamp, best = NO_TIMESTAMP, None
+    if noted is not None and noted.last_offset > first.header.last_offset:
+        timestamp, best = noted.timestamp, segment.find(noted.last_offset, end, interval)
+    else:
+        position = first.position
+    for located in segment.walk(position, end):
+        header = located.header
+        reached = header.max_timestamp
+        if header.base_offset < start_offset:
+            records = (
+                record for record in _records(segment, located) if record.offset >= start_offset
+            )
+            reached = max((record.timestamp for record in records), default=NO_TIMESTAMP)
+        if reached > timestamp:
+            timestamp, best = reached, located
+    return timestamp, best
+
+
+def _records(segment: Segment, located: Located) -> Iterator[Record]:
+    header = located.header
+    try:
+        yield from records(read_bytes(segment.file, located.position, header.size))
+    except BatchError:
+        yield Record(header.base_offset, header.max_timestamp, None, None)
+
+
+def _found(record: Record, located: Located) -> TimestampedOffset:
+    return TimestampedOffset(record.offset, record.timestamp, located.header.leader_epoch)

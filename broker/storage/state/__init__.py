@@ -1,0 +1,1 @@
+"""What a log derives from its batches: epochs, producers, snapshots."""

@@ -1,0 +1,1 @@
+"""Administers topics, users, ACLs, quotas and replicas of a cluster."""

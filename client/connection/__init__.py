@@ -1,0 +1,1 @@
+"""Connections to brokers: addresses, logins, framing, and which broker leads what."""

@@ -1,0 +1,1 @@
+"""Consumer groups as their coordinators know them, seen from outside."""

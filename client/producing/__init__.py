@@ -1,0 +1,1 @@
+"""Sends batches to partitions: in order, numbered, acknowledged."""

@@ -1,0 +1,75 @@
+"""Determines which unsettled batches are in the log, from the leader's producer state.
+
+A leader accepts a producer's batches strictly in sequence order. So its last sequence
+(DescribeProducers) tells for every batch of that epoch whether it is in the log. It tells nothing
+if the producer was forgotten, or fenced off by a newer epoch: then only the batches in the log
+itself can tell.
+
+Call this only when none of the batches can still be in flight; a broken connection does not show
+that.
+"""
+
+from typing import Final
+
+import msgspec
+
+from client.connection.brokers import Brokers
+from client.errors import check
+from client.producing.delivery import Stamped, TopicPartition, Unsettled
+from client.rights import on_topic
+from wire.acls import Operation
+from wire.messages import describe_producers
+from wire.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
+from wire.record_batches.batch import MAX_SEQUENCE, next_sequence
+
+_HALF: Final = (MAX_SEQUENCE + 1) // 2
+
+
+class LookedUp(msgspec.Struct, frozen=True):
+    """The batches that are in the log, and those that are absent."""
+
+    there: tuple[Stamped, ...]
+    absent: tuple[Stamped, ...]
+    next_sequence: int
+
+
+def look_up(brokers: Brokers, unsettled: Unsettled) -> LookedUp | None:
+    """Returns None if the leader cannot tell. Raises a ClientError if it cannot be asked."""
+    if not unsettled.batches:
+        return None
+    identity = unsettled.batches[0].identity
+    for state in producer_states(brokers, unsettled.target):
+        if (state.producer_id, state.producer_epoch) == identity:
+            return fate(unsettled.batches, state.last_sequence)
+    return None
+
+
+def fate(batches: tuple[Stamped, ...], last_sequence: int) -> LookedUp | None:
+    """Splits consecutive batches of a producer by its last sequence."""
+    there = tuple(batch for batch in batches if _is_not_before(last_sequence, batch.last_sequence))
+    absent = batches[len(there) :]
+    following = next_sequence(last_sequence, 1)
+    if absent and absent[0].base_sequence != following:
+        return None  # the log has other batches of this producer
+    return LookedUp(there, absent, following)
+
+
+def producer_states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:
+    """Returns the leader's producer states. Raises a ClientError if it cannot be asked."""
+    return brokers.persist(lambda: _states(brokers, target))
+
+
+def _is_not_before(sequence: int, other: int) -> bool:
+    return (sequence - other) & MAX_SEQUENCE < _HALF
+
+
+def _states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:
+    brokers.refresh([target.topic])
+    (leader,) = brokers.leaders(target.topic, [target.partition], Operation.READ)
+    topic_request = TopicRequest(name=target.topic, partition_indexes=(target.partition,))
+    request = DescribeProducersRequest(topics=(topic_request,))
+    response = brokers.broker(leader).call(describe_producers.API, request)
+    partition = response.topics[0].partitions[0]
+    needs = on_topic(brokers.who, target.topic, Operation.READ)
+    check(partition.error_code, str(target), partition.error_message, needs=needs)
+    return partition.active_producers

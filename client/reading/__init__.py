@@ -1,0 +1,1 @@
+"""Reads messages, batches, positions and times of partitions."""

@@ -1,0 +1,1 @@
+"""The controller and its writes: topics, partitions' states, reassignments."""

@@ -1,0 +1,1 @@
+"""Consumer groups in ZooKeeper: members, generations, committed offsets."""

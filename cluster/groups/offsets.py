@@ -1,0 +1,302 @@
+"""Committed offsets of groups: one node per partition, overwritten by each commit.
+
+    /consumers/{group}/offsets/{topic}/{partition}
+
+Concurrent commits share transactions, also those of different groups. A transaction checks the
+fences of its groups (groups.py). One commit is atomic, for any number of partitions, as long as it
+fits into a transaction: about 3,000 partitions. A larger one is written from its beginning, and may
+be written in part if it is refused.
+
+If another broker has taken a group over, only the commits of that group are refused. Nodes are
+created as needed; existing ones are remembered for as long as the fence is valid, so that the usual
+commit is one Set per partition without preceding reads.
+
+Each group has one commit at a time: if an answer is lost, a commit is retried, and would undo a
+later one of the same partitions. Everything blocks; any thread may call it.
+"""
+
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from cluster.errors import Conflict, Fenced, InvalidTopicName
+from cluster.groups.groups import fenced_out, write_fenced
+from cluster.layout import nodes, paths
+from cluster.layout.names import check_topic_name
+from cluster.session.operations import (
+    MAX_BYTES,
+    Create,
+    Delete,
+    Operation,
+    Set,
+    estimated_bytes,
+    in_transactions,
+)
+from cluster.session.session import Session
+from cluster.values import CommittedOffset, GroupFence, TopicPartition
+
+GATHERED: Final = 1_000  # partitions of commits that share a transaction
+_ATTEMPTS: Final = 10  # at concurrently changed nodes
+_TOKEN: Final = 32 * "0"  # the length of a fence's token
+_LONGEST_NUMBER: Final = 11  # digits of a partition number, with a slash
+
+
+class GroupCommit(msgspec.Struct, frozen=True):
+    """The offsets committed in one request, by a member or a client without membership."""
+
+    fence: GroupFence
+    offsets: Mapping[TopicPartition, CommittedOffset]
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """A commit, or a part of one that fits into a transaction, encoded."""
+
+    fence: GroupFence
+    data: Mapping[TopicPartition, bytes]
+    size: int
+
+
+class _Topic(msgspec.Struct):
+    """The nodes of one group's offsets of one topic."""
+
+    path: str
+    is_there: bool
+    partitions: set[int]  # those with a node
+
+
+_Known = dict[str, _Topic]
+_Created = set[tuple[GroupFence, TopicPartition]]
+
+
+class OffsetWriter:
+    """Writes the offsets of the groups that a broker coordinates."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[GroupFence, _Known] = {}
+        self._lock = threading.Lock()  # for the outer dictionary; a group belongs to one thread
+
+    def commit(self, commits: Iterable[GroupCommit]) -> set[GroupFence]:
+        """Write commits in order. Returns the invalid fences, whose commits were refused.
+
+        Raises Unavailable; then the outcome is unknown.
+        """
+        refused: set[GroupFence] = set()
+        for gathered in _gathered(_parts(commits)):
+            refused |= self._write([part for part in gathered if part.fence not in refused])
+        return refused
+
+    def delete(self, fence: GroupFence, partitions: Collection[TopicPartition]) -> None:
+        """Remove offsets; missing ones are ignored. Raises Fenced."""
+        wanted: dict[str, set[int]] = {}
+        for topic, partition in partitions:
+            wanted.setdefault(topic, set()).add(partition)
+        for attempt in range(_ATTEMPTS):
+            self.forget(fence)
+            operations = self._deletions(fence, wanted)
+            try:
+                for piece in in_transactions(operations):
+                    write_fenced(self._session, [fence], piece)
+                return
+            except Fenced:
+                raise
+            except Conflict:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                self._session.sync()
+            finally:
+                self.forget(fence)
+
+    def forget(self, fence: GroupFence) -> None:
+        """Forget the known nodes of a group that was deleted, or belongs to another broker by
+        now."""
+        with self._lock:
+            self._known.pop(fence, None)
+
+    def _write(self, parts: Sequence[_Part]) -> set[GroupFence]:
+        refused: set[GroupFence] = set()
+        for attempt in range(_ATTEMPTS):
+            fences = {part.fence: None for part in parts}
+            if not fences:
+                break
+            created, operations = self._operations(parts)
+            try:
+                write_fenced(self._session, fences, operations)
+            except Fenced as fenced:
+                changed = fenced_out(self._session, fences, fenced)
+                refused |= changed
+                parts = [part for part in parts if part.fence not in changed]
+            except Conflict:  # nodes were created or removed concurrently
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                changed = set(fences)
+                self._session.sync()
+            else:
+                self._remember(created)
+                break
+            for fence in changed:
+                self.forget(fence)
+        return refused
+
+    def _operations(self, parts: Sequence[_Part]) -> tuple[_Created, list[Operation]]:
+        """The operations, and the nodes that they create."""
+        known = self._look_up({(part.fence, key.topic) for part in parts for key in part.data})
+        created: _Created = set()
+        parents: set[str] = set()
+        operations: list[Operation] = []
+        for part in parts:
+            topics = known[part.fence]
+            for partition, data in part.data.items():
+                topic = topics[partition.topic]
+                path = f"{topic.path}/{partition.partition}"
+                if partition.partition in topic.partitions or (part.fence, partition) in created:
+                    operations.append(Set(path, data))
+                    continue
+                if not topic.is_there and topic.path not in parents:
+                    parents.add(topic.path)
+                    operations.append(Create(topic.path))
+                created.add((part.fence, partition))
+                operations.append(Create(path, data))
+        return created, operations
+
+    def _deletions(self, fence: GroupFence, wanted: Mapping[str, set[int]]) -> list[Operation]:
+        topics = self._look_up({(fence, topic) for topic in wanted}).get(fence, {})
+        operations: list[Operation] = []
+        for name, topic in topics.items():
+            going = topic.partitions & wanted[name]
+            operations += [Delete(f"{topic.path}/{number}") for number in sorted(going)]
+            if topic.is_there and going == topic.partitions:
+                operations.append(Delete(topic.path))
+        return operations
+
+    def _look_up(self, topics: Iterable[tuple[GroupFence, str]]) -> dict[GroupFence, _Known]:
+        """The existing nodes of these topics; only unknown ones are read."""
+        with self._lock:
+            known = {fence: self._known.setdefault(fence, {}) for fence, _ in topics}
+        unknown = [
+            (fence, topic, paths.topic_offsets(fence.group, topic))
+            for fence, topic in topics
+            if topic not in known[fence]
+        ]
+        children = self._session.children_of_all([path for _, _, path in unknown])
+        for (fence, topic, path), names in zip(unknown, children, strict=True):
+            numbers = {int(name) for name in names or () if _is_number(name)}
+            known[fence][topic] = _Topic(path, names is not None, numbers)
+        return known
+
+    def _remember(self, created: _Created) -> None:
+        with self._lock:
+            for fence, (topic, partition) in created:
+                known = self._known.get(fence)
+                if known is not None and topic in known:
+                    known[topic].is_there = True
+                    known[topic].partitions.add(partition)
+
+
+def read_offsets(
+    session: Session, group: str, partitions: Iterable[TopicPartition] | None = None
+) -> dict[TopicPartition, CommittedOffset]:
+    """A group's committed offsets, for these partitions or for all; empty if there is no group."""
+    wanted = _committed(session, group) if partitions is None else dict.fromkeys(partitions)
+    parents = {topic: paths.topic_offsets(group, topic) for topic in {key.topic for key in wanted}}
+    by_partition = {key: f"{parents[key.topic]}/{key.partition}" for key in wanted}
+    found = zip(by_partition.items(), session.read_all([*by_partition.values()]), strict=True)
+    return {key: nodes.offset_of(path, node.data) for (key, path), node in found if node}
+
+
+class StoredOffset(msgspec.Struct, frozen=True):
+    """An offset in ZooKeeper. `is_left_over`: committed before the current topic of that name was
+    created, or the topic does not exist."""
+
+    offset: CommittedOffset
+    version: int
+    is_left_over: bool
+
+
+def read_stored(session: Session, group: str) -> dict[TopicPartition, StoredOffset]:
+    """All committed offsets of a group, including those of deleted topics."""
+    partitions = _committed(session, group)
+    offset_paths = [
+        f"{paths.topic_offsets(group, key.topic)}/{key.partition}" for key in partitions
+    ]
+    found = session.read_all(offset_paths)
+    topics = sorted({key.topic for key in partitions})
+    # Read afterwards: offsets are committed only for existing topics.
+    topic_nodes = session.read_all([*map(paths.topic, topics)])
+    created = {topic: node.created for topic, node in zip(topics, topic_nodes, strict=True) if node}
+    return {
+        key: StoredOffset(
+            nodes.offset_of(path, node.data),
+            node.version,
+            key.topic not in created or node.changed < created[key.topic],
+        )
+        for key, path, node in zip(partitions, offset_paths, found, strict=True)
+        if node is not None
+    }
+
+
+def _committed(session: Session, group: str) -> list[TopicPartition]:
+    """The partitions with committed offsets of a group, in order."""
+    names = session.children(paths.group_offsets(group)) or ()
+    topics = sorted(name for name in names if _is_topic(name))
+    found = session.children_of_all([paths.topic_offsets(group, topic) for topic in topics])
+    return [
+        TopicPartition(topic, number)
+        for topic, below in zip(topics, found, strict=True)
+        for number in sorted(int(name) for name in below or () if _is_number(name))
+    ]
+
+
+def _parts(commits: Iterable[GroupCommit]) -> Iterator[_Part]:
+    """Each commit as one part, or as several if it exceeds a transaction."""
+    for commit in commits:
+        sizes: dict[str, int] = {}  # of each topic's node, which may need to be created
+        data: dict[TopicPartition, bytes] = {}
+        topics: set[str] = set()
+        size = fence_size = estimated_bytes(paths.group_fence(commit.fence.group, _TOKEN))
+        for partition, offset in commit.offsets.items():
+            topic = partition.topic
+            if topic not in sizes:
+                sizes[topic] = estimated_bytes(paths.topic_offsets(commit.fence.group, topic))
+            encoded = nodes.encode_offset(offset)
+            added_size = sizes[topic] + _LONGEST_NUMBER + len(encoded)
+            if data and size + added_size + sizes[topic] > MAX_BYTES:
+                yield _Part(commit.fence, data, size)
+                data, topics, size = {}, set(), fence_size
+            if topic not in topics:
+                topics.add(topic)
+                added_size += sizes[topic]
+            data[partition] = encoded
+            size += added_size
+        if data:
+            yield _Part(commit.fence, data, size)
+
+
+def _gathered(parts: Iterable[_Part]) -> Iterator[list[_Part]]:
+    """Groups parts into transactions, in order."""
+    together: list[_Part] = []
+    size = count = 0
+    for part in parts:
+        is_full = count + len(part.data) > GATHERED or size + part.size > MAX_BYTES
+        if together and is_full:
+            yield together
+            together, size, count = [], 0, 0
+        together.append(part)
+        size += part.size
+        count += len(part.data)
+    if together:
+        yield together
+
+
+def _is_number(segment: str) -> bool:
+    return segment.isascii() and segment.isdecimal() and str(int(segment)) == segment
+
+
+def _is_topic(segment: str) -> bool:
+    try:
+        check_topic_name(segment)
+    except InvalidTopicName:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""The tree of nodes in ZooKeeper: their names, paths and contents."""

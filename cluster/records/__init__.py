@@ -1,0 +1,1 @@
+"""What the tree holds besides topics: brokers, configs, users, ACLs, quotas."""

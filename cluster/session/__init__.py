@@ -1,0 +1,1 @@
+"""A session with ZooKeeper. The only package that imports kazoo."""

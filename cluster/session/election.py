@@ -1,0 +1,154 @@
+"""Election by being first: the office belongs to the owner of its ephemeral node; an epoch counts
+the holders.
+
+Both change in one transaction, so no two holders have the same epoch. Every action of a holder
+carries its epoch and is refused once there is a newer one: a holder that lost the office unnoticed,
+after a long pause, say, does no harm.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from kazoo.protocol.states import WatchedEvent
+
+from cluster.errors import Conflict
+from cluster.session.operations import Create, Delete, Operation, Set
+from cluster.session.session import Session, SessionState
+from cluster.session.upkeep import Upkeep
+
+log = logging.getLogger(__name__)
+
+
+class Counted(Protocol):
+    """An epoch that distinguishes elections."""
+
+    @property
+    def epoch(self) -> int: ...
+
+
+Epoch = TypeVar("Epoch", bound=Counted)
+
+
+class Office(Protocol[Epoch]):
+    """An office to be elected to, for one candidate."""
+
+    @property
+    def path(self) -> str:
+        """The ephemeral node; its parent exists once `current` was called."""
+
+    @property
+    def claim(self) -> bytes:
+        """The node's contents while it is ours."""
+
+    def current(self, session: Session) -> Epoch:
+        """The current epoch, also when another broker holds the role."""
+
+    def following(self, epoch: Epoch) -> tuple[Epoch, Set]:
+        """The next epoch, and the write that counts it, which fails if `epoch` is over
+        meanwhile."""
+
+    def is_left_over(self, claim: bytes) -> bool:
+        """Whether the node of another session belongs to an ended process of our own."""
+
+
+def elect(session: Session, office: Office[Epoch]) -> Epoch | None:
+    """Take the office, or confirm that this session has it; None if another one has.
+
+    A node left by a dead process of our own is taken over without waiting.
+    """
+    while True:
+        epoch = office.current(session)
+        holder = session.read(office.path)
+        if holder is not None and holder.owner == session.session_id:
+            return epoch
+        operations: list[Operation] = []
+        if holder is not None:
+            if not office.is_left_over(holder.data):
+                return None
+            operations.append(Delete(office.path))
+        won, counted = office.following(epoch)
+        operations += [Create(office.path, office.claim, ephemeral=True), counted]
+        try:
+            session.write(operations, done=lambda: _holds(session, office.path))
+        except Conflict:
+            continue
+        log.info("elected path=%s epoch=%d", office.path, won.epoch)
+        return won
+
+
+class Candidate(Generic[Epoch]):
+    """Stands for an office for as long as it is open: elected, deposed, elected again.
+
+    `run` attempts the election, usually by calling `elect`. `on_elected` and `on_deposed` are
+    called alternately, on the candidate's own thread. A candidate is deposed when its session is
+    lost or its node removed; a mere interruption of the connection changes nothing, since its
+    actions are refused if there is a newer epoch.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        path: str,
+        run: Callable[[], Epoch | None],
+        on_elected: Callable[[Epoch], None],
+        on_deposed: Callable[[], None],
+    ) -> None:
+        self._session = session
+        self._path = path
+        self._elect = run
+        self._on_elected = on_elected
+        self._on_deposed = on_deposed
+        self._epoch: Epoch | None = None
+        self._lost = False  # the session was lost since the last `_run`
+        self._upkeep = Upkeep(f"election to {path}", self._run)
+
+    @property
+    def epoch(self) -> Epoch | None:
+        """Set while this candidate believes it is elected."""
+        return self._epoch
+
+    def start(self) -> None:
+        self._session.add_listener(self._on_state)
+        self._upkeep.start()
+
+    def poke(self) -> None:
+        """Attempt again: the input of `run` has changed."""
+        self._upkeep.poke()
+
+    def close(self) -> None:
+        """Stop standing; the office ends with the session."""
+        self._upkeep.stop()
+
+    def _on_state(self, state: SessionState) -> None:
+        if state is SessionState.LOST:
+            self._lost = True
+        if state is not SessionState.SUSPENDED:
+            self._upkeep.poke()
+
+    def _on_event(self, _: WatchedEvent) -> None:
+        self._upkeep.poke()
+
+    def _run(self) -> None:
+        if self._lost:
+            self._lost = False
+            self._become(None)
+        if self._session.state is not SessionState.CONNECTED:
+            return  # poked again when connected
+        # Watch first: later changes trigger the watch, earlier ones are read.
+        self._session.start_exists(self._path, self._on_event).get(self._session.timeout_s)
+        self._become(self._elect())
+
+    def _become(self, epoch: Epoch | None) -> None:
+        if self._upkeep.stopping:
+            return
+        before, self._epoch = self._epoch, epoch
+        if before is not None and epoch != before:
+            self._on_deposed()
+        if epoch is not None and epoch != before:
+            self._on_elected(epoch)
+
+
+def _holds(session: Session, path: str) -> bool:
+    holder = session.read(path)
+    return holder is not None and holder.owner == session.session_id

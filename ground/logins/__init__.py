@@ -1,0 +1,1 @@
+"""Secrets, and the files and arithmetic of logins."""

@@ -1,0 +1,1 @@
+"""Addresses that a program listens on, and limits by network."""

@@ -1,0 +1,1 @@
+"""TLS of clients and servers, and when certificates expire."""

@@ -1,0 +1,1 @@
+"""HDFS and Spark, as processes."""

@@ -1,0 +1,1 @@
+"""Hosts that boot systemd, and Ansible."""

@@ -1,0 +1,1 @@
+"""JVMs, their jars and classes."""

@@ -1,0 +1,1 @@
+"""Apache Kafka and what comes with it."""

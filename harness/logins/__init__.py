@@ -1,0 +1,1 @@
+"""Certificates, Kerberos, tokens and secrets of tests."""

@@ -1,0 +1,47 @@
+"""Certificates for tests, as PEM files, by an authority as `penstock certificates` creates it."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from ground.files.durable_files import replace_file
+from penstock.certificates import authority
+from penstock.certificates.signing import Purpose
+
+_BEGIN_CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
+_DAYS = 30
+
+
+class Signed(NamedTuple):
+    """The files of a signed certificate."""
+
+    certificate: Path
+    key: Path
+    both: Path  # in one file, the key first
+
+
+class Authority:
+    """A certificate authority; its own certificate is `ca`."""
+
+    def __init__(self, directory: Path, name: str = "an authority") -> None:
+        self._made = authority.make_authority(directory, name, now=_now())
+        self.ca = self._made.ca
+
+    def sign(self, name: str, *, hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> Signed:
+        """Signs a certificate for a server and client, possibly again."""
+        self._made.sign(name, hosts=hosts, purpose=Purpose.BOTH, days=_DAYS, now=_now(), force=True)
+        both = self._made.file_of(name)
+        key, begin, certificate = both.read_bytes().partition(_BEGIN_CERTIFICATE)
+        files = Signed(both.with_suffix(".crt"), both.with_suffix(".key"), both)
+        replace_file(files.certificate, begin + certificate)
+        replace_file(files.key, key, mode=0o600)
+        return files
+
+    def revoke(self, signed: Signed) -> Path:
+        """Returns the authority's revocation list, with this certificate in it."""
+        self._made.revoke(signed.both.stem, now=_now())
+        return self._made.revoked
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

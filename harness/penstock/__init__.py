@@ -1,0 +1,1 @@
+"""Penstock's own programs, as processes, and clusters of them."""

@@ -1,0 +1,34 @@
+"""Recreates topics under the name of one just deleted."""
+
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
+from client.connection.metadata import TopicMetadata
+from client.errors import Refused
+from harness.processes.waiting import wait_until
+from wire.errors import ErrorCode
+
+
+def create_again(
+    brokers: Brokers, name: str, *, partitions: int = 1, after: TopicMetadata | None = None
+) -> TopicMetadata:
+    """Retries until the deletion is complete, since Kafka answers it earlier and then refuses the
+    name.
+
+    If another client may ask for the topic meanwhile, which creates it, pass the deleted one as
+    `after`.
+    """
+    created: list[TopicMetadata] = []
+
+    def taken() -> bool:
+        try:
+            created.append(admin.create_topic(brokers, name, partitions=partitions))
+        except Refused as refused:
+            if refused.code is not ErrorCode.topic_already_exists:
+                raise
+            known = brokers.refresh([name])
+            if after is not None and known.has(name) and known.topics[name].id != after.id:
+                created.append(brokers.topic(name))
+        return bool(created)
+
+    wait_until(taken, within=60, what=f"{name} may be created again")
+    return created[0]

@@ -1,0 +1,1 @@
+"""Child processes, links between them, and waiting for them."""

@@ -1,0 +1,160 @@
+"""A program's statements about its own health, in the ledger: version, disks, certificates, and a
+broker's session with ZooKeeper.
+
+`HealthProbe` makes them, and `HealthReports` decides when the next one is due: at the start, when
+something changes notably, and at least every `interval` seconds. Free space changes notably when it
+halves or doubles, so a disk that fills up is reported some ten times in all. Certificates are known
+by their file, never by a name in them.
+
+A statement has no more than a few disks and certificates, and no long text: readers cut what has.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from ground.printable import path_text
+from ground.tls.certificate_expiry import CertificateFiles, CertificateWatch
+
+EVERY_SECONDS: Final = 600.0
+MOST_DISKS: Final = 8
+MOST_CERTIFICATES: Final = 16
+LONGEST_LABEL: Final = 200
+_SMALL: Final = 1024 * 1024  # bytes: below, more or less makes no difference
+
+Json = dict[str, Any]
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """A file system that a program writes to. Sizes are in bytes."""
+
+    label: str  # the directory
+    free: int
+    total: int
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """A file of certificates that a program uses."""
+
+    label: str  # the file
+    ends: int  # milliseconds since 1970
+
+
+class ZooKeeperSession(msgspec.Struct, frozen=True):
+    """A broker's session with ZooKeeper."""
+
+    connected: bool
+    since: int  # milliseconds since 1970
+    servers: int = 0  # that it knows of
+    serving: int = -1  # how many of them serve; -1: not known
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """One statement, as in Ledger.avsc. Times are milliseconds since 1970."""
+
+    started: int
+    name: str = ""
+    program_version: str = ""
+    interval_millis: int = 0
+    disks: tuple[Disk, ...] = ()
+    certificates: tuple[Certificate, ...] = ()
+    zookeeper: ZooKeeperSession | None = None
+
+    @property
+    def json(self) -> Json:
+        """The statement as an entry has it."""
+        statement: Json = msgspec.json.decode(msgspec.json.encode(self))
+        return statement
+
+
+class HealthProbe:
+    """Looks at a program's disks and certificates. Any thread."""
+
+    def __init__(
+        self,
+        version: str,
+        *,
+        name: str = "",
+        directories: Iterable[str] = (),
+        certificates: CertificateFiles | None = None,
+        interval: float = EVERY_SECONDS,
+    ) -> None:
+        """`directories` lie on the disks that the program writes to; `interval` seconds pass at
+        most between two statements, 0 if that is not known."""
+        self._directories = tuple(directories)[:MOST_DISKS]
+        self._certificates = CertificateWatch(certificates or CertificateFiles())
+        self._program = Health(
+            started=time.time_ns() // 1_000_000,
+            name=name,
+            program_version=version,
+            interval_millis=int(interval * 1000),
+        )
+
+    def health(self, zookeeper: ZooKeeperSession | None = None) -> Health:
+        """The health at this moment."""
+        ends = sorted(self._certificates.ends().items(), key=lambda item: item[1])
+        certificates = [
+            Certificate(_label(file), int(end * 1000)) for file, end in ends[:MOST_CERTIFICATES]
+        ]
+        return replace(
+            self._program,
+            disks=tuple(_disks(self._directories)),
+            certificates=tuple(certificates),
+            zookeeper=zookeeper,
+        )
+
+
+class HealthReports:
+    """Decides when a statement is due. One thread."""
+
+    def __init__(
+        self, interval: float = EVERY_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._interval = interval
+        self._clock = clock
+        self._reported: Health | None = None
+        self._due = 0.0
+
+    def is_due(self, health: Health) -> bool:
+        before = self._reported
+        return before is None or self._clock() >= self._due or is_notable(before, health)
+
+    def reported(self, health: Health) -> None:
+        """Notes that the statement was written down."""
+        self._reported = health
+        self._due = self._clock() + self._interval
+
+
+def is_notable(before: Health, now: Health) -> bool:
+    """Whether the change is worth a statement of its own."""
+    if len(before.disks) != len(now.disks) or before.certificates != now.certificates:
+        return True
+    if (before.name, before.started, before.zookeeper) != (now.name, now.started, now.zookeeper):
+        return True
+    sizes = ((old.free, new.free) for old, new in zip(before.disks, now.disks, strict=True))
+    return any(max(pair) >= 2 * max(_SMALL, min(pair)) for pair in sizes)
+
+
+def _disks(directories: Iterable[str]) -> Iterator[Disk]:
+    """Several directories on one file system are one disk."""
+    devices: set[int] = set()
+    for directory in directories:
+        try:
+            device = Path(directory).stat().st_dev
+            found = os.statvfs(directory)
+        except OSError:
+            continue  # not there yet; the code that uses it reports it
+        if device not in devices:
+            devices.add(device)
+            free, total = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+            yield Disk(_label(str(Path(directory).absolute())), free, total)
+
+
+def _label(path: str) -> str:
+    text = path_text(path)
+    return text if len(text) <= LONGEST_LABEL else f"…{text[1 - LONGEST_LABEL :]}"

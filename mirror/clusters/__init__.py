@@ -1,0 +1,1 @@
+"""What both clusters have, and what the target lacks."""

@@ -1,0 +1,224 @@
+"""Checks that a schema id has one meaning at the target, across its own registry and all copies of
+`_schemas`.
+
+A registry that serves them together can return one schema for an id. So the records of a copied
+`_schemas` are read, and those that would give an id a second meaning are not copied: the partition
+stops, and the error names both subjects. A conflict between two mirrors at the same moment is
+detected by the next scan. While one of the topics cannot be read to its end, the meaning of its ids
+is unknown: then `_schemas` is not copied further, and everything else is.
+
+Records are read as the registry reads them (registry/schemas_topic/log_records.py), but only in
+part. Deleted versions count, since messages with their ids still exist.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from client.connection.brokers import Brokers
+from client.connection.metadata import NO_LEADER, ClusterMetadata
+from client.errors import ClientError
+from client.reading.fetcher import Fetcher
+from client.reading.offsets import Beginning, End, start_offsets
+from mirror.topics import SCHEMAS
+from wire.errors import BatchError
+from wire.record_batches.batch import CONTROL, headers
+from wire.record_batches.records import records
+
+_PATIENCE_S: Final = 2.0  # after which the next scan continues
+_CONTEXT: Final = ":."  # `:.context:subject`, which has ids of its own
+_AVRO: Final = "AVRO"
+_NOTHING: Final = msgspec.Raw()
+
+
+class _Key(msgspec.Struct):
+    keytype: str = ""
+
+
+class _Value(msgspec.Struct, kw_only=True):
+    subject: str
+    version: int
+    id: int
+    type: str | None = msgspec.field(name="schemaType", default=None)
+    references: tuple[msgspec.Raw, ...] = ()
+    metadata: msgspec.Raw = _NOTHING
+    rules: msgspec.Raw = msgspec.field(name="ruleSet", default=_NOTHING)
+    schema: str = ""
+
+
+_key_decoder = msgspec.json.Decoder(_Key)
+_value_decoder = msgspec.json.Decoder(_Value)
+
+
+class Schema(msgspec.Struct, frozen=True):
+    """The schema of an id, and where it is registered. Schemas with equal `content` are the
+    same."""
+
+    topic: str
+    subject: str
+    version: int
+    content: int
+
+    def __str__(self) -> str:
+        return f"version {self.version} of {self.subject} in {self.topic}"
+
+
+def schemas_in(topic: str, batches: memoryview) -> Iterator[tuple[int, Schema]]:
+    """The schema ids in whole batches of a registry's topic. Raises BatchError."""
+    for start, header in headers(batches):
+        if not header.attributes & CONTROL:
+            for record in records(batches[start : start + header.size]):
+                entry = _schema(topic, record.key, record.value)
+                if entry is not None:
+                    yield entry
+
+
+def _schema(topic: str, key: bytes | None, value: bytes | None) -> tuple[int, Schema] | None:
+    """None for other records, and for those that the registry skips."""
+    if not key or not value:
+        return None
+    try:
+        if _key_decoder.decode(key).keytype != "SCHEMA":
+            return None
+        registration = _value_decoder.decode(value)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    if registration.subject.startswith(_CONTEXT):
+        return None
+    # References are to subjects of its own cluster.
+    refers = (topic, *map(bytes, registration.references)) if registration.references else ()
+    content = hash(
+        (
+            registration.type or _AVRO,
+            registration.schema,
+            bytes(registration.metadata),
+            bytes(registration.rules),
+            refers,
+        )
+    )
+    return registration.id, Schema(topic, registration.subject, registration.version, content)
+
+
+def clash(schema_id: int, schema: Schema, other: Schema) -> str:
+    return (
+        f"schema id {schema_id} is {schema}, and {other}: two registries assign the same ids. Give "
+        "each its own range (`id_base`, `id_count`), and register one of these two again"
+    )
+
+
+NewFetcher = Callable[[Brokers, str, Mapping[int, int]], Fetcher]
+
+
+class SchemaIds:
+    """The ids of one copy of a `_schemas`. Scans on a thread; is queried on the event loop."""
+
+    def __init__(self, copy: str, new_fetcher: NewFetcher = Fetcher) -> None:
+        self.copy = copy
+        self.unknown = "the ids of other registries have not been read yet"
+        self.trouble = ""  # topics that cannot be read, and conflicts that exist already
+        self._new_fetcher = new_fetcher
+        self._seen: dict[str, _Topic] = {}
+        self._others: Mapping[int, Schema] = {}
+
+    def fault(self, batches: memoryview) -> str:
+        """The reason why these batches may not be copied; empty if they may."""
+        if self.unknown:
+            return self.unknown
+        others = self._others
+        try:
+            for number, schema in schemas_in(self.copy, batches):
+                other = others.get(number)
+                if other is not None and other.content != schema.content:
+                    return clash(number, schema, other)
+        except BatchError as error:
+            return f"not a registry's records: {error}"
+        return ""
+
+    def look(self, target: Brokers, known: ClusterMetadata) -> None:
+        """Read what is new in the topics of registries."""
+        topics = {name: topic for name, topic in known.topics.items() if _is_schemas_topic(name)}
+        for name in self._seen.keys() - topics.keys():
+            del self._seen[name]
+        troubles: list[str] = []
+        unread: dict[str, str] = {}  # with the reason
+        away = ""
+        for name, topic in topics.items():
+            seen = self._seen.get(name)
+            if seen is None or seen.topic_id != topic.id:
+                seen = self._seen[name] = _Topic(name, topic.id)
+            if away or any(partition.leader == NO_LEADER for partition in topic.partitions):
+                unread[name] = away or "no leader"
+                continue
+            try:
+                if not seen.read(target, self._new_fetcher):
+                    unread[name] = "not read to its end"
+            except BatchError as error:
+                troubles.append(f"{name} cannot be read: {error}")
+            except ClientError as error:
+                if error.retriable:
+                    unread[name] = away = str(error)  # do not wait for each of the others, too
+                else:
+                    troubles.append(f"schema ids are not compared with {name}: {error}")
+        self._others = _united(topic for name, topic in self._seen.items() if name != self.copy)
+        # Its own copy cannot give an id a second meaning.
+        unknown = (
+            f"the schema ids in {name} are unknown: {reason}"
+            for name, reason in unread.items()
+            if name != self.copy
+        )
+        self.unknown = next(unknown, "")
+        own = self._seen.get(self.copy)
+        clashes = self._clashes(own.schemas if own else {})
+        self.trouble = "; ".join([*filter(None, [self.unknown]), *troubles, *clashes])
+
+    def _clashes(self, own: Mapping[int, Schema]) -> Iterator[str]:
+        for number, schema in own.items():
+            other = self._others.get(number)
+            if other is not None and other.content != schema.content:
+                yield clash(number, schema, other)
+
+
+class _Topic(msgspec.Struct):
+    """A registry's topic, as far as it has been read."""
+
+    name: str
+    topic_id: object
+    schemas: dict[int, Schema] = {}
+    _position: int = -1
+
+    def read(self, brokers: Brokers, new_fetcher: NewFetcher) -> bool:
+        """Read on; returns whether the end was reached. Registries have one partition. Raises
+        BatchError, ClientError."""
+        if self._position < 0:
+            self._position = start_offsets(brokers, self.name, [0], Beginning())[0]
+        end = start_offsets(brokers, self.name, [0], End())[0]
+        if self._position >= end:
+            return True
+        fetcher = new_fetcher(brokers, self.name, {0: self._position})
+        try:
+            while self._position < end:
+                fetcher.ends.clear()
+                batches = fetcher.poll(_PATIENCE_S)
+                for batch in batches:
+                    for number, schema in schemas_in(self.name, batch.data):
+                        self.schemas.setdefault(number, schema)
+                if not batches:
+                    # A compacted topic may have no records before its end: then the leader returns
+                    # the end without data.
+                    return fetcher.ends.get(0, -1) >= end
+                self._position = fetcher.positions[0]
+        finally:
+            fetcher.close()
+        return True
+
+
+def _united(topics: Iterable[_Topic]) -> dict[int, Schema]:
+    schemas: dict[int, Schema] = {}
+    for topic in topics:
+        schemas = {**topic.schemas, **schemas}
+    return schemas
+
+
+def _is_schemas_topic(name: str) -> bool:
+    return name == SCHEMAS or name.endswith(f".{SCHEMAS}")

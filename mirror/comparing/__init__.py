@@ -1,0 +1,1 @@
+"""Compares both clusters in the background."""

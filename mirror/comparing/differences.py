@@ -1,0 +1,149 @@
+"""Finds differences between two logs of one partition. Pure.
+
+Rule 1: a copy has the source's batches: the same offsets, and the same bytes except for the four of
+        the leader epoch. Records are not decompressed.
+Rule 2: the comparison extends as far as both answers reach. Offsets below that on only one side are
+        a difference, and so are batches with other boundaries, up to the next common boundary.
+Rule 3: for batches that differ, the CRC tells which side is damaged. It is computed for these only.
+"""
+
+from typing import Final, NamedTuple
+
+import msgspec
+from crc32c import crc32c
+from msgspec.structs import replace
+
+from mirror.partitions.batches import Cut
+from wire.record_batches.batch import CRC_START, BatchHeader
+
+LACKS: Final = "missing in the copy"
+SOURCE_LACKS: Final = "missing at the source"
+DAMAGED: Final = "the copy's bytes do not match their CRC"
+SOURCE_DAMAGED: Final = "the source's bytes do not match their CRC"
+OTHERS: Final = "the copy has other messages than the source"
+NO_BATCH: Final = "the copy's data is not a record batch"
+SOURCE_NO_BATCH: Final = "the source's data is not a record batch"
+
+_EPOCH_AT: Final = 12  # position of the leader epoch in a batch
+_EPOCH_END: Final = 16
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """The offsets from `first` to `end` differ between the sides."""
+
+    first: int
+    end: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"offsets {self.first} to {self.end - 1}: {self.reason}"
+
+
+class Stretch(NamedTuple):
+    """The differences found up to `end`."""
+
+    end: int
+    found: list[Difference]
+
+
+class _Batch(NamedTuple):
+    header: BatchHeader
+    data: memoryview
+
+    @property
+    def first(self) -> int:
+        return self.header.base_offset
+
+    @property
+    def end(self) -> int:
+        return self.header.next_offset
+
+    @property
+    def is_sound(self) -> bool:
+        return crc32c(self.data[CRC_START:]) == self.header.crc
+
+
+def compared(source: Cut, copy: Cut, position: int) -> Stretch | None:
+    """The differences from `position` on; None if a side has no whole batch."""
+    theirs, ours = _batches(source), _batches(copy)
+    if not theirs and not ours:
+        return None
+    if not ours:
+        return _unreadable(theirs[0], NO_BATCH) if copy.fault else None
+    if not theirs:
+        return _unreadable(ours[0], SOURCE_NO_BATCH) if source.fault else None
+    differences: list[Difference] = []
+    i = j = 0
+    while i < len(theirs) and j < len(ours):
+        theirs_batch, ours_batch = theirs[i], ours[j]
+        if theirs_batch.end <= ours_batch.first:
+            differences.append(
+                Difference(max(position, theirs_batch.first), theirs_batch.end, LACKS)
+            )
+            i, position = i + 1, theirs_batch.end
+        elif ours_batch.end <= theirs_batch.first:
+            differences.append(
+                Difference(max(position, ours_batch.first), ours_batch.end, SOURCE_LACKS)
+            )
+            j, position = j + 1, ours_batch.end
+        elif (theirs_batch.first, theirs_batch.end) == (ours_batch.first, ours_batch.end):
+            if reason := _difference(theirs_batch, ours_batch):
+                differences.append(Difference(theirs_batch.first, theirs_batch.end, reason))
+            i, j, position = i + 1, j + 1, theirs_batch.end
+        else:
+            first, end = (
+                max(position, min(theirs_batch.first, ours_batch.first)),
+                max(theirs_batch.end, ours_batch.end),
+            )
+            while (more := i < len(theirs) and theirs[i].first < end) or (
+                j < len(ours) and ours[j].first < end
+            ):
+                if more:
+                    i, end = i + 1, max(end, theirs[i].end)
+                else:
+                    j, end = j + 1, max(end, ours[j].end)
+            differences.append(Difference(first, end, OTHERS))
+            position = end
+    return Stretch(position, merged(differences))
+
+
+def _batches(cut: Cut) -> list[_Batch]:
+    batches, start = [], 0
+    for header in cut.headers:
+        batches.append(_Batch(header, cut.data[start : start + header.size]))
+        start += header.size
+    return batches
+
+
+def _unreadable(beside: _Batch, reason: str) -> Stretch:
+    return Stretch(beside.end, [Difference(beside.first, beside.end, reason)])
+
+
+def _difference(source: _Batch, copy: _Batch) -> str:
+    theirs, ours = bytes(source.data), bytes(copy.data)
+    if theirs[:_EPOCH_AT] == ours[:_EPOCH_AT] and theirs[_EPOCH_END:] == ours[_EPOCH_END:]:
+        return ""
+    if not copy.is_sound:
+        return DAMAGED
+    return OTHERS if source.is_sound else SOURCE_DAMAGED
+
+
+def merged(differences: list[Difference]) -> list[Difference]:
+    """Join adjacent differences with the same reason."""
+    result: list[Difference] = []
+    for difference in sorted(differences, key=lambda difference: difference.first):
+        last = result[-1] if result else None
+        if last is not None and last.reason == difference.reason and difference.first <= last.end:
+            result[-1] = replace(last, end=max(last.end, difference.end))
+        else:
+            result.append(difference)
+    return result
+
+
+def renewed(
+    known: tuple[Difference, ...], first: int, end: int, found: list[Difference]
+) -> tuple[Difference, ...]:
+    """The known differences after these offsets were compared again."""
+    before = [replace(old, end=min(old.end, first)) for old in known if old.first < first]
+    after = [replace(old, first=max(old.first, end)) for old in known if old.end > end]
+    return tuple(merged([*before, *found, *after]))

@@ -1,0 +1,1 @@
+"""Promotion of copies to ordinary topics, and back."""

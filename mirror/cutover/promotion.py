@@ -1,0 +1,260 @@
+"""Promotion of a copy to an ordinary topic, and demotion to a copy: `penstock mirror promote` and
+`demote`. Both first compare the two logs, each partition by its ends and last batch, and change
+only the mark, unless excess messages are to be cut off (truncation.py). Blocks.
+
+The running mirror need not be told: the target refuses its writes to a topic without the mark, and
+its next scan shows the change.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from itertools import groupby
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from client.admin.topics import all_topics, alter_topic, topic_configs
+from client.connection.addresses import Address
+from client.connection.bootstrap import Access, Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.metadata import ClusterMetadata
+from ledger.names import topic_id_text
+from mirror.clusters.scanner import check_keeps_offsets, names_of
+from mirror.config import MirrorConfig
+from mirror.cutover.truncation import Excess, NotDone, cuts_text, excess, put_groups_back, wait_cut
+from mirror.kafka_target.target import KafkaTarget, serves_transactions
+from mirror.partitions.lane import CLIENT_ID
+from mirror.partitions.resume_points import Again, Both, GoOn, Stop, Wanted, look
+from mirror.topics import origin_of
+from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, PAUSED, MirrorOf
+
+_PATIENCE_S: Final = 15.0
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """A partition on both sides; `reason` is empty if the copy's last batch matches the
+    source's."""
+
+    partition: int
+    copy_end: int
+    source_end: int
+    reason: str = ""
+
+
+class Demoted(msgspec.Struct, frozen=True):
+    """The partitions afterwards, what was cut off, and the groups that were reset."""
+
+    partitions: list[Compared]
+    cut: list[Excess]
+    groups: list[str]
+
+
+class Promotion:
+    """For topics of one mirror, by their names at the target."""
+
+    def __init__(self, config: MirrorConfig) -> None:
+        self._config = config
+
+    def promote(self, here: str, *, without_source: bool = False) -> list[Compared]:
+        """Make the copy an ordinary topic. It must have all that the source has, unless
+        `without_source`. Raises NotDone, ClientError."""
+        with self._target() as target:
+            self._check_is_penstock(target)
+            origin = self._origin(target, here)
+            if origin is None:
+                raise NotDone(f"{here} is not a copy: it is an ordinary topic already")
+            compared: list[Compared] = []
+            if not without_source:
+                with self._source() as source:
+                    compared = self._compared(source, target, here, origin.topic)
+                    compared += _missing(source, target, here, origin.topic)
+                _check(here, compared, _behind)
+            alter_topic(target, here, {MIRROR_OF: None, ACCEPT_GAP: None, PAUSED: None})
+        return compared
+
+    def demote(
+        self, here: str, *, may_cut: Callable[[Sequence[Excess]], None] | None = None
+    ) -> Demoted:
+        """Make the topic a copy again. Messages that the source lacks are cut off after `may_cut`
+        has approved them; it may raise. The mirror adds missing partitions. Raises NotDone,
+        ClientError."""
+        with self._target() as target, self._source() as source:
+            self._check_is_penstock(target)
+            check_keeps_offsets(target, self._config.target.cluster)
+            before, mark = self._origin(target, here), self._mark(source, here)
+            if before is not None and (may_cut is None or before.place != mark.place):
+                raise NotDone(f"{here} is a copy already")
+            compared = self._compared(source, target, here, mark.topic)
+            faults = [partition for partition in compared if _ahead(partition)]
+            if before == mark and not faults:
+                raise NotDone(f"{here} is a copy already, and has nothing that the source lacks")
+            due = [self._excess(source, target, here, mark, partition) for partition in faults]
+            changes: dict[str, str | None] = {MIRROR_OF: str(mark)}
+            groups: list[str] = []
+            if due:
+                if may_cut is None:
+                    raise NotDone(_named(due))
+                may_cut(due)
+                groups = put_groups_back(target, due)
+                changes[CUT] = cuts_text(
+                    target, here, self._configs(target, here).get(CUT, ""), due
+                )
+            alter_topic(target, here, changes)
+            wait_cut(target, due)
+        ends = {excess.partition: excess.first for excess in due}
+        after = [
+            replace(
+                partition,
+                copy_end=ends.get(partition.partition, partition.copy_end),
+                reason="",
+            )
+            for partition in compared
+        ]
+        return Demoted(after, due, groups)
+
+    def _mark(self, source: Brokers, here: str) -> MirrorOf:
+        """The mark for the topic: the source topic that it is to be a copy of."""
+        names, cluster = names_of(self._config), self._config.source.cluster
+        for topic in all_topics(source).topics.values():
+            if names.here(topic.name) == here:
+                return MirrorOf(cluster, topic.name, topic_id_text(topic.id))
+        raise NotDone(f"{cluster} has no topic that would be copied to {here}")
+
+    def _excess(
+        self, source: Brokers, target: Brokers, here: str, mark: MirrorOf, fault: Compared
+    ) -> Excess:
+        if fault.copy_end >= 0 and not self._compacts(source, mark.topic):
+            surplus = excess(source, target, mark.topic, here, fault.partition)
+            if surplus.offsets:
+                return surplus
+        raise NotDone(f"{here}-{fault.partition}: {_ahead(fault)}")
+
+    def pause(self, here: str, *, paused: bool) -> None:
+        """Pause or resume copying a topic; all workers follow at their next scan."""
+        with self._target() as target:
+            if serves_transactions(target):
+                self._pause_at_kafka(target, here, paused=paused)
+                return
+            if self._origin(target, here) is None:
+                raise NotDone(f"{here} is not a copy")
+            alter_topic(target, here, {PAUSED: "true" if paused else None})
+
+    def _pause_at_kafka(self, target: Brokers, here: str, *, paused: bool) -> None:
+        topic_id = topic_id_text(target.topic(here).id)
+        side = self._config.target
+        with closing(KafkaTarget(side.bootstrap, CLIENT_ID, self._config.name)) as kafka:
+            if not kafka.pause(here, topic_id, paused=paused):
+                raise NotDone(f"{here} is not a copy of this mirror")
+
+    def _check_is_penstock(self, target: Brokers) -> None:
+        if serves_transactions(target):
+            raise NotDone(
+                f"the cluster {self._config.target.cluster} is Apache Kafka, where copies are open "
+                "to all that its ACLs permit, and have their own offsets. To end the mirroring of "
+                "a topic, stop the mirror or add it to `exclude`; it cannot be made a copy again"
+            )
+
+    def _source(self) -> Brokers:
+        return _brokers(self._config.source.bootstrap)
+
+    def _target(self) -> Brokers:
+        return _brokers(self._config.target.bootstrap)
+
+    def _origin(self, target: Brokers, here: str) -> MirrorOf | None:
+        target.topic(here)  # raises if it does not exist
+        return origin_of(self._configs(target, here))
+
+    def _configs(self, brokers: Brokers, topic: str) -> dict[str, str]:
+        return {config.name: config.value or "" for config in topic_configs(brokers, topic)}
+
+    def _compacts(self, source: Brokers, there: str) -> bool:
+        return "compact" in self._configs(source, there).get("cleanup.policy", "")
+
+    def _compared(self, source: Brokers, target: Brokers, here: str, there: str) -> list[Compared]:
+        """Compare the partitions that both have."""
+        ours, theirs = target.topic(here), source.topic(there)
+        if len(ours.partitions) > len(theirs.partitions):
+            raise NotDone(
+                f"{here} has {len(ours.partitions)} partitions, {there} at the source has "
+                f"{len(theirs.partitions)}"
+            )
+        by_leaders = sorted(
+            (theirs.partition(partition.index).leader, partition.leader, partition.index)
+            for partition in ours.partitions
+        )
+        compacts = self._compacts(source, there)
+        compared: list[Compared] = []
+        for (there_id, here_id), group in groupby(by_leaders, key=lambda leaders: leaders[:2]):
+            wanted = [
+                Wanted((here, index), (there, index), compacts, None) for _, _, index in group
+            ]
+            results = look(
+                _at(source.known, there_id, self._config.source.bootstrap),
+                _at(target.known, here_id, self._config.target.bootstrap),
+                wanted,
+                CLIENT_ID,
+            )
+            compared += [_of(index, *results[here, index]) for (_, index), *_ in wanted]
+        return sorted(compared, key=lambda partition: partition.partition)
+
+
+def _missing(source: Brokers, target: Brokers, here: str, there: str) -> list[Compared]:
+    """Partitions of the source that the copy lacks, as of the last metadata."""
+    ours, theirs = target.known.topic(here).partitions, source.known.topic(there).partitions
+    return [
+        Compared(partition.index, -1, -1, "the copy does not have it yet")
+        for partition in theirs[len(ours) :]
+    ]
+
+
+def _brokers(bootstrap: Bootstrap) -> Brokers:
+    return Brokers(bootstrap, client_id=CLIENT_ID, patience_seconds=_PATIENCE_S)
+
+
+def _at(known: ClusterMetadata, broker: int, bootstrap: Bootstrap) -> tuple[Address, Access]:
+    return known.brokers[broker].address, bootstrap.access
+
+
+def _of(partition: int, decided: GoOn | Stop | Again, both: Both | None) -> Compared:
+    reason = "" if isinstance(decided, GoOn) else decided.reason
+    if both is None:
+        return Compared(partition, -1, -1, reason)
+    return Compared(partition, both.target.end, both.source.end, reason)
+
+
+def _behind(partition: Compared) -> str:
+    if partition.reason or partition.copy_end == partition.source_end:
+        return partition.reason
+    return (
+        f"the copy ends at {partition.copy_end}, the source at {partition.source_end}: stop the "
+        "source's producers, and wait until the copy has caught up"
+    )
+
+
+def _ahead(partition: Compared) -> str:
+    if partition.copy_end > partition.source_end:
+        return (
+            f"it has messages of its own from offset {partition.source_end} to "
+            f"{partition.copy_end - 1}, which would be lost"
+        )
+    return partition.reason
+
+
+def _named(due: Sequence[Excess]) -> str:
+    named = "; ".join(map(str, due))
+    return (
+        f"{named}. They would be lost: copy them back first, cut them off with "
+        "`penstock mirror demote --cut`, or delete the topic, so that it is copied again"
+    )
+
+
+def _check(here: str, compared: Iterable[Compared], fault: Callable[[Compared], str]) -> None:
+    faults = [
+        f"{here}-{partition.partition}: {text}"
+        for partition in compared
+        if (text := fault(partition))
+    ]
+    if faults:
+        more = f"; and {len(faults) - 1} more partitions" if len(faults) > 1 else ""
+        raise NotDone(f"{faults[0]}{more}")

@@ -1,0 +1,1 @@
+"""The mirror's metrics, pages and status."""

@@ -1,0 +1,1 @@
+"""One partition's way from the source to the target."""

@@ -1,0 +1,1 @@
+"""The registry's topic: its records, and the contents that they define."""

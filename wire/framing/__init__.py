@@ -1,0 +1,1 @@
+"""Frames, requests and messages in any version, as bytes."""
