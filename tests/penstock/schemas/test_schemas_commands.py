@@ -241,7 +241,7 @@ def test_another_unit_is_named_and_refused_where_events_would_die(
         assert ended.returncode == stops, ended
         assert ended.stderr.splitlines()[: len(lines)] == ([] if registered_before else lines)
         assert ("or give --force" in ended.stderr) == stops
-    assert schemas.json("show", subject)["fields"][0]["type"]["items"][1] == new
+    assert json.loads(schemas.output("show", subject))["fields"][0]["type"]["items"][1] == new
 
 
 def write_address(folder: Path, space: str, *more: dict[str, Any]) -> None:
