@@ -204,7 +204,7 @@ ENTRIES: Final = (
             "its login and certificates are still accepted. The audit reads on where it stopped.",
             "A registry: `systemctl restart penstock-registry` on its host. Agents go on with the "
             "schemas that they know meanwhile, and loads wait. (`penstock up` starts a program "
-            "again that has ended: kill one that hangs.)",
+            "again that has ended: `pkill -KILL -f 'penstock registry'` ends one that hangs.)",
             "A broker that is gone for good: replace it (docs/how-to/run-a-cluster.md).",
         ),
     ),

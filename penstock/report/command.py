@@ -154,6 +154,8 @@ def command(
     elif page is None or page.name != "-":
         show_report(report, everything=bool(topics), newer=newer, alerts=alerts)
     code = exit_code(report, at_least)
+    if newer is not None and newer.state.is_fault and code != FAULTY:
+        code = exit_code(newer)
     if code == TOO_FEW and at_least is not None:
         for topic in report.topics:
             if (events := arrived(topic)) < at_least:

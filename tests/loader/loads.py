@@ -79,8 +79,8 @@ def folder_of(config: LoaderConfig, *below: str) -> Path:
     return Path(config.root.removeprefix("file://"), *below)
 
 
-def ledger_entries(config: LoaderConfig, topic: str) -> list[dict[str, Any]]:
-    """Those that name this topic."""
+def ledger_entries(config: LoaderConfig, *names: str) -> list[dict[str, Any]]:
+    """Those that name this topic, or anything else."""
     with (
         Brokers(config.bootstrap) as brokers,
         RegistryClient(config.registry) as registry,
@@ -88,4 +88,8 @@ def ledger_entries(config: LoaderConfig, topic: str) -> list[dict[str, Any]]:
     ):
         decoder = Decoder(registry.schema, built_in(LEDGER))
         values = [each.record.value or b"" for each in consumer]
-        return [decoder.decode(value) for value in values if topic.encode() in value]
+        return [
+            decoder.decode(value)
+            for value in values
+            if any(each.encode() in value for each in names)
+        ]

@@ -28,7 +28,8 @@ NOW = BEGAN + 24 * HOUR
 def rows_told(directory: Path, config: LoaderConfig, topic: str) -> dict[str, int]:
     """By destination: of how many rows an audit knows."""
     with closing(AuditStore.open(directory)) as store, closing(store.reading()) as reading:
-        told = columns_of(ledger_entries(config, topic))
+        health = config.root.rpartition("//")[2]  # what the loader says of itself names the root
+        told = columns_of(ledger_entries(config, topic, health))
         store.fold(config.cluster, told, LedgerPositions())
         found: dict[str, int] = {}
         for key in reading.topics():

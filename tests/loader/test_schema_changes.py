@@ -30,7 +30,8 @@ def test_amounts_keep_their_value_in_another_scale(
     config = msgspec.structs.replace(config, completeness=LONG_AGO, tasks=tasks)
     for scale in (2, 4):
         amount = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": scale}
-        application.change(event_schema([{"name": "amount", "type": amount}]))
+        field = {"name": "amount", "type": amount, "default": "\u0000"}
+        application.change(event_schema([field]))
         for number in (1234, -5):
             value = (number * 10**scale // 100).to_bytes(6, "big", signed=True)
             application.write(3, fields={"amount": value})

@@ -145,7 +145,7 @@ def test_packs_that_nobody_uses_are_removed(tmp_path: Path) -> None:
 def test_our_own_code_lies_as_in_our_wheel() -> None:
     files = {file.name: file.source for file in own_files()}
     assert files["penstock/__init__.py"] == ROOT / "penstock" / "__init__.py"
-    assert files["penstock/programs/wire/record_batches/records.py"] == ROOT / "wire" / "records.py"
+    assert files["penstock/programs/wire/errors.py"] == ROOT / "wire" / "errors.py"
     assert "penstock/programs/schemas/avro/EventHeader.avsc" in files
     assert "pyspark_penstock/__init__.py" in files
     assert {name.split("/")[0] for name in files} == {"penstock", "pyspark_penstock"}
