@@ -47,6 +47,7 @@ def test_a_screen_says_what_it_does_not_know(said: str) -> None:
         Screen(10, 3).feed(said)
 
 
+@pytest.mark.not_quick("starts a shell")
 def test_a_terminal_keeps_what_a_command_printed() -> None:
     terminal = Terminal(40, 5, {})
     script = "test -t 1 && stty size && printf '\\033[31m✗\\033[0m <b>\\n'"
