@@ -5,6 +5,7 @@ as JSON."""
 import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -26,7 +27,7 @@ def write_csv(stream: TextIO, rows: Iterable[Mapping[str, Any]]) -> None:
 def read(path: Path, alone: str | None = None) -> dict[str, Offsets]:
     """The offsets of each group. `alone` is which group is meant where none is named."""
     try:
-        text = path.read_text("utf-8")
+        text = path.read_bytes().decode("utf-8-sig")  # spreadsheets write a mark first
     except OSError as error:
         raise Failed(f"{path}: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError:
@@ -55,7 +56,7 @@ def _lines(path: Path, text: str) -> Iterable[tuple[int, Sequence[Any]]]:
     if text.lstrip().startswith("["):
         yield from _objects(path, text)
         return
-    reader = csv.reader(text.splitlines(), strict=True, skipinitialspace=True)
+    reader = csv.reader(StringIO(text, newline=""), strict=True, skipinitialspace=True)
     try:
         for cells in reader:
             if cells:
