@@ -288,8 +288,7 @@ def mirror_cut_off(site: Site, take: Take) -> None:
     site.settle()
     os.kill(site.up.programs()["mirror"], signal.SIGSTOP)
     site.broke()
-    take("away", "late")
-    site.type("systemctl restart penstock-mirror")  # as the runbook says
+    take("mirror")
 
 
 INCIDENTS: Final = {

@@ -201,7 +201,8 @@ class Site:
 
     def _restart(self, name: str) -> None:
         """As systemd does it; `penstock up` starts what has ended."""
-        pid = self.up.programs()[name]
+        if (pid := self.up.programs().get(name)) is None:
+            return  # it is being started
         os.kill(pid, signal.SIGTERM)
         for _ in range(50):
             if not Path(f"/proc/{pid}").exists():
