@@ -446,6 +446,8 @@ def test_a_topic_that_a_typo_made_is_retired(cluster: LedgerCluster, audit: Audi
     agent["header"]["time"] += 1
     cluster.write([agent])
     await_state(audit, "typo", "pending")
+    cluster.write([loader_says(hdfs, failed=False, seq=1)])
+    await_state(audit, "typo", "complete")
 
 
 def test_what_was_landed_before_loads_failed_stays_complete(
