@@ -59,7 +59,7 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     counts: list[int]
     states: list[State]
     waits: str  # for what, in words; empty if for nothing
-    deleted: bool = False  # the cluster lacks it, or it was retired: it waits for nobody
+    deleted: bool = False  # the cluster lacks it, or it was retired: no report on it is expected
     load_fails: bool = False  # at some destination: then it is pending at least
     groups: int = 0  # consumer groups that read it
     group_behind: int = -1  # milliseconds: of the one that is furthest behind; -1: not known
@@ -205,7 +205,7 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     findings_total: int
     waits: list[Wait]  # the first hundred
     waits_total: int
-    deleted: bool = False  # the cluster lacks it, or it was retired: it waits for nobody
+    deleted: bool = False  # the cluster lacks it, or it was retired: no report on it is expected
     failing_loads: list[FailingLoad] = []
     altered: list[AlteredTotal] = []
     remarks: list[Remark] = []  # the first hundred
@@ -515,7 +515,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     pending: int = 0  # events that a later tier may still speak of: in no sum of what is missing
     elsewhere: int = 0  # more in this time at a later tier, as they are fewer in another; or fewer
     unclaimed_yet: int = 0  # of `unclaimed`, events of which an earlier tier may still speak
-    deleted: bool = False  # the cluster lacks it, or it was retired: it waits for nobody
+    deleted: bool = False  # the cluster lacks it, or it was retired: no report on it is expected
     failing_loads: list[FailingLoad] = []  # then it is pending at least
     altered: list[AlteredTotal] = []
     remarks: list[Remark] = []  # the first hundred

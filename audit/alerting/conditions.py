@@ -141,8 +141,8 @@ def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[Aler
 def of_agents(
     rows: Iterable[AgentRow], *, unheard: Collection[str] = ()
 ) -> dict[AlertKey, Condition]:
-    """Agents that are silent, and hosts that were never heard. `unheard` are clusters of which no
-    agent is heard: that is hardly the agents' fault."""
+    """Agents that are silent, and hosts that were never heard. No agent of the clusters in
+    `unheard` is heard, so the cause is probably not the agents."""
     found: dict[AlertKey, Condition] = {}
     for each in rows:
         words, command = _silence(each), ""
@@ -228,7 +228,7 @@ def _together(conditions: Sequence[Condition]) -> Condition:
 
 
 class UnknownClusters(msgspec.Struct, frozen=True):
-    """Clusters of which it is not known just now whether an alert is over."""
+    """Clusters that the audit cannot see just now, so their alerts may or may not be over."""
 
     unread: frozenset[str] = frozenset()  # their ledger is not read to its end
     unseen: frozenset[str] = frozenset()  # nor who of their programs is away

@@ -3,7 +3,7 @@
 What stands in log lines may concern people: so who is shown them is decided here, on top of the
 door, by `messages` of the configuration; and each time it is logged who saw which offsets. One
 reading at a time is made for a user at an address, four in all, on threads of their own, so that
-brokers that do not answer keep nobody else waiting.
+brokers that do not answer delay no other request.
 """
 
 import asyncio
@@ -122,4 +122,4 @@ class ShownMessages:
     def _end(self, whose: tuple[str, str], reading: asyncio.Future[Messages]) -> None:
         del self._under_way[whose]
         if not reading.cancelled():
-            reading.exception()  # whoever asked may have gone
+            reading.exception()  # the client may have closed its connection

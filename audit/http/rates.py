@@ -9,7 +9,7 @@ from audit.answers import Rate, TopicRow
 from audit.rates import RatesSeen
 from audit.service import Service, now_millis
 
-_OLD_MILLIS: Final = 60_000  # a rate of then is none of now
+_OLD_MILLIS: Final = 60_000  # an older rate says nothing of now
 _NOT_KNOWN: Final = Rate()
 
 

@@ -50,7 +50,7 @@ class Showing:
             try:
                 shown = self._event(value)
             except (BadMessage, RegistryError, RecursionError) as error:
-                # Of what does not begin like an event nobody expects that it is one.
+                # A value that does not begin like an event is no fault.
                 why = str(error) if value[:1] == b"\0" else ""
                 shown = {**_raw(value), "remark": _cut(why, _KEY)[0]}
         headers = [

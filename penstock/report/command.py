@@ -144,9 +144,9 @@ def command(
     report = asked_report(audit, topics, cluster, asked)
     newer: ReportAnswer | None = None
     alerts: Sequence[NotedAlert] = ()
-    if not as_json and all(each is None for each in (day, hour, begin, end)):
+    if all(each is None for each in (day, hour, begin, end)):
         newer = asked_report(audit, topics, cluster, TimeRange(asked.end, report.now + 1))
-        alerts = raised_alerts(audit, topics, cluster)
+        alerts = () if as_json else raised_alerts(audit, topics, cluster)
     if page is not None:
         page.write(report_page(report))
     if as_json:

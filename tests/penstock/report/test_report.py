@@ -71,6 +71,20 @@ def test_too_few_events_prove_nothing(
     assert exit_code(report(*topics), at_least) == code
 
 
+@pytest.mark.parametrize("option", [(), ("--json",)])
+def test_a_fault_in_the_hour_under_way_decides_the_exit_code(option: tuple[str, ...]) -> None:
+    page = ListPage(page=1, size=100, total=0)
+
+    def answers(path: str, query: Query) -> tuple[int, bytes]:
+        if path == "alerts":
+            return 200, msgspec.json.encode(NotedAlerts(page=page, items=[]))
+        is_newer = int(query["to"]) - int(query["from"]) < DAY_MILLIS
+        return 200, msgspec.json.encode(report(MISSING if is_newer else QUIET))
+
+    with answering(answers) as audit:
+        assert penstock("report", "--audit", audit.url, *option).returncode == 1
+
+
 def test_what_has_too_few_events_is_on_stderr() -> None:
     with answering(always(report(QUIET, HALF, COMPLETE))) as audit:
         ended = penstock("report", *ASKED, "--audit", audit.url, "--at-least", "3")
