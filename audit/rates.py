@@ -5,29 +5,22 @@ counted for it, and it is as old as the last look: a few seconds, or more where 
 A topic has no rate while one of its leaders does not answer, and after its log has gone back.
 """
 
-import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 
+from audit.cluster_look import ANSWER_S, ClusterLook
 from audit.config import Cluster
 from client.connection.brokers import Brokers
 from client.errors import ClientError
 from client.groups.lag import end_offsets
 from client.producing.delivery import TopicPartition
-from ground.chance import chance
 
 _EVERY_S: Final = 5.0
 _SHARE: Final = 20  # a look takes at most such a part of the time
 _TOPICS_S: Final = 30.0  # between two looks at which topics there are
-_PATIENCE_S: Final = 2.0
-_ANSWER_S: Final = 5.0
-_ENDS_WITHIN_S: Final = 10.0
-
-log = logging.getLogger(__name__)
 
 _Ends = Mapping[TopicPartition, int]
 
@@ -40,8 +33,8 @@ class RatesSeen(msgspec.Struct, frozen=True):
     by_topic: Mapping[str, float] = {}
 
 
-class RatesLook:
-    """`start` it once; `ask_to_stop` ends it soon."""
+class RatesLook(ClusterLook):
+    """Asks where the logs end."""
 
     def __init__(
         self,
@@ -52,55 +45,29 @@ class RatesLook:
         every_seconds: float = _EVERY_S,
     ) -> None:
         """`found` is called on this thread, with what was seen."""
-        self._name = name
-        self._cluster = cluster
+        super().__init__(name, cluster, about="rates", every_seconds=every_seconds)
         self._found = found
-        self._every = every_seconds
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"rates-{name}", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
+    def _note_failure(self, error: ClientError | None) -> None:
+        """The ledger's follower says that the cluster cannot be reached."""
+        self._found(self._name, RatesSeen())
 
-    def ask_to_stop(self) -> None:
-        self._stopping.set()
-
-    def join(self) -> None:
-        """A thread that waits for an answer still has some time, then the process ends over it."""
-        self._thread.join(_ENDS_WITHIN_S)
-
-    def _run(self) -> None:
+    def _look_on(self, brokers: Brokers) -> None:
+        targets: list[TopicPartition] = []
+        before: _Ends | None = None
+        before_at = topics_at = float("-inf")
         while not self._stopping.is_set():
-            try:
-                self._look_on()
-            except ClientError:
-                pass  # the ledger's follower says that the cluster cannot be reached
-            except Exception:  # a bug must not end in silence
-                log.exception("looking at ends of logs failed cluster=%s", self._name)
-            self._found(self._name, RatesSeen())
-            self._stopping.wait(self._every * (0.9 + chance() / 5))
-
-    def _look_on(self) -> None:
-        """Until stopped, or the cluster cannot be reached."""
-        with Brokers(
-            self._cluster.bootstrap, client_id="penstock-audit", patience_seconds=_PATIENCE_S
-        ) as brokers:
-            targets: list[TopicPartition] = []
-            before: _Ends | None = None
-            before_at = topics_at = float("-inf")
-            while not self._stopping.is_set():
-                began = time.monotonic()
-                if began - topics_at >= _TOPICS_S:
-                    topics_at, targets = began, _partitions(brokers)
-                ends = end_offsets(brokers, targets, within=_ANSWER_S)
-                now = time.monotonic()
-                if before is not None:
-                    millis = int((now - before_at) * 1000)
-                    rates = rates_between(before, ends, targets, millis)
-                    self._found(self._name, RatesSeen(time.time_ns() // 1_000_000, millis, rates))
-                before, before_at = ends, now
-                pause = max(self._every, _SHARE * (now - began))
-                self._stopping.wait(pause * (0.9 + chance() / 5))
+            began = time.monotonic()
+            if began - topics_at >= _TOPICS_S:
+                topics_at, targets = began, _partitions(brokers)
+            ends = end_offsets(brokers, targets, within=ANSWER_S)
+            now = time.monotonic()
+            if before is not None:
+                millis = int((now - before_at) * 1000)
+                rates = rates_between(before, ends, targets, millis)
+                self._found(self._name, RatesSeen(time.time_ns() // 1_000_000, millis, rates))
+            before, before_at = ends, now
+            self._wait(max(self._every, _SHARE * (now - began)))
 
 
 def _partitions(brokers: Brokers) -> list[TopicPartition]:

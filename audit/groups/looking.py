@@ -10,11 +10,11 @@ requests, and fill the brokers' logs.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from audit.cluster_look import ANSWER_S, ClusterLook
 from audit.config import Cluster
 from audit.groups.lags import GroupsSeen, seen
 from client.connection.brokers import Brokers
@@ -30,26 +30,22 @@ from client.groups.offsets import (
     describe_groups,
 )
 from client.producing.delivery import TopicPartition
-from ground.chance import chance
 from wire.messages import list_groups
 from wire.messages.list_groups import ListGroupsRequest
 
-_PATIENCE_S: Final = 2.0  # with one question
-_ANSWER_S: Final = 5.0
 _MOST_BYTES: Final = 16 * 1024 * 1024  # of messages, to learn when they were written
 _MOST_GROUPS: Final = 10_000
 _MOST_DESCRIBED: Final = 500  # groups, in one look
 _MOST_REFUSED: Final = 50  # in one look
 _ASK_REFUSED_EVERY: Final = 60  # looks
-_ENDS_WITHIN_S: Final = 10.0
 # Whoever may describe all groups may describe this one, which nobody has.
 _ANY: Final = "penstock-audit-looks"
 
 log = logging.getLogger(__name__)
 
 
-class GroupsLook:
-    """`start` it once; `stop` ends it soon."""
+class GroupsLook(ClusterLook):
+    """Asks for the groups and their lag."""
 
     def __init__(
         self,
@@ -60,50 +56,25 @@ class GroupsLook:
         found: Callable[[str, GroupsSeen], None],
     ) -> None:
         """`found` is called on this thread, with what was seen."""
-        self._name = name
-        self._cluster = cluster
-        self._every = every_seconds
+        super().__init__(name, cluster, about="groups", every_seconds=every_seconds)
         self._found = found
         self._seen = GroupsSeen()
         self._refused: dict[str, str] = {}
         self._looks = 0
         self._may_see = True
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"groups-{name}", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
+    def _note_failure(self, error: ClientError | None) -> None:
+        words = (
+            "looking at its groups failed inside of the audit; its log says how"
+            if error is None
+            else f"its groups cannot be asked for: {error}"
+        )
+        self._note(self._not_known(words))
 
-    def ask_to_stop(self) -> None:
-        self._stopping.set()
-
-    def join(self) -> None:
-        """A thread that waits for an answer still has some time, then the process ends over it."""
-        self._thread.join(_ENDS_WITHIN_S)
-
-    def _run(self) -> None:
+    def _look_on(self, brokers: Brokers) -> None:
         while not self._stopping.is_set():
-            try:
-                self._look_on()
-            except ClientError as error:
-                self._note(self._not_known(f"its groups cannot be asked for: {error}"))
-            except Exception:  # a bug must not end in silence: it is said each time, and shown
-                log.exception("looking at groups failed cluster=%s", self._name)
-                words = "looking at its groups failed inside of the audit; its log says how"
-                self._note(self._not_known(words))
-            self._wait()
-
-    def _look_on(self) -> None:
-        """Until stopped, or the cluster cannot be reached."""
-        with Brokers(
-            self._cluster.bootstrap, client_id="penstock-audit", patience_seconds=_PATIENCE_S
-        ) as brokers:
-            while not self._stopping.is_set():
-                self._note(self._look(brokers))
-                self._wait()
-
-    def _wait(self) -> None:
-        self._stopping.wait(self._every * (0.9 + chance() / 5))
+            self._note(self._look(brokers))
+            self._wait(self._every)
 
     def _note(self, found: GroupsSeen) -> None:
         for words in set(found.troubles) - set(self._seen.troubles):
@@ -132,7 +103,7 @@ class GroupsLook:
             now,
             before=self._seen.lags,
             most_bytes=_MOST_BYTES,
-            within=_ANSWER_S,
+            within=ANSWER_S,
         )
         members = _members(brokers, [groups[name] for name in committed if name in groups])
         return seen(int(now * 1000), groups, lags, troubles, members)
@@ -145,7 +116,7 @@ class GroupsLook:
         for broker in known:
             try:
                 connection = brokers.broker(broker)
-                answer = connection.call(list_groups.API, ListGroupsRequest(), within=_ANSWER_S)
+                answer = connection.call(list_groups.API, ListGroupsRequest(), within=ANSWER_S)
                 check(answer.error_code, f"groups of broker {broker}")
             except Unsupported:
                 too_old += 1
