@@ -27,7 +27,7 @@ def outlines(group: LazyGroup) -> dict[str, Outline]:
 
 
 def _outline(command: click.Command) -> Outline:
-    outline: dict[str, Any] = {"parameters": [dict(_told(each)) for each in command.params]}
+    outline: dict[str, Any] = {"parameters": [dict(_told(param)) for param in command.params]}
     if isinstance(command, LazyGroup):
         outline["commands"] = command.table
     return outline
@@ -60,7 +60,7 @@ def _values(parameter: click.Parameter) -> Iterator[tuple[str, object]]:
     if asks(parameter):
         yield "asks", True
     elif isinstance(kind, click.Choice):
-        yield "choices", [kind.normalize_choice(each, None) for each in kind.choices]
+        yield "choices", [kind.normalize_choice(choice, None) for choice in kind.choices]
         if not kind.case_sensitive:
             yield "any_case", True
     elif isinstance(kind, click.Path | click.File):
@@ -76,7 +76,7 @@ def asks(parameter: click.Parameter) -> bool:
 def text() -> str:
     """What outlines.json should say."""
     assert isinstance(penstock, LazyGroup)
-    commands = (f'"{where}": {_lines(each)}' for where, each in outlines(penstock).items())
+    commands = (f'"{where}": {_lines(outline)}' for where, outline in outlines(penstock).items())
     return f"{{\n{_joined(commands)}\n}}\n"
 
 

@@ -56,7 +56,7 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     state: State = State.PRESENT
 
     def __post_init__(self) -> None:
-        if unknown := [each for each in self.operations if each not in OPERATIONS]:
+        if unknown := [operation for operation in self.operations if operation not in OPERATIONS]:
             raise ValueError(f"{unknown[0]!r} is none of {', '.join(OPERATIONS)}")
 
     @property
@@ -85,7 +85,7 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         principal_of(self.principal)
         if self.state is State.PRESENT or self.producer or self.consumer or self.deny:
             self.rules()
-        elif any(not each.name for each in self.resources):
+        elif any(not resource.name for resource in self.resources):
             raise click.UsageError("a name cannot be empty")
 
     def describes(self, rule: Rule) -> bool:
@@ -117,13 +117,13 @@ def plans_of(
                 wanted |= dict.fromkeys(entry.rules())
         except click.UsageError as error:
             raise WrongConfiguration(f"acls[{number}]: {error.message}") from None
-    absent = [each for each in declared if each.state is State.ABSENT]
+    absent = [rule for rule in declared if rule.state is State.ABSENT]
     gone = [
         rule
         for rule in standing
-        if (exact and rule not in wanted) or any(each.describes(rule) for each in absent)
+        if (exact and rule not in wanted) or any(gone.describes(rule) for gone in absent)
     ]
-    if both := [rule for rule in wanted if any(each.describes(rule) for each in absent)]:
+    if both := [rule for rule in wanted if any(gone.describes(rule) for gone in absent)]:
         raise WrongConfiguration(f"declared as present and as absent: {sentence(both[0])}")
     there = set(standing)
     found = [

@@ -61,14 +61,14 @@ def list_acls(
         raise click.UsageError("--matching goes with the name of a resource")
     how = PatternType.MATCH if matching else None
     filters = [
-        AclFilter(each.resource_type, each.name, how or each.pattern_type, principal)
-        for each in named
+        AclFilter(pattern.resource_type, pattern.name, how or pattern.pattern_type, principal)
+        for pattern in named
     ] or [AclFilter(principal=principal)]
     found: dict[Rule, None] = {}
     with connected(bootstrap) as brokers:
-        for each in filters:
-            found |= dict.fromkeys(standing_rules(all_acls(brokers, each)))
-    rows = [row(each) for each in sorted(found)]
+        for acl_filter in filters:
+            found |= dict.fromkeys(standing_rules(all_acls(brokers, acl_filter)))
+    rows = [row(rule) for rule in sorted(found)]
     if as_json:
         print_json(rows)
     elif rows:
@@ -123,10 +123,10 @@ def add(
 
 def _say(what: str, rules: list[Rule], *, as_json: bool) -> None:
     if as_json:
-        print_json({what: [row(each) for each in rules]})
+        print_json({what: [row(rule) for rule in rules]})
         return
-    for each in rules:
-        print(one_line(f"{what}: {sentence(each)}"))
+    for rule in rules:
+        print(one_line(f"{what}: {sentence(rule)}"))
 
 
 @click.command()
@@ -160,18 +160,19 @@ def remove(
     """
     named = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
     filters = [
-        AclFilter(each.resource_type, each.name, each.pattern_type, principal) for each in named
+        AclFilter(pattern.resource_type, pattern.name, pattern.pattern_type, principal)
+        for pattern in named
     ] or [AclFilter(principal=principal)]
-    wanted = {OPERATIONS[each] for each in operations}
+    wanted = {OPERATIONS[operation] for operation in operations}
     with connected(bootstrap) as brokers:
         rules = sorted(
             rule
-            for each in filters
-            for rule in standing_rules(all_acls(brokers, each))
+            for acl_filter in filters
+            for rule in standing_rules(all_acls(brokers, acl_filter))
             if not wanted or rule[1].operation in wanted
         )
         if rules and not yes:
-            shown = "; ".join(sentence(each) for each in rules[:_SHOWN])
+            shown = "; ".join(sentence(rule) for rule in rules[:_SHOWN])
             more = f"; and {len(rules) - _SHOWN} more" if len(rules) > _SHOWN else ""
             confirm_deletion(f"rules: {shown}{more}")
         remove_acls(brokers, rules)

@@ -28,9 +28,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 COLUMNS: Final = ("principal", "host", "permission", "operation", "kind", "name", "pattern")
 OPERATIONS: Final = {
-    _spelt: each
-    for each in Operation
-    if each is not Operation.ANY and (_spelt := each.name.lower().replace("_", "-"))
+    _spelt: operation
+    for operation in Operation
+    if operation is not Operation.ANY and (_spelt := operation.name.lower().replace("_", "-"))
 }
 _PRODUCER: Final = {
     ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
@@ -40,7 +40,9 @@ _CONSUMER: Final = {
     ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
     ResourceType.GROUP: (Operation.READ,),
 }
-KINDS: Final = {each.name.lower().replace("_", "-"): each for each in RESOURCE_TYPES}
+KINDS: Final = {
+    resource_type.name.lower().replace("_", "-"): resource_type for resource_type in RESOURCE_TYPES
+}
 
 
 class PrincipalType(click.ParamType[str]):
@@ -131,9 +133,9 @@ def patterns(
     found = [ResourcePattern(kind, name, how) for kind, name in named]
     if cluster:
         found.append(ResourcePattern(ResourceType.CLUSTER, THE_CLUSTER))
-    if any(not each.name for each in found):
+    if any(not pattern.name for pattern in found):
         raise click.UsageError("a name cannot be empty")
-    if prefixed and any(each.name == "*" for each in found):
+    if prefixed and any(pattern.name == "*" for pattern in found):
         raise click.UsageError("'*' with --prefixed is names that begin with a star: leave it out")
     return found
 
@@ -144,7 +146,7 @@ def check_operation(operation: Operation, pattern: ResourcePattern) -> None:
     kind = pattern.resource_type
     possible = (*OPERATIONS_ON[kind], Operation.ALL)
     if operation not in possible:
-        words = ", ".join(each.name.lower().replace("_", "-") for each in possible)
+        words = ", ".join(action.name.lower().replace("_", "-") for action in possible)
         raise click.UsageError(
             f"{operation.words} is nothing that can be done to a {kind.words}: {words}"
         )
@@ -192,7 +194,7 @@ def rules_of(
     deny: bool = False,
 ) -> list[Rule]:
     """What options, or an entry of a file, come to; UsageError if that is nothing, or not whole."""
-    asked = [OPERATIONS[each] for each in operations]
+    asked = [OPERATIONS[operation] for operation in operations]
     if not named:
         raise click.UsageError(
             "no resource: give --topic, --group, --transactional-id or --on-cluster"
@@ -206,14 +208,17 @@ def rules_of(
     rules: list[Rule] = []
     for pattern in named:
         todo: list[Operation] = list(asked)
-        for each in todo:
-            check_operation(each, pattern)
+        for action in todo:
+            check_operation(action, pattern)
         todo += _PRODUCER.get(pattern.resource_type, ()) if producer else ()
         todo += _CONSUMER.get(pattern.resource_type, ()) if consumer else ()
         if not todo:
             which = pattern.resource_type.words
             raise click.UsageError(f"does not apply to a {which}: give --operation")
-        rules += [(pattern, Acl(principal, host, each, permission)) for each in dict.fromkeys(todo)]
+        rules += [
+            (pattern, Acl(principal, host, operation, permission))
+            for operation in dict.fromkeys(todo)
+        ]
     _check_whole(named, producer=producer, consumer=consumer)
     return rules
 
@@ -230,7 +235,7 @@ def check_host(host: str) -> None:
 
 
 def _check_whole(named: list[ResourcePattern], *, producer: bool, consumer: bool) -> None:
-    kinds = {each.resource_type for each in named}
+    kinds = {pattern.resource_type for pattern in named}
     if (producer or consumer) and ResourceType.TOPIC not in kinds:
         raise click.UsageError("--producer and --consumer go with --topic")
     if consumer and ResourceType.GROUP not in kinds:

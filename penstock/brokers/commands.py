@@ -40,7 +40,7 @@ def list_brokers(bootstrap: str, as_json: bool) -> None:
     """
     with connected(bootstrap) as brokers:
         cluster = all_topics(brokers)
-    rows = [_row(each, cluster.controller) for each in standings(cluster).values()]
+    rows = [_row(standing, cluster.controller) for standing in standings(cluster).values()]
     if as_json:
         print_json(rows)
     else:
@@ -50,7 +50,8 @@ def list_brokers(bootstrap: str, as_json: bool) -> None:
 def _row(standing: BrokerStanding, controller: int) -> dict[str, object]:
     broker = standing.broker
     in_sync = standing.count(LEADS, IN_SYNC) + sum(
-        each.role == AWAY and standing.id in each.partition.in_sync for each in standing.replicas
+        replica.role == AWAY and standing.id in replica.partition.in_sync
+        for replica in standing.replicas
     )
     return {
         "id": standing.id,
@@ -87,16 +88,16 @@ def describe(broker: int, only_behind: bool, bootstrap: str, as_json: bool) -> N
         raise Failed(f"no broker {broker}: it is not there, and has no replicas")
     rows = [
         {
-            "topic": each.topic,
-            "partition": each.partition.index,
-            "role": each.role,
-            "leader": each.partition.leader if each.partition.leader >= 0 else None,
-            "in_sync": len(each.partition.in_sync),
-            "of": len(each.partition.replicas),
-            "why": why_under(each.partition, cluster),
+            "topic": replica.topic,
+            "partition": replica.partition.index,
+            "role": replica.role,
+            "leader": replica.partition.leader if replica.partition.leader >= 0 else None,
+            "in_sync": len(replica.partition.in_sync),
+            "of": len(replica.partition.replicas),
+            "why": why_under(replica.partition, cluster),
         }
-        for each in found.replicas
-        if not only_behind or each.role == BEHIND or broker not in each.partition.in_sync
+        for replica in found.replicas
+        if not only_behind or replica.role == BEHIND or broker not in replica.partition.in_sync
     ]
     if as_json:
         print_json({**_row(found, cluster.controller), "partitions": rows})

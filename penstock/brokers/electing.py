@@ -15,9 +15,9 @@ def led_by_others(cluster: ClusterMetadata, broker: int) -> dict[str, list[int]]
     """Partitions whose first replica it is, and that another one leads."""
     found: dict[str, list[int]] = {}
     for name, topic in sorted(cluster.topics.items()):
-        for each in topic.partitions:
-            if each.replicas[:1] == (broker,) and each.leader != broker:
-                found.setdefault(name, []).append(each.index)
+        for partition in topic.partitions:
+            if partition.replicas[:1] == (broker,) and partition.leader != broker:
+                found.setdefault(name, []).append(partition.index)
     return found
 
 

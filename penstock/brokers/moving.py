@@ -53,7 +53,7 @@ class Found(msgspec.Struct, frozen=True):
     def racks(self) -> Racks:
         """Without one, brokers with one address are one rack."""
         brokers = self.cluster.brokers.values()
-        return {each.id: each.rack or each.address.host for each in brokers}
+        return {broker.id: broker.rack or broker.address.host for broker in brokers}
 
 
 def moving_options(command: F) -> F:
@@ -99,8 +99,8 @@ def drain(
     how = _how(dry_run, no_wait, throttle, as_json)
     with connected(bootstrap) as brokers:
         found = _found(brokers)
-        known = {each for replicas in found.placement.values() for each in replicas}
-        leaving = {each for every in found.moving.values() for each in every.removing}
+        known = {replica for replicas in found.placement.values() for replica in replicas}
+        leaving = {broker for every in found.moving.values() for broker in every.removing}
         if broker not in {*known, *leaving, *found.racks}:
             raise Failed(f"no broker {broker}: it is not there, and has no replicas")
         _carry_out(
@@ -138,9 +138,9 @@ def fill(
     how = _how(dry_run, no_wait, throttle, as_json)
     with connected(bootstrap) as brokers:
         found = _found(brokers)
-        for each in new:
-            if each not in found.racks:
-                raise Failed(f"no broker {each}: it is not there")
+        for broker in new:
+            if broker not in found.racks:
+                raise Failed(f"no broker {broker}: it is not there")
         said = ", ".join(map(str, new))
         _carry_out(
             brokers,
@@ -188,7 +188,9 @@ def _found(brokers: Brokers, come: Plan = NOTHING) -> Found:
         if time.monotonic() - began >= patience:
             break
         time.sleep(_LOOKS_SECONDS)
-    placement |= {key: each.target for key, each in on_the_move.items() if key in placement}
+    placement |= {
+        key: reassignment.target for key, reassignment in on_the_move.items() if key in placement
+    }
     return Found(cluster, on_the_move, placement)
 
 
@@ -196,22 +198,23 @@ def _uneven(replicas: Mapping[Key, Collection[int]]) -> bool:
     """Whether some of a topic's partitions have more than others."""
     counts: dict[str, int] = {}
     return any(
-        counts.setdefault(topic, len(each)) != len(each) for (topic, _), each in replicas.items()
+        counts.setdefault(topic, len(copies)) != len(copies)
+        for (topic, _), copies in replicas.items()
     )
 
 
 def _seen_by_each(brokers: Brokers, cluster: ClusterMetadata) -> Iterator[Placement]:
     """By those that answer: one may have died, and be drained for that."""
-    for each in cluster.brokers:
+    for broker in cluster.brokers:
         with suppress(ClientError):
-            yield _placement(brokers.as_seen_by(each))
+            yield _placement(brokers.as_seen_by(broker))
 
 
 def _placement(cluster: ClusterMetadata) -> Plan:
     return {
-        (name, each.index): each.replicas
+        (name, partition.index): partition.replicas
         for name, topic in cluster.topics.items()
-        for each in topic.partitions
+        for partition in topic.partitions
     }
 
 
@@ -289,8 +292,8 @@ def _begin(brokers: Brokers, found: Found, changes: Plan, how: How) -> None:
         moves = dict(found.moving)
         for key, target in changes.items():
             now = found.moving[key].replicas if key in found.moving else found.placement[key]
-            adding = tuple(each for each in target if each not in now)
-            removing = tuple(each for each in now if each not in target)
+            adding = tuple(broker for broker in target if broker not in now)
+            removing = tuple(broker for broker in now if broker not in target)
             moves[key] = Moving((*now, *adding), adding, removing)
         throttle(brokers, moves, found.racks, how.throttle)
     if not changes:
@@ -309,7 +312,7 @@ def _watch(brokers: Brokers, begun: Plan) -> Plan:
     come = dict(begun)
     told = -1
     while left := moving(brokers):
-        come |= {key: each.target for key, each in left.items()}
+        come |= {key: reassignment.target for key, reassignment in left.items()}
         if len(left) != told:
             told = len(left)
             _say(f"{len(come) - told} of {len(come)} partitions moved")

@@ -29,27 +29,29 @@ class BrokerStanding(msgspec.Struct):
     replicas: list[Replica] = []
 
     def count(self, *roles: str) -> int:
-        return sum(each.role in roles for each in self.replicas)
+        return sum(replica.role in roles for replica in self.replicas)
 
     @property
     def under_replicated(self) -> int:
         """Of what it leads, what has fewer replicas in sync than there are."""
-        return sum(each.role == LEADS and is_under(each.partition) for each in self.replicas)
+        return sum(
+            replica.role == LEADS and is_under(replica.partition) for replica in self.replicas
+        )
 
     @property
     def waiting(self) -> int:
         """Partitions that nobody leads, and that this broker can lead when it comes back."""
         return sum(
-            each.role == AWAY
-            and each.partition.leader == NO_LEADER
-            and self.id in each.partition.in_sync
-            for each in self.replicas
+            replica.role == AWAY
+            and replica.partition.leader == NO_LEADER
+            and self.id in replica.partition.in_sync
+            for replica in self.replicas
         )
 
 
 def standings(cluster: ClusterMetadata) -> dict[int, BrokerStanding]:
     """All brokers, by their numbers."""
-    found = {each.id: BrokerStanding(each.id, each) for each in cluster.brokers.values()}
+    found = {broker.id: BrokerStanding(broker.id, broker) for broker in cluster.brokers.values()}
     for name in sorted(cluster.topics):
         for partition in cluster.topics[name].partitions:
             for id_ in partition.replicas:
@@ -65,18 +67,18 @@ def is_under(partition: PartitionMetadata) -> bool:
 
 def why_under(partition: PartitionMetadata, cluster: ClusterMetadata) -> str:
     """In words; empty if it is not, and has a leader."""
-    missing = [each for each in partition.replicas if each not in partition.in_sync]
+    missing = [replica for replica in partition.replicas if replica not in partition.in_sync]
     return "; ".join(
         [
             *_headless(partition, cluster),
-            *(f"{each} {_role(each, partition, cluster)}" for each in missing),
+            *(f"{broker} {_role(broker, partition, cluster)}" for broker in missing),
         ]
     )
 
 
 def _headless(partition: PartitionMetadata, cluster: ClusterMetadata) -> Iterator[str]:
     if partition.leader == NO_LEADER:
-        awaited = [each for each in partition.in_sync if each not in cluster.brokers]
+        awaited = [broker for broker in partition.in_sync if broker not in cluster.brokers]
         said = " or ".join(map(str, awaited))
         yield f"no leader until {said} is back" if said else "no leader yet"
 

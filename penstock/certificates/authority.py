@@ -109,7 +109,9 @@ class Authority:
 
     def latest(self) -> list[Entry]:
         """Of each name the one that was signed last, by name."""
-        return sorted(_latest(self._read().signed).values(), key=lambda each: each.name)
+        return sorted(
+            _latest(self._read().signed).values(), key=lambda certificate: certificate.name
+        )
 
     def sign(
         self,
@@ -158,17 +160,21 @@ class Authority:
         check_name(name)
         with self._locked():
             record = self._read()
-            if not any(each.name == name for each in record.signed):
+            if not any(certificate.name == name for certificate in record.signed):
                 raise Refused(f"{self.directory} has signed no {name}")
             signed = tuple(
-                msgspec.structs.replace(each, revoked=now)
-                if each.name == name and each.revoked is None
-                else each
-                for each in record.signed
+                msgspec.structs.replace(certificate, revoked=now)
+                if certificate.name == name and certificate.revoked is None
+                else certificate
+                for certificate in record.signed
             )
             changed = msgspec.structs.replace(record, signed=signed)
             self._write_list(changed, self._key(), now)
-        return [each for each in signed if each.name == name and each.ends > now]
+        return [
+            certificate
+            for certificate in signed
+            if certificate.name == name and certificate.ends > now
+        ]
 
     def _issue(
         self,
@@ -222,9 +228,9 @@ class Authority:
         record = msgspec.structs.replace(record, lists=record.lists + 1)
         self._write(record)
         revoked = [
-            (int(each.serial, 16), each.revoked)
-            for each in record.signed
-            if each.revoked is not None and each.ends > now
+            (int(certificate.serial, 16), certificate.revoked)
+            for certificate in record.signed
+            if certificate.revoked is not None and certificate.ends > now
         ]
         pem = revocation_list(self.certificate, key, revoked, number=record.lists, now=now)
         replace_file(self.revoked, pem, mode=_FOR_ALL)
@@ -301,13 +307,17 @@ def _check_unused(directory: Path) -> None:
 
 
 def _latest(signed: Sequence[Entry]) -> dict[str, Entry]:
-    return {each.name: each for each in signed}
+    return {certificate.name: certificate for certificate in signed}
 
 
 def _still_of_interest(signed: Sequence[Entry], now: datetime) -> list[Entry]:
     """What can still be shown to somebody, and the last of each name: it says how to renew it."""
-    last = {each.serial for each in _latest(signed).values()}
-    return [each for each in signed if each.ends > now or each.serial in last]
+    last = {certificate.serial for certificate in _latest(signed).values()}
+    return [
+        certificate
+        for certificate in signed
+        if certificate.ends > now or certificate.serial in last
+    ]
 
 
 @contextmanager

@@ -199,7 +199,7 @@ def revoke(name: str, directory: Path, as_json: bool) -> None:
         authority = Authority(directory)
         revoked = authority.revoke(name, now=_now())
     if as_json:
-        serials = [each.serial for each in revoked]
+        serials = [certificate.serial for certificate in revoked]
         print_json({"name": name, "serials": serials, "file": one_line(str(authority.revoked))})
     else:
         many = "1 certificate" if len(revoked) == 1 else f"{len(revoked)} certificates"
@@ -222,7 +222,7 @@ def list_signed(warn_days: int | None, directory: Path, as_json: bool) -> None:
     with _words_for_what_fails():
         authority = Authority(directory)
         entries = authority.latest()
-    rows = [_authority_row(authority, now), *(_row(each, now) for each in entries)]
+    rows = [_authority_row(authority, now), *(_row(entry, now) for entry in entries)]
     if as_json:
         print_json(rows)
     else:
@@ -258,17 +258,17 @@ def show(files: tuple[Path, ...], warn_days: int | None, as_json: bool) -> None:
         rows += [
             {
                 "file": one_line(str(file)),
-                "subject": each.subject,
-                "issuer": each.issuer,
-                "purpose": each.purpose,
-                "hosts": each.hosts,
-                "begins": _text(each.begins),
-                "ends": _text(each.ends),
-                "days_left": _days_left(each.ends, now),
-                "serial": each.serial,
-                "fingerprint": each.fingerprint,
+                "subject": certificate.subject,
+                "issuer": certificate.issuer,
+                "purpose": certificate.purpose,
+                "hosts": certificate.hosts,
+                "begins": _text(certificate.begins),
+                "ends": _text(certificate.ends),
+                "days_left": _days_left(certificate.ends, now),
+                "serial": certificate.serial,
+                "fingerprint": certificate.fingerprint,
             }
-            for each in found
+            for certificate in found
         ]
     if as_json:
         print_json(rows)

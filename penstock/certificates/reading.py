@@ -39,7 +39,10 @@ def certificates_in(path: Path) -> list[Shown]:
     if len(pem) > _MOST_BYTES:
         raise NoCertificate(f"{path} has more than {_MOST_BYTES} bytes")
     try:
-        return [_shown(each) for each in x509.load_pem_x509_certificates(pem)]
+        return [
+            _shown(load_pem_x509_certificate)
+            for load_pem_x509_certificate in x509.load_pem_x509_certificates(pem)
+        ]
     except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
         if b"-----BEGIN CERTIFICATE-----" not in pem:
             raise NoCertificate(f"{path} has no certificate (PEM) in it") from None
@@ -80,4 +83,4 @@ def _purpose(certificate: x509.Certificate) -> tuple[str, ...]:
         usages = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
         return ()
-    return tuple(_WORDS.get(each, each.dotted_string) for each in usages)
+    return tuple(_WORDS.get(usage, usage.dotted_string) for usage in usages)

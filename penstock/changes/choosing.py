@@ -61,9 +61,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if self.refused and entry.result == OK:
             return False
-        if self.who and not any(_is(self.who, each) for each in (entry.principal, entry.address)):
+        if self.who and not any(_is(self.who, actor) for actor in (entry.principal, entry.address)):
             return False
-        return not self.name or any(_is(self.name, each) for each in _names(entry))
+        return not self.name or any(_is(self.name, name) for name in _names(entry))
 
 
 def entry_time(millis: int) -> str:

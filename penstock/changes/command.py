@@ -29,7 +29,7 @@ from penstock.connections.registry import registry_option
 @click.option(
     "--kind",
     "kinds",
-    type=click.Choice([str(each) for each in Kind]),
+    type=click.Choice([str(kind) for kind in Kind]),
     multiple=True,
     help="Only changes of these; may be repeated.",
 )
@@ -117,8 +117,8 @@ def _show(entries: Iterable[Entry], wanted: Wanted, last: int | None, *, as_json
         return
     found: Sequence[Entry] = tuple(chosen)
     if found:
-        colours = {each.result: "red" for each in found if each.result != OK}
-        print_table(COLUMNS, [row(each) for each in found], styles=colours)
+        colours = {entry.result: "red" for entry in found if entry.result != OK}
+        print_table(COLUMNS, [row(entry) for entry in found], styles=colours)
     else:
         click.echo("no changes", err=True)
 

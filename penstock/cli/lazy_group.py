@@ -80,7 +80,7 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.sections = sections
-        self.table = dict(chain.from_iterable(each.items() for each in sections.values()))
+        self.table = dict(chain.from_iterable(section.items() for section in sections.values()))
 
     def is_beside(self, lazy: Lazy) -> bool:
         """Whether a command is in the module of this group, and so imported with it."""

@@ -27,7 +27,7 @@ Outline = Mapping[str, Any]
 def outlined(lazy: Lazy) -> click.Command:
     """Completes as the command does, which stays where it is."""
     outline = json.loads(FILE.read_bytes())[lazy.where]
-    parameters = [_parameter(each, lazy) for each in outline["parameters"]]
+    parameters = [_parameter(parameter, lazy) for parameter in outline["parameters"]]
     if "commands" in outline:
         table = {name: Lazy(*lines) for name, lines in outline["commands"].items()}
         return LazyGroup(
@@ -83,5 +83,5 @@ class _Asking:
             parent=context.parent,
             resilient_parsing=True,
         ) as parsed:
-            (asked,) = (each for each in command.params if each.name == parameter.name)
+            (asked,) = (param for param in command.params if param.name == parameter.name)
             return asked.shell_complete(parsed, incomplete)

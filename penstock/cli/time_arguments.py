@@ -105,7 +105,7 @@ def duration_millis(text: str) -> int:
     found = _DURATION.fullmatch(text)
     if found is None or not any(found.groups()):
         raise ValueError(text)
-    days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
+    days, hours, minutes, seconds = (int(group or 0) for group in found.groups())
     whole = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     return whole * _SECOND_MILLIS
 

@@ -36,30 +36,53 @@ def alternatives(kind: inspect.Type) -> tuple[inspect.Type, ...]:
     """The members of a union; any other type by itself."""
     kind = bare(kind)
     if isinstance(kind, inspect.UnionType):
-        return tuple(inner for each in kind.types for inner in alternatives(each))
+        return tuple(inner for member in kind.types for inner in alternatives(member))
     return (kind,)
 
 
 def struct_in(kind: inspect.Type) -> inspect.StructType | None:
-    return next((each for each in alternatives(kind) if isinstance(each, inspect.StructType)), None)
+    return next(
+        (
+            alternative
+            for alternative in alternatives(kind)
+            if isinstance(alternative, inspect.StructType)
+        ),
+        None,
+    )
 
 
 def mapping_in(kind: inspect.Type) -> inspect.DictType | None:
-    return next((each for each in alternatives(kind) if isinstance(each, inspect.DictType)), None)
+    return next(
+        (
+            alternative
+            for alternative in alternatives(kind)
+            if isinstance(alternative, inspect.DictType)
+        ),
+        None,
+    )
 
 
 def list_in(kind: inspect.Type) -> ListType | None:
-    return next((each for each in alternatives(kind) if isinstance(each, _LISTS)), None)
+    return next(
+        (alternative for alternative in alternatives(kind) if isinstance(alternative, _LISTS)), None
+    )
 
 
 def allows_null(kind: inspect.Type) -> bool:
-    return any(isinstance(each, inspect.NoneType | inspect.AnyType) for each in alternatives(kind))
+    return any(
+        isinstance(alternative, inspect.NoneType | inspect.AnyType)
+        for alternative in alternatives(kind)
+    )
 
 
 def is_text(kind: inspect.Type) -> bool:
     """Whether a bare `1` or `true` can only be meant as text."""
-    scalars = [each for each in alternatives(kind) if not isinstance(each, inspect.NoneType)]
-    return bool(scalars) and all(_is_text(each) for each in scalars)
+    scalars = [
+        alternative
+        for alternative in alternatives(kind)
+        if not isinstance(alternative, inspect.NoneType)
+    ]
+    return bool(scalars) and all(_is_text(scalar) for scalar in scalars)
 
 
 def _is_text(kind: inspect.Type) -> bool:
@@ -76,7 +99,7 @@ def _is_text(kind: inspect.Type) -> bool:
 
 def fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
     """Whether the scalar is one that the type allows."""
-    return any(_fits(value, each) for each in alternatives(kind))
+    return any(_fits(value, alternative) for alternative in alternatives(kind))
 
 
 def _fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
@@ -94,7 +117,7 @@ def _fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
         case inspect.CustomType():
             return isinstance(value, str)
         case inspect.LiteralType(values):
-            return any(type(value) is type(each) and value == each for each in values)
+            return any(type(value) is type(allowed) and value == allowed for allowed in values)
         case inspect.EnumType(cls):
             return any(value == member.value for member in cls)
         case _:
@@ -126,7 +149,9 @@ def describe(kind: inspect.Type) -> str:
             said = (extra_json_schema or {}).get("description")
             return str(said) if said else describe(inner)
         case inspect.UnionType(types):
-            named = [describe(each) for each in types if not isinstance(each, inspect.NoneType)]
+            named = [
+                describe(member) for member in types if not isinstance(member, inspect.NoneType)
+            ]
             return " or ".join(named)
         case inspect.BoolType():
             return "true or false"

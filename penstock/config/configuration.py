@@ -307,7 +307,7 @@ def _shown(filled: _Filled) -> str:
 
 
 def _is_anything(kind: inspect.Type) -> bool:
-    return any(isinstance(each, inspect.AnyType) for each in alternatives(kind))
+    return any(isinstance(alternative, inspect.AnyType) for alternative in alternatives(kind))
 
 
 def override(

@@ -61,10 +61,10 @@ def _target(section: Section, shown: Mapping[type, str]) -> str:
 
 def _cells(key: Key, below: Mapping[str, Section], linked: Mapping[str, str]) -> Iterator[str]:
     yield f"`{key.name}`"
-    yield _choice([f"`{each}`" for each in key.allowed]) or key.type
+    yield _choice([f"`{value}`" for value in key.allowed]) or key.type
     yield _default(key)
     meaning = key.meaning.replace("|", "\\|")
-    section = next((each for each in _places(key.name) if each in below), None)
+    section = next((place for place in _places(key.name) if place in below), None)
     if section is not None:
         first = meaning.partition(". ")[0] if meaning == below[section].about else meaning
         meaning = f"{first.removesuffix('.')} ([keys]({linked[section]}))."

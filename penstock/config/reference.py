@@ -54,9 +54,9 @@ def meanings(struct: type[msgspec.Struct]) -> Mapping[str, str]:
     """By name, on one line each. A field that nothing is said about is not in it."""
     tree = ast.parse(getsource(sys.modules[struct.__module__]))
     (body,) = (
-        each.body
-        for each in tree.body
-        if isinstance(each, ast.ClassDef) and each.name == struct.__name__
+        node.body
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name == struct.__name__
     )
     found = {}
     for field, text in pairwise(body):
@@ -78,16 +78,16 @@ def allowed_texts(kind: inspect.Type) -> tuple[str, ...]:
     """What an enumeration allows; nothing of all other types."""
     return tuple(
         str(member.value)
-        for each in alternatives(kind)
-        if isinstance(each, inspect.EnumType)
-        for member in each.cls
+        for alternative in alternatives(kind)
+        if isinstance(alternative, inspect.EnumType)
+        for member in alternative.cls
     )
 
 
 def type_word(kind: inspect.Type) -> str:
     """Of a type that is no enumeration in itself."""
-    for each in _without_null(kind):
-        if said := _said(each):
+    for member in _without_null(kind):
+        if said := _said(member):
             return said
     if item := list_in(kind):
         return f"list of {_plural(type_word(item.item_type))}"
@@ -95,7 +95,7 @@ def type_word(kind: inspect.Type) -> str:
         return f"mapping of names to {_plural(type_word(mapping.value_type))}"
     if struct_in(kind):
         return "mapping"
-    known = [_SCALARS.get(type(bare(each)), "value") for each in _without_null(kind)]
+    known = [_SCALARS.get(type(bare(member)), "value") for member in _without_null(kind)]
     return known[0] if len(known) == 1 else "value"
 
 
@@ -110,7 +110,7 @@ _SCALARS: dict[type[inspect.Type], str] = {
 def _without_null(kind: inspect.Type) -> list[inspect.Type]:
     """The members of a union, with what is said about each."""
     members = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
-    return [each for each in members if not isinstance(each, inspect.NoneType)]
+    return [member for member in members if not isinstance(member, inspect.NoneType)]
 
 
 def _said(kind: inspect.Type) -> str:
@@ -151,7 +151,7 @@ def spoken(value: Any, type_word: str) -> str:
     if type_word == "bytes":
         return next((f"{value // of} {name}" for of, name in _SIZES if _is_whole(value, of)), "")
     if "seconds" in type_word and value > 120:
-        parts = next((each for each in _TIMES if _is_whole(value, each[0])), None)
+        parts = next((unit for unit in _TIMES if _is_whole(value, unit[0])), None)
         if parts is not None:
             count = int(value // parts[0])
             return f"{count} {parts[1]}{'s' if count > 1 else ''}"

@@ -49,16 +49,16 @@ def show_outcome(outcome: DemonstrationOutcome) -> None:
     print_table(_COLUMNS, [*map(dict, _rows(outcome))])
     print()
     if outcome.kills:
-        moments = _together([each.words for each in outcome.kills])
+        moments = _together([kill.words for kill in outcome.kills])
         print(f"Killed by seed {outcome.seed}: {moments}.")
     mark = "?" if outcome.only_unproven else "✗"
-    for each in outcome.differences:
-        print(f"{mark} {one_line(each)}")
+    for difference in outcome.differences:
+        print(f"{mark} {one_line(difference)}")
     print("\n".join(_came_to(outcome, mark)))
 
 
 def _came_to(outcome: DemonstrationOutcome, mark: str) -> Iterator[str]:
-    killed = _together([f"the {each}" for each in outcome.killed])
+    killed = _together([f"the {program}" for program in outcome.killed])
     arrived = f"Every line arrived, once{f', although {killed} were killed' if killed else ''}"
     summed = totals(outcome.figures)
     if outcome.agrees:
@@ -83,16 +83,16 @@ def _together(names: Sequence[str]) -> str:
 
 
 def _rows(outcome: DemonstrationOutcome) -> Iterator[Row]:
-    for each in outcome.figures:
-        verdict = each.verdict
+    for figure in outcome.figures:
+        verdict = figure.verdict
         yield {
-            "topic": each.topic,
-            "lines": Count(each.tally.lines),
-            "events": Count(each.tally.events),
-            "shipped": Count(each.shipped),
-            "stored": Count(each.stored.events),
-            "mirrored": Count(each.mirrored.events),
-            "landed": Count(each.landed.events),
+            "topic": figure.topic,
+            "lines": Count(figure.tally.lines),
+            "events": Count(figure.tally.events),
+            "shipped": Count(figure.shipped),
+            "stored": Count(figure.stored.events),
+            "mirrored": Count(figure.mirrored.events),
+            "landed": Count(figure.landed.events),
             "verdict": verdict.value if verdict else None,
         }
     summed = totals(outcome.figures)
@@ -277,8 +277,8 @@ def _ports(base: int | None) -> tuple[Ports, MirrorPorts]:
 
 
 def _cannot_start(wrong: Sequence[str]) -> int:
-    for each in wrong:
-        click.echo(f"penstock demo: {one_line(each)}", err=True)
+    for problem in wrong:
+        click.echo(f"penstock demo: {one_line(problem)}", err=True)
     return 1
 
 

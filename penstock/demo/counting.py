@@ -102,7 +102,7 @@ def counted(
     found = []
     try:
         pipeline = watch.pipeline
-        said = {each.topic: each for each in asked(pipeline.offline, asked_about).topics}
+        said = {topic.topic: topic for topic in asked(pipeline.offline, asked_about).topics}
         with _At(pipeline.access) as there, _At(pipeline.offline) as offline:
             for sample, tally in zip(SAMPLES, tallies, strict=True):
                 figures = Figures(

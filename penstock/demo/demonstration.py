@@ -97,7 +97,7 @@ class Demonstration:
         began = time.time()
         self._watch.until_ready(_START_SECONDS, self._register_schemas)
         tallies = self._tallies()
-        lines = sum(each.lines for each in tallies)
+        lines = sum(tally.lines for tally in tallies)
         self._watch.note(f"{lines:,} lines were written. The last of them are loaded and audited.")
         asked_about = span(began, time.time())
         unsettled = wait_for_verdict(self._watch, asked_about)
@@ -132,15 +132,17 @@ class Demonstration:
                 application = ApplicationProcess(sample, directory)
                 stack.callback(application.kill)
                 running.append(application)
-            names = ", ".join(each.name for each in SAMPLES)
+            names = ", ".join(sample.name for sample in SAMPLES)
             self._watch.note(f"Three applications write logs for {self._seconds:g} s: {names}.")
             if self._kills:
-                moments = ", ".join(each.words for each in self._kills)
+                moments = ", ".join(kill.words for kill in self._kills)
                 self._watch.note(f"By seed {self._seed} these are killed: {moments}.")
             self._write(running)
             for application in running:
                 application.stop()
-            if not self._watch.until(lambda: all(each.ended for each in running), _STOP_SECONDS):
+            if not self._watch.until(
+                lambda: all(application.ended for application in running), _STOP_SECONDS
+            ):
                 raise DemoFailed(f"an application did not stop within {_STOP_SECONDS:.0f} s")
             return tuple(map(_tally, running))
 
@@ -156,9 +158,9 @@ class Demonstration:
 
     def _write_until(self, end: float, running: list[ApplicationProcess]) -> None:
         def ended() -> bool:
-            for each in running:
-                if each.ended:
-                    raise DemoFailed(f"{each.sample.name} ended ({each.ended}), see {each.log}")
+            for app in running:
+                if app.ended:
+                    raise DemoFailed(f"{app.sample.name} ended ({app.ended}): see {app.log}")
             return False
 
         self._watch.until(ended, end - time.monotonic())

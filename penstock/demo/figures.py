@@ -58,8 +58,10 @@ def arrivals(numbers: Iterable[int], written: int) -> Arrivals:
         events=counted.total(),
         distinct=len(counted),
         twice=tuple(sorted(number for number, times in counted.items() if times > 1)),
-        missing=tuple(_gaps(sorted(each for each in counted if 0 <= each < written), written)),
-        unknown=tuple(sorted(each for each in counted if not 0 <= each < written)),
+        missing=tuple(
+            _gaps(sorted(number for number in counted if 0 <= number < written), written)
+        ),
+        unknown=tuple(sorted(number for number in counted if not 0 <= number < written)),
     )
 
 
@@ -82,7 +84,10 @@ def _numbers(numbers: tuple[int, ...]) -> str:
 def _ranges(ranges: tuple[range, ...]) -> str:
     several = len(ranges) > 1 or len(ranges[0]) > 1
     shown = _shown(
-        [f"{each[0]:,}" if len(each) == 1 else f"{each[0]:,} to {each[-1]:,}" for each in ranges]
+        [
+            f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
+            for numbers in ranges
+        ]
     )
     return f"{'numbers' if several else 'number'} {shown}"
 
@@ -113,7 +118,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     def shipped(self) -> int:
         """Events of which the agent has told the ledger."""
         tiers = self.said.tiers if self.said else []
-        return sum(each.events for each in tiers if each.tier == "agent")
+        return sum(tier.events for tier in tiers if tier.tier == "agent")
 
     @property
     def verdict(self) -> State | None:
@@ -163,12 +168,12 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
             headline = headline_on(self.said.state, [self.said])
             return f"the audit says unknown; {headline_words(headline)}"
         if self.said.state is not State.COMPLETE:
-            found = [failing_words(each) for each in self.said.failing_loads]
-            found += [each.words for each in self.said.findings if not each.accepted]
-            waits = [f"it waits for {each.words}" for each in self.said.waits]
+            found = [failing_words(failing_load) for failing_load in self.said.failing_loads]
+            found += [finding.words for finding in self.said.findings if not finding.accepted]
+            waits = [f"it waits for {wait.words}" for wait in self.said.waits]
             words = [*found[:_MOST_WORDS], *waits[:_MOST_WORDS]]
             return f"the audit says {self.said.state.value}" + "".join(
-                f"; {each}" for each in words
+                f"; {word}" for word in words
             )
         return ""
 
@@ -184,14 +189,16 @@ class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differences(self) -> list[str]:
-        found = [f"{each.topic}: {words}" for each in self.figures for words in each.differences()]
+        found = [
+            f"{figure.topic}: {words}" for figure in self.figures for words in figure.differences()
+        ]
         return [*found, self.unsettled] if self.unsettled else found
 
     @property
     def killed(self) -> tuple[str, ...]:
         """By name, each once."""
-        programs = {each.program for each in self.kills}
-        return tuple(each for each in KILLED if each in programs)
+        programs = {kill.program for kill in self.kills}
+        return tuple(name for name in KILLED if name in programs)
 
     @property
     def agrees(self) -> bool:
@@ -199,30 +206,34 @@ class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arrived_once(self) -> bool:
-        return bool(self.figures) and all(each.arrived_once for each in self.figures)
+        return bool(self.figures) and all(figure.arrived_once for figure in self.figures)
 
     @property
     def any_missing(self) -> bool:
-        return not self.figures or any(at.missing for each in self.figures for at in each.places)
+        return not self.figures or any(
+            at.missing for figure in self.figures for at in figure.places
+        )
 
     @property
     def any_twice(self) -> bool:
-        return any(at.twice for each in self.figures for at in each.places)
+        return any(at.twice for figure in self.figures for at in figure.places)
 
     @property
     def only_unproven(self) -> bool:
         """Whether that the audit cannot prove something is all that differs."""
-        doubts = [f"{each.topic}: {each.doubt()}" for each in self.figures if each.is_unproven]
+        doubts = [
+            f"{figure.topic}: {figure.doubt()}" for figure in self.figures if figure.is_unproven
+        ]
         return self.arrived_once and bool(doubts) and self.differences == doubts
 
     def reservations(self) -> Iterator[str]:
         """What is not as it should be although every line arrived, in words."""
-        if unproven := sum(each.is_unproven for each in self.figures):
+        if unproven := sum(figure.is_unproven for figure in self.figures):
             yield f"{self._of_topics(unproven)} cannot be proven"
-        doubted = sum(bool(each.doubt()) and not each.is_unproven for each in self.figures)
+        doubted = sum(bool(figure.doubt()) and not figure.is_unproven for figure in self.figures)
         if doubted:
             yield f"the audit does not call {self._of_topics(doubted)} complete"
-        if miscounted := sum(bool([*each.miscounts()]) for each in self.figures):
+        if miscounted := sum(bool([*figure.miscounts()]) for figure in self.figures):
             yield f"the agent counted {self._of_topics(miscounted)} otherwise"
         if self.unsettled:
             yield "there was no verdict in time"
@@ -233,13 +244,13 @@ class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 def totals(figures: Sequence[Figures]) -> dict[str, int]:
     return {
-        "files": sum(each.tally.files for each in figures),
-        "lines": sum(each.tally.lines for each in figures),
-        "events": sum(each.tally.events for each in figures),
-        "shipped": sum(each.shipped for each in figures),
-        "stored": sum(each.stored.events for each in figures),
-        "mirrored": sum(each.mirrored.events for each in figures),
-        "landed": sum(each.landed.events for each in figures),
+        "files": sum(figure.tally.files for figure in figures),
+        "lines": sum(figure.tally.lines for figure in figures),
+        "events": sum(figure.tally.events for figure in figures),
+        "shipped": sum(figure.shipped for figure in figures),
+        "stored": sum(figure.stored.events for figure in figures),
+        "mirrored": sum(figure.mirrored.events for figure in figures),
+        "landed": sum(figure.landed.events for figure in figures),
     }
 
 
@@ -251,21 +262,21 @@ def document(outcome: DemonstrationOutcome) -> dict[str, Any]:
         "killed": outcome.killed,
         "seed": outcome.seed,
         "kills": [
-            {"program": each.program, "after": round(each.after, 1)} for each in outcome.kills
+            {"program": kill.program, "after": round(kill.after, 1)} for kill in outcome.kills
         ],
         "topics": [
             {
-                "topic": each.topic,
-                "files": each.tally.files,
-                "lines": each.tally.lines,
-                "events": each.tally.events,
-                "shipped": each.shipped,
-                "stored": each.stored.events,
-                "mirrored": each.mirrored.events,
-                "landed": each.landed.events,
-                "verdict": each.verdict,
+                "topic": figure.topic,
+                "files": figure.tally.files,
+                "lines": figure.tally.lines,
+                "events": figure.tally.events,
+                "shipped": figure.shipped,
+                "stored": figure.stored.events,
+                "mirrored": figure.mirrored.events,
+                "landed": figure.landed.events,
+                "verdict": figure.verdict,
             }
-            for each in outcome.figures
+            for figure in outcome.figures
         ],
         "totals": totals(outcome.figures),
         "differences": outcome.differences,

@@ -36,7 +36,7 @@ class TimeSpan(NamedTuple):
 
 def span(began: float, ended: float) -> TimeSpan:
     """The windows of all that happened between two times, in seconds since 1970."""
-    begin, end = (int(each * 1000) // _WINDOW_MILLIS for each in (began, ended))
+    begin, end = (int(moment * 1000) // _WINDOW_MILLIS for moment in (began, ended))
     return TimeSpan(begin * _WINDOW_MILLIS, (end + 1) * _WINDOW_MILLIS)
 
 
@@ -51,7 +51,7 @@ def asked(pipeline_access: PipelineAccess, asked_about: TimeSpan) -> ReportAnswe
 
 def waits_for(report: ReportAnswer, topics: Collection[str]) -> str:
     """What is still to come before these topics are judged for good, in words; empty: nothing."""
-    found = {each.topic: each for each in report.topics}
+    found = {topic.topic: topic for topic in report.topics}
     for topic in topics:
         if topic not in found:
             return f"the audit has not heard of {topic} yet"
@@ -62,12 +62,12 @@ def waits_for(report: ReportAnswer, topics: Collection[str]) -> str:
 
 def only_faults(report: ReportAnswer, topics: Collection[str]) -> bool:
     """Whether something is wrong, and nothing else is still to come."""
-    found = [each for each in report.topics if each.topic in topics]
+    found = [topic for topic in report.topics if topic.topic in topics]
     return (
         report.as_of >= report.to_time
         and len(found) == len(topics)
-        and any(each.state in _FAULTY for each in found)
-        and not any(_is_under_way(each) for each in found)
+        and any(topic.state in _FAULTY for topic in found)
+        and not any(_is_under_way(topic) for topic in found)
     )
 
 
@@ -77,14 +77,14 @@ def _waits_for(topic: TopicReport) -> str:
         return f"nothing was heard of {', '.join(silent)} yet"
     if topic.state is State.COMPLETE:
         return ""
-    words = [failing_words(each) for each in topic.failing_loads]
-    words += [each.words for each in topic.findings] + [each.words for each in topic.waits]
+    words = [failing_words(failing_load) for failing_load in topic.failing_loads]
+    words += [finding.words for finding in topic.findings] + [wait.words for wait in topic.waits]
     return words[0] if words else topic.state.value
 
 
 def _silent(topic: TopicReport) -> list[str]:
     """Tiers from which nothing has come."""
-    return sorted(_TIERS - {each.tier for each in topic.tiers if each.events})
+    return sorted(_TIERS - {tier.tier for tier in topic.tiers if tier.events})
 
 
 def _is_under_way(topic: TopicReport) -> bool:

@@ -46,7 +46,7 @@ class Watch:
         if self._asked.times:
             raise DemonstrationStopped
         programs = self.pipeline.turn()
-        self._programs = {each.name: each for each in programs}
+        self._programs = {program.name: program for program in programs}
         self._screen.show(programs, self._following.latest)
         self._asked.wait(_TURN_SECONDS)
 
@@ -68,16 +68,19 @@ class Watch:
 
         def ready() -> bool:
             meanwhile()
-            for each in self._programs.values():
-                if each.restarts >= _MOST_DEATHS:
-                    raise DemoFailed(_died(each))
+            for program in self._programs.values():
+                if program.restarts >= _MOST_DEATHS:
+                    raise DemoFailed(_died(program))
             return self.pipeline.ready
 
         if not self.until(ready, within):
-            late = [each for each in self._programs.values() if not self.runs(each.name)]
+            late = [program for program in self._programs.values() if not self.runs(program.name)]
             raise DemoFailed(
                 f"not ready within {within:.0f} s: "
-                + "; ".join(f"{each.name} is {each.phase.value}, see {each.log}" for each in late)
+                + "; ".join(
+                    f"{program.name} is {program.phase.value}, see {program.log}"
+                    for program in late
+                )
             )
 
 

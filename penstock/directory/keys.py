@@ -130,12 +130,12 @@ def _have_lines(
     lines = _lines(path)
     before = list(lines)
     for name, secret in wanted.items():
-        own = [each for each in lines if each.startswith(f"{name}:")]
+        own = [line for line in lines if line.startswith(f"{name}:")]
         if len(own) != 1 or not fits(own[0].removeprefix(f"{name}:"), secret):
-            lines = [each for each in lines if each not in own]
+            lines = [line for line in lines if line not in own]
             lines.append(f"{name}:{made(secret)}")
     if lines != before:
-        replace_file(path, "".join(f"{each}\n" for each in lines).encode(), mode=_OWN)
+        replace_file(path, "".join(f"{line}\n" for line in lines).encode(), mode=_OWN)
 
 
 def _lines(path: Path) -> list[str]:

@@ -243,5 +243,5 @@ def _rules(
     *operations: Operation,
     permission: Permission = Permission.ALLOW,
 ) -> Iterator[Rule]:
-    for each in operations:
-        yield ResourcePattern(kind, name), Acl(f"{USER}{user}", ANYTHING, each, permission)
+    for operation in operations:
+        yield ResourcePattern(kind, name), Acl(f"{USER}{user}", ANYTHING, operation, permission)

@@ -231,7 +231,7 @@ def literal_in(content: Mapping[str, Any]) -> dict[str, Any]:
             case dict():
                 return literal_in(of)
             case list():
-                return [value(each) for each in of]
+                return [value(item) for item in of]
         return of
 
     return {key: value(of) for key, of in content.items()}
@@ -292,14 +292,14 @@ def follow(places: Places, follows: Sequence[Follow]) -> None:
 
 def follow_text(places: Places, follows: Sequence[Follow]) -> str:
     """The file's text: one input for each topic."""
-    topics = dict.fromkeys(each.topic for each in follows)
-    ours = [f"{glob.escape(each)}/**" for each in _names_of(places.directory, follows)]
+    topics = dict.fromkeys(followed.topic for followed in follows)
+    ours = [f"{glob.escape(name)}/**" for name in _names_of(places.directory, follows)]
     inputs: list[dict[str, Any]] = [
         {
             "name": f"follow-{topic}",
             "topic": topic,
-            "paths": [literal(each.pattern) for each in follows if each.topic == topic],
-            "exclude": [literal(each) for each in ours],
+            "paths": [literal(followed.pattern) for followed in follows if followed.topic == topic],
+            "exclude": [literal(our) for our in ours],
         }
         for topic in topics
     ]
@@ -310,8 +310,8 @@ def _names_of(directory: Path, follows: Iterable[Follow]) -> list[str]:
     """All names under which these patterns may come upon it: links lead to it, too."""
     real = directory.resolve()
     names = {directory, real}
-    for each in follows:
-        root = Path(split(each.pattern)[0])
+    for followed in follows:
+        root = Path(split(followed.pattern)[0])
         with suppress(OSError, RuntimeError):  # links that lead to each other lead nowhere
             begin = root.resolve()
             if begin.is_relative_to(real):

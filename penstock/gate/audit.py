@@ -43,8 +43,8 @@ class AskedAudit:
         for page in range(1, _MOST_PAGES + 1):
             answer = self.get("findings", Findings, accepted="false", page=page, size=MOST_ITEMS)
             found += [
-                (KnownFinding.of(topic, each), each.words)
-                for topic, each in zip(answer.topics, answer.items, strict=True)
+                (KnownFinding.of(topic, item), item.words)
+                for topic, item in zip(answer.topics, answer.items, strict=True)
             ]
             if page * MOST_ITEMS >= answer.page.total:
                 return found
@@ -66,9 +66,9 @@ class AskedAudit:
     def before(self) -> AuditBefore:
         topics = self.topics()
         return AuditBefore(
-            findings=[each for each, _ in self.findings()],
+            findings=[finding for finding, _ in self.findings()],
             failing_loads=[(e.cluster, e.topic, e.destination) for e in topics.failing_loads],
-            silent=[_agent(each) for each in self.silent()],
+            silent=[_agent(agent) for agent in self.silent()],
         )
 
 
@@ -78,9 +78,9 @@ class AuditCheck:
     def __init__(self, audit: AskedAudit, before: AuditBefore) -> None:
         self._audit = audit
         self._before = before
-        self._known = {each.subject: list[KnownFinding]() for each in before.findings}
-        for each in before.findings:
-            self._known[each.subject].append(each)
+        self._known = {finding.subject: list[KnownFinding]() for finding in before.findings}
+        for finding in before.findings:
+            self._known[finding.subject].append(finding)
         self._since = -1  # by the audit's clock
 
     def close(self) -> None:
@@ -100,7 +100,9 @@ class AuditCheck:
             return [Reason(ABOUT, Trouble.SILENCE, error.message)]
 
     def _new(self, topics: TopicsAnswer) -> Iterator[Reason]:
-        found = [words[:_SAID] for each, words in self._audit.findings() if not self._knew(each)]
+        found = [
+            words[:_SAID] for finding, words in self._audit.findings() if not self._knew(finding)
+        ]
         if found:
             count = "a new finding" if len(found) == 1 else f"{len(found):,} new findings"
             yield Reason(ABOUT, Trouble.NEW, f"{count}: {some(found)}")
@@ -108,13 +110,15 @@ class AuditCheck:
             if (load.cluster, load.topic, load.destination) not in self._before.failing_loads:
                 words = f"{load.topic or 'every table'} is not loaded: {load.reason}"
                 yield Reason(ABOUT, Trouble.NEW, words[:_SAID])
-        silent = [each for each in self._audit.silent() if _agent(each) not in self._before.silent]
+        silent = [
+            agent for agent in self._audit.silent() if _agent(agent) not in self._before.silent
+        ]
         if silent:
-            hosts = some(sorted({each.host for each in silent}))
+            hosts = some(sorted({agent.host for agent in silent}))
             yield Reason(ABOUT, Trouble.NEW, f"agents are silent that were not: {hosts}")
 
     def _knew(self, finding: KnownFinding) -> bool:
-        return any(each.covers(finding) for each in self._known.get(finding.subject, ()))
+        return any(known.covers(finding) for known in self._known.get(finding.subject, ()))
 
 
 def _agent(row: AgentRow) -> tuple[str, str, str]:

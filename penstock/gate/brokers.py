@@ -67,8 +67,8 @@ class BrokersCheck:
             return [Reason(ABOUT, Trouble.SILENCE, _nothing_shown(cluster))]
         wanted = [*self._before, *self._wanted]
         reasons = [
-            Reason(ABOUT, Trouble.WAITING, each)
-            for each in (*absent(cluster, wanted), *out_of_sync(cluster, self._wanted))
+            Reason(ABOUT, Trouble.WAITING, problem)
+            for problem in (*absent(cluster, wanted), *out_of_sync(cluster, self._wanted))
         ]
         for broker in self._wanted:
             if broker in cluster.brokers:
@@ -89,8 +89,8 @@ class BrokersCheck:
             words = f"broker {broker} does not answer: {error}"
             return [Reason(ABOUT, Trouble.SILENCE, words)]
         return [
-            Reason(ABOUT, Trouble.WAITING, f"{each} (as broker {broker} has it)")
-            for each in out_of_sync(cluster, self._wanted)
+            Reason(ABOUT, Trouble.WAITING, f"{problem} (as broker {broker} has it)")
+            for problem in out_of_sync(cluster, self._wanted)
         ]
 
 
@@ -103,8 +103,8 @@ def _nothing_shown(cluster: ClusterMetadata) -> str:
 
 
 def absent(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
-    for each in sorted(set(wanted) - cluster.brokers.keys()):
-        yield f"broker {each} is away"
+    for broker in sorted(set(wanted) - cluster.brokers.keys()):
+        yield f"broker {broker} is away"
 
 
 def out_of_sync(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
@@ -115,14 +115,16 @@ def out_of_sync(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[s
     for name, topic in sorted(cluster.topics.items()):
         if topic.error is not ErrorCode.none:
             hidden.append(f"{name} ({topic.error.name})")
-        for each in topic.partitions:
-            partition = f"{name}-{each.index}"
-            if each.leader == NO_LEADER:
+        for replicas in topic.partitions:
+            partition = f"{name}-{replicas.index}"
+            if replicas.leader == NO_LEADER:
                 headless.append(partition)
-            elif is_under(each):
-                under.append(f"{partition} ({why_under(each, cluster)})")
-            elif each.replicas[0] in wanted and each.leader != each.replicas[0]:
-                led.append(f"{partition} (by {each.leader}, not yet by {each.replicas[0]} again)")
+            elif is_under(replicas):
+                under.append(f"{partition} ({why_under(replicas, cluster)})")
+            elif replicas.replicas[0] in wanted and replicas.leader != replicas.replicas[0]:
+                led.append(
+                    f"{partition} (by {replicas.leader}, not yet by {replicas.replicas[0]} again)"
+                )
     for names, words in (
         (hidden, "not shown"),
         (headless, "without a leader"),
@@ -145,13 +147,13 @@ class PagesCheck:
         before: Mapping[str, Sequence[str]],
     ) -> None:
         self._asking = {
-            str(each): AskingBrokerPages(each, within=_SECONDS, access=access) for each in pages
+            str(page): AskingBrokerPages(page, within=_SECONDS, access=access) for page in pages
         }
         self._before = before
 
     def close(self) -> None:
-        for each in self._asking.values():
-            each.close()
+        for connection in self._asking.values():
+            connection.close()
 
     def look(self) -> Sequence[Reason]:
         reasons = []
@@ -164,9 +166,9 @@ class PagesCheck:
                 continue
             known = self._before.get(at, ())
             reasons += [
-                Reason(ABOUT, _trouble(each), f"broker at {at}: {each}")
-                for each in remarks
-                if each not in known
+                Reason(ABOUT, _trouble(remark), f"broker at {at}: {remark}")
+                for remark in remarks
+                if remark not in known
             ]
         return reasons
 

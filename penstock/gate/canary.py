@@ -204,7 +204,7 @@ class CanaryCheck:
             "sources", Sources, topic=shipped.topic, host=shipped.host, search=shipped.source
         )
         end = self._line.end
-        row = next((each for each in sources.items if each.source == shipped.source), None)
+        row = next((source for source in sources.items if source.source == shipped.source), None)
         if row is None or row.position < end:
             return f"the audit has not heard from the agent on {shipped.host} that it was shipped"
         window = audit.get(
@@ -226,15 +226,15 @@ def shipped(status: Status, line: Line) -> tuple[Shipped | None, str]:
     """Where it went, once it is acknowledged; or why it is not. What had the path before and was
     renamed is another file, until the agent has seen that, too."""
     followed = [
-        each
-        for each in status.files
-        if each.path == str(line.path) and not each.deleted and each.inode in {0, line.inode}
+        file
+        for file in status.files
+        if file.path == str(line.path) and not file.deleted and file.inode in {0, line.inode}
     ]
     unwell = why_not_ready(status)
     because = f" (the agent is not ready: {unwell})" if unwell else ""
     if not followed:
         return None, f"the agent on {status.host} does not follow {line.path}{because}"
-    file = max(followed, key=lambda each: each.acknowledged)
+    file = max(followed, key=lambda candidate: candidate.acknowledged)
     if file.acknowledged < line.end:
         why = file.error or _stalled(status, file)
         said = f": {why}" if why else ""
@@ -245,32 +245,33 @@ def shipped(status: Status, line: Line) -> tuple[Shipped | None, str]:
 
 def _stalled(status: Status, file: FileStatus) -> str:
     return next(
-        (each.stalled or each.last_error for each in status.topics if each.name == file.topic), ""
+        (topic.stalled or topic.last_error for topic in status.topics if topic.name == file.topic),
+        "",
     )
 
 
 def why_not_counted(answer: TopicAnswer, *, by_all: bool) -> str:
     """Why what was read in these windows is not known to be at the brokers; with `by_all`, also
     why not every line of them is."""
-    tiers = [each.tier for each in answer.tiers]
-    cells = [each for each in answer.cells if any(sums.events for sums in each.sums)]
+    tiers = [tier.tier for tier in answer.tiers]
+    cells = [cell for cell in answer.cells if any(sums.events for sums in cell.sums)]
     if not cells:
         return f"the audit counts nothing of {answer.topic} in that minute yet"
-    for each in cells:
+    for cell in cells:
         events = {
             tier: sums.events
-            for tier, sums in zip(tiers, each.sums, strict=True)
+            for tier, sums in zip(tiers, cell.sums, strict=True)
             if tier in {TierKind.AGENT.value, TierKind.BROKER.value}
         }
         if TierKind.BROKER.value not in events:
             return f"no broker has counted {answer.topic} yet: have they a `registry`?"
-        if each.state not in {State.COMPLETE, State.PENDING}:
-            return f"the audit says {each.state.value} of that minute of {answer.topic}"
+        if cell.state not in {State.COMPLETE, State.PENDING}:
+            return f"the audit says {cell.state.value} of that minute of {answer.topic}"
         counted, read = events[TierKind.BROKER.value], events.get(TierKind.AGENT.value, 0)
-        if counted < read or TierKind.BROKER.value in each.waits:
+        if counted < read or TierKind.BROKER.value in cell.waits:
             return f"the brokers have counted {counted:,} of {read:,} events of {answer.topic}"
-        if by_all and not _is_there(each):
-            waits = ", ".join(each.waits)
+        if by_all and not _is_there(cell):
+            waits = ", ".join(cell.waits)
             return f"not everything of that minute of {answer.topic} is known: it waits for {waits}"
     return ""
 

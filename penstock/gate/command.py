@@ -157,7 +157,7 @@ def record(
 @agent_option
 @click.option(
     "--proof",
-    type=click.Choice([each.value for each in Proof]),
+    type=click.Choice([proof_stage.value for proof_stage in Proof]),
     help="How far the line must have come; else counted, and stored with --no-audit.",
 )
 @click.option("--may-be-empty", is_flag=True, help="The cluster need not have a topic yet.")
@@ -270,8 +270,10 @@ def _audit_checks(audit: AskedAudit | None, before: Baseline | None) -> list[Che
 
 
 def _tell(reasons: Sequence[Reason]) -> None:
-    for each in reasons:
-        print(f"waiting, {one_line(f'{each.about}: {each.words}')}", file=sys.stderr, flush=True)
+    for reason in reasons:
+        print(
+            f"waiting, {one_line(f'{reason.about}: {reason.words}')}", file=sys.stderr, flush=True
+        )
 
 
 def _show(waited: Waited, skipped: list[str], *, as_json: bool) -> None:
@@ -291,8 +293,8 @@ def _show(waited: Waited, skipped: list[str], *, as_json: bool) -> None:
     seconds = f"{waited.seconds:.0f} s"
     if waited.reasons:
         say(f"✗ shut after {seconds}", colour="red")
-        for each in waited.reasons:
-            say(f"  {each.about}: {each.words}")
+        for reason in waited.reasons:
+            say(f"  {reason.about}: {reason.words}")
     else:
         say(f"✓ open after {seconds}", colour="green")
     if skipped:

@@ -39,7 +39,7 @@ class Check(Protocol):
 
 def worst(reasons: Sequence[Reason]) -> Trouble:
     order = list(Trouble)
-    return min((each.trouble for each in reasons), key=order.index)
+    return min((reason.trouble for reason in reasons), key=order.index)
 
 
 def some(names: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ def existing_groups(context: click.Context, _: click.Parameter, incomplete: str)
 
     def groups() -> Iterable[str]:
         with connected(typed_bootstrap(context)) as brokers:
-            return [each.name for each in list_groups(brokers)]
+            return [list_group.name for list_group in list_groups(brokers)]
 
     with context.scope(cleanup=False):  # whose options name the credentials
         return words(groups, incomplete)
@@ -56,7 +56,7 @@ def list_groups_command(bootstrap: str, as_json: bool) -> None:
         listed = list_groups(brokers)
         described: dict[str, GroupOfMembers] = {}
         with suppress(NotAllowed):  # who may list all groups need not be one who may look into them
-            described = describe_groups(brokers, [each.name for each in listed])
+            described = describe_groups(brokers, [listing.name for listing in listed])
         rows = listed_rows(listed, described)
     if as_json:
         print_json(rows)
@@ -99,11 +99,11 @@ def _print(row: Row) -> None:
     partitions = row["partitions"]
     if partitions:
         print()
-        is_well = not any(each[WHY] for each in partitions)
+        is_well = not any(partition[WHY] for partition in partitions)
         print_table(PARTITION_COLUMNS if is_well else (*PARTITION_COLUMNS, WHY), partitions)
     members = [
-        each | {"partitions": None if each["partitions"] is None else len(each["partitions"])}
-        for each in row["membership"]
+        member | {"partitions": None if member["partitions"] is None else len(member["partitions"])}
+        for member in row["membership"]
     ]
     if members:
         print()

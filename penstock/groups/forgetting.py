@@ -45,8 +45,8 @@ def delete_offsets_command(
         print_json(
             {
                 "deleted": [
-                    {"group": group, "topic": each.topic, "partition": each.partition}
-                    for each in going
+                    {"group": group, "topic": partition.topic, "partition": partition.partition}
+                    for partition in going
                 ]
             }
         )
@@ -59,13 +59,13 @@ def _chosen(
 ) -> list[TopicPartition]:
     """Of topics that may be there no more, only what was committed is known."""
     going: set[TopicPartition] = set()
-    for each in topics:
-        wanted = {TopicPartition(each.topic, number) for number in each.partitions} or {
-            known for known in committed if known.topic == each.topic
+    for topic in topics:
+        wanted = {TopicPartition(topic.topic, number) for number in topic.partitions} or {
+            known for known in committed if known.topic == topic.topic
         }
         missing = sorted(wanted - set(committed))
         if missing or not wanted:
-            names = ", ".join(map(str, missing)) or f"topic {each.topic}"
+            names = ", ".join(map(str, missing)) or f"topic {topic.topic}"
             raise Failed(f"group {group} has committed nothing in {names}")
         going |= wanted
     return sorted(going)

@@ -68,8 +68,8 @@ def _lines(path: Path, text: str) -> Iterable[tuple[int, Sequence[Any]]]:
 def _objects(path: Path, text: str) -> Iterable[tuple[int, Sequence[Any]]]:
     """What `penstock groups export --json` prints; numbered as if each were a line."""
     try:
-        for number, each in enumerate(json.loads(text), 1):
-            yield number, [each["group"], each["topic"], each["partition"], each["offset"]]
+        for number, item in enumerate(json.loads(text), 1):
+            yield number, [item["group"], item["topic"], item["partition"], item["offset"]]
     except (ValueError, TypeError, KeyError) as error:
         raise Failed(f"{path}: it is not what `groups export --json` prints: {error}") from None
 

@@ -32,7 +32,7 @@ def listed_rows(
 ) -> list[Row]:
     """Of a group that may not be described less is known; one that its coordinator lists and does
     not describe speaks a newer protocol."""
-    return [_group(each, described.get(each.name)) for each in listed]
+    return [_group(listing, described.get(listing.name)) for listing in listed]
 
 
 def existing(brokers: Brokers, names: Sequence[str]) -> dict[str, GroupOfMembers]:
@@ -49,7 +49,7 @@ def without_members(group: GroupOfMembers) -> None:
     if not group.has_members:
         return
     count = len(group.members)
-    names = [_named(each) for each in group.members[:_NAMED]]
+    names = [_named(member) for member in group.members[:_NAMED]]
     if count > _NAMED:
         names.append(f"and {count - _NAMED} more")
     raise Failed(
@@ -67,7 +67,7 @@ def standings(brokers: Brokers, names: Sequence[str]) -> list[Row]:
             **_row(group),
             "rebalancing": group.is_rebalancing,
             "partitions": _partitions(group, committed[name], lags),
-            "membership": [_member(each) for each in group.members],
+            "membership": [_member(member) for member in group.members],
         }
         for name, group in groups.items()
     ]
@@ -119,7 +119,9 @@ def _partitions(
     lags: Mapping[tuple[str, TopicPartition], Lag],
 ) -> list[Row]:
     """Those that were committed, and those that somebody reads."""
-    reader = {partition: each for each in group.members for partition in each.partitions or ()}
+    reader = {
+        partition: member for member in group.members for partition in member.partitions or ()
+    }
     rows = []
     for target in sorted({*committed, *reader}):
         member = reader.get(target)

@@ -160,7 +160,7 @@ def export(*, groups: tuple[str, ...], all_groups: bool, bootstrap: str, as_json
         raise click.UsageError("say which groups: either their names or --all")
     with connected(bootstrap) as brokers:
         if all_groups:
-            names = [each.name for each in list_groups(brokers)]
+            names = [list_group.name for list_group in list_groups(brokers)]
         else:
             names = list(existing(brokers, groups))
         rows = [
@@ -168,10 +168,10 @@ def export(*, groups: tuple[str, ...], all_groups: bool, bootstrap: str, as_json
                 "group": name,
                 "topic": target.topic,
                 "partition": target.partition,
-                "offset": each.offset,
+                "offset": offset.offset,
             }
             for name, offsets in committed_offsets(brokers, names).items()
-            for target, each in offsets.items()
+            for target, offset in offsets.items()
         ]
     if as_json:
         print_json(rows)
@@ -225,11 +225,11 @@ def _check_members(brokers: Brokers, name: str) -> None:
 
 def _committed(brokers: Brokers, name: str) -> dict[TopicPartition, int]:
     found = committed_offsets(brokers, [name])[name]
-    return {target: each.offset for target, each in found.items()}
+    return {target: committed.offset for target, committed in found.items()}
 
 
 def _carry_out(brokers: Brokers, plans: Plans, *, dry_run: bool, yes: bool, as_json: bool) -> None:
-    rows = [_row(group, each) for group, plan in plans.items() for each in plan]
+    rows = [_row(group, change) for group, plan in plans.items() for change in plan]
     if not as_json:
         is_plain = not any(row[WHY] for row in rows)
         print_table(COLUMNS if is_plain else (*COLUMNS, WHY), rows)
@@ -258,7 +258,7 @@ def _row(group: str, change: Change) -> dict[str, object]:
 
 def _commit(brokers: Brokers, group: str, plan: list[Change]) -> None:
     try:
-        commit_offsets(brokers, group, {each.target: Consumed(each.after) for each in plan})
+        commit_offsets(brokers, group, {change.target: Consumed(change.after) for change in plan})
     except Refused as error:
         if error.code is ErrorCode.unknown_member_id:  # somebody has come since
             _check_members(brokers, group)

@@ -62,14 +62,14 @@ def chosen(
         if not committed:
             raise Failed(f"group {group} has committed nothing: say with --topic what it reads")
         return sorted(committed)
-    _check_topics(brokers, [each.topic for each in topics])
+    _check_topics(brokers, [topic.topic for topic in topics])
     wanted: set[TopicPartition] = set()
-    for each in topics:
-        known = brokers.known.topic(each.topic)
-        numbers = each.partitions or tuple(range(len(known.partitions)))
+    for topic in topics:
+        known = brokers.known.topic(topic.topic)
+        numbers = topic.partitions or tuple(range(len(known.partitions)))
         for number in numbers:
             known.partition(number)
-        wanted.update(TopicPartition(each.topic, number) for number in numbers)
+        wanted.update(TopicPartition(topic.topic, number) for number in numbers)
     return sorted(wanted)
 
 
@@ -79,15 +79,17 @@ def changes(
     targets: Sequence[TopicPartition],
     committed: Mapping[TopicPartition, int],
 ) -> list[Change]:
-    _check_topics(brokers, {each.topic for each in targets})
+    _check_topics(brokers, {target.topic for target in targets})
     logs = _Logs(
         offsets_of(brokers, dict.fromkeys(targets, EARLIEST)),
         offsets_of(brokers, dict.fromkeys(targets, LATEST)),
     )
     wanted = _wanted(brokers, to, committed, logs)
     return [
-        _change(each, committed.get(each), wanted[each], logs.begins[each], logs.ends[each])
-        for each in targets
+        _change(
+            target, committed.get(target), wanted[target], logs.begins[target], logs.ends[target]
+        )
+        for target in targets
     ]
 
 
@@ -104,10 +106,13 @@ def _wanted(
         case Given(offsets):
             return offsets
         case Shift(by):
-            return {each: _where(each, committed) + by for each in logs.ends}
+            return {end: _where(end, committed) + by for end in logs.ends}
         case AtTime(timestamp):
             found = offsets_of(brokers, dict.fromkeys(logs.ends, timestamp))
-            return {each: at if at >= 0 else logs.ends[each] for each, at in found.items()}
+            return {
+                partition: at if at >= 0 else logs.ends[partition]
+                for partition, at in found.items()
+            }
         case Ago(millis):
             at = AtTime(max(0, time.time_ns() // 1_000_000 - millis))
             return _wanted(brokers, at, committed, logs)

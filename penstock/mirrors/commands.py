@@ -123,9 +123,9 @@ def demote(
 
     def may_cut(due: Sequence[Excess]) -> None:
         if not as_json:
-            print_table(_THROWN_AWAY, [_thrown_away(each) for each in due])
+            print_table(_THROWN_AWAY, [_thrown_away(excess) for excess in due])
         if not yes:
-            count = sum(each.offsets for each in due)
+            count = sum(excess.offsets for excess in due)
             confirm(f"throw away {count} messages of {topic}, for good?", "nothing was changed")
 
     with _opened(config, overrides) as opening:
@@ -133,7 +133,7 @@ def demote(
     if not as_json:
         for group in done.groups:
             say(f"group {group} was put back to where {topic} was cut")
-    more = {"cut": [_thrown_away(each) for each in done.cut], "groups": done.groups}
+    more = {"cut": [_thrown_away(excess) for excess in done.cut], "groups": done.groups}
     _done(topic, "demoted", f"{topic} is a copy again", as_json, done.partitions, more=more)
 
 
@@ -211,22 +211,22 @@ def _show(found: dict[str, Any]) -> None:
     elif compared:
         say("not all was compared with the source yet")
     rows = [
-        {**each, "topic": topic["topic"], "remark": each["trouble"] or None}
+        {**partition, "topic": topic["topic"], "remark": partition["trouble"] or None}
         for topic in found["topics"]
-        for each in topic["partitions"]
+        for partition in topic["partitions"]
     ]
     if rows:
         print_table(_COLUMNS, rows)
 
 
-def _thrown_away(each: Excess) -> dict[str, Any]:
+def _thrown_away(excess: Excess) -> dict[str, Any]:
     """As it is shown: from the first offset to the last."""
     return {
-        "topic": each.topic,
-        "partition": each.partition,
-        "from": each.first,
-        "to": each.end - 1,
-        "messages": each.offsets,
+        "topic": excess.topic,
+        "partition": excess.partition,
+        "from": excess.first,
+        "to": excess.end - 1,
+        "messages": excess.offsets,
     }
 
 
@@ -240,7 +240,8 @@ def _done(
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     ends = [
-        {"topic": topic, "partition": each.partition, "end": each.copy_end} for each in compared
+        {"topic": topic, "partition": partition.partition, "end": partition.copy_end}
+        for partition in compared
     ]
     if as_json:
         print_json({"topic": topic, "done": what, "partitions": ends, **more})

@@ -58,19 +58,21 @@ def list_quotas(bootstrap: str, as_json: bool) -> None:
 
 def _print(found: Sequence[EntityQuotas], *, as_json: bool) -> None:
     if as_json:
-        print_json([{"entity": dict(each.entity), "quotas": dict(each.quotas)} for each in found])
+        print_json(
+            [{"entity": dict(entry.entity), "quotas": dict(entry.quotas)} for entry in found]
+        )
     elif found:
-        print_table(COLUMNS, [_row(each) for each in found])
+        print_table(COLUMNS, [_row(entry) for entry in found])
     else:
         click.echo("no quotas", err=True)
 
 
-def _row(each: EntityQuotas) -> dict[str, object]:
-    whose = {kind: EVERYBODY if name is None else name for kind, name in each.entity.items()}
+def _row(entry: EntityQuotas) -> dict[str, object]:
+    whose = {kind: EVERYBODY if name is None else name for kind, name in entry.entity.items()}
     return {
         **{kind: whose.get(kind, "") for kind in _KINDS},
         **{
-            short: "" if (rate := each.quotas.get(name)) is None else f"{rate:,.12g}"
+            short: "" if (rate := entry.quotas.get(name)) is None else f"{rate:,.12g}"
             for short, name in _NAMES.items()
         },
     }
@@ -129,7 +131,7 @@ def remove(
     """
     entity = _entity(user, client_id, ip)
     with connected(bootstrap) as brokers:
-        found = [each for each in quotas(brokers) if each.entity == entity]
+        found = [quota for quota in quotas(brokers) if quota.entity == entity]
     if not found:
         raise click.UsageError("there are no quotas of just these: see penstock quotas list")
     _alter(bootstrap, entity, dict.fromkeys(found[0].quotas), as_json=as_json)
@@ -157,4 +159,4 @@ def _alter(
     """Shows what they are then."""
     with connected(bootstrap) as brokers:
         alter_quotas(brokers, entity, changes)
-        _print([each for each in quotas(brokers) if each.entity == entity], as_json=as_json)
+        _print([quota for quota in quotas(brokers) if quota.entity == entity], as_json=as_json)

@@ -27,11 +27,11 @@ def raised_alerts(audit: HttpUrl, topics: Sequence[str], cluster: str) -> Sequen
     """Some of those that no finding of a report is about: of these topics and of programs."""
     answer = ask(audit, "alerts", {"state": "raised", "size": 100}, NotedAlerts)
     found = [
-        each
-        for each in answer.items
-        if each.hour < 0
-        and (not cluster or each.cluster in {cluster, ""})
-        and (not topics or each.topic in {*topics, ""})
+        alert
+        for alert in answer.items
+        if alert.hour < 0
+        and (not cluster or alert.cluster in {cluster, ""})
+        and (not topics or alert.topic in {*topics, ""})
     ]
     return found[:_FEW]
 
@@ -57,7 +57,7 @@ def list_alerts(*, resolved: bool, audit: HttpUrl, as_json: bool) -> None:
         return
     if answer.items:
         columns = ("id", "severity", "kind", "topic", "host", "raised", "noted", "words")
-        print_table(columns, [_row(each) for each in answer.items])
+        print_table(columns, [_row(alert) for alert in answer.items])
     else:
         print(f"No alert is {state}.")
     if answer.page.total > len(answer.items):
@@ -69,9 +69,11 @@ def list_alerts(*, resolved: bool, audit: HttpUrl, as_json: bool) -> None:
             f"silence {said.id}: {one_line(', '.join(matched))}, until {time_text(said.until)} "
             f"UTC, by {one_line(said.by)}: {one_line(said.reason)}"
         )
-    for each in answer.receivers:
-        trouble = f", fails: {one_line(each.trouble)}" if each.trouble else ""
-        print(f"receiver {each.name} ({each.kind}): {each.sent:,} messages sent{trouble}")
+    for receiver in answer.receivers:
+        trouble = f", fails: {one_line(receiver.trouble)}" if receiver.trouble else ""
+        print(
+            f"receiver {receiver.name} ({receiver.kind}): {receiver.sent:,} messages sent{trouble}"
+        )
 
 
 def _row(alert: NotedAlert) -> dict[str, object]:
@@ -213,8 +215,8 @@ def try_receiver(*, name: str, config: Path, as_json: bool) -> None:
     try:
         sender = Sender(receiver)
         answers = {
-            each.status: one_line(sender.send([each]))
-            for each in (notice, notice.over(now + 1_000))
+            stage.status: one_line(sender.send([stage]))
+            for stage in (notice, notice.over(now + 1_000))
         }
     except NotTold as error:
         answer = f": {one_line(error.answer)}" if error.answer else ""

@@ -105,10 +105,10 @@ def asked_report(
     reports = [_one(audit, topic, cluster, asked) for topic in dict.fromkeys(topics) or [""]]
     return msgspec.structs.replace(
         reports[0],
-        state=worst([each.state for each in reports]),
-        now=max(each.now for each in reports),
-        as_of=min(each.as_of for each in reports),
-        topics=[topic for each in reports for topic in each.topics],
+        state=worst([report.state for report in reports]),
+        now=max(report.now for report in reports),
+        as_of=min(report.as_of for report in reports),
+        topics=[topic for report in reports for topic in report.topics],
     )
 
 

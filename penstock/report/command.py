@@ -70,19 +70,19 @@ def exit_code(report: ReportAnswer, at_least: int | None = None) -> int:
     """What is wrong counts before what is not known, that before what is not loaded, as waiting
     does not help there, that before what is still to come, and all of it before too few events."""
     state = verdict(report)
-    if state is State.PENDING and any(each.failing_loads for each in report.topics):
+    if state is State.PENDING and any(topic.failing_loads for topic in report.topics):
         return NOT_LOADED
     if state not in {State.EMPTY, State.COMPLETE}:
         return {State.PENDING: PENDING, State.UNKNOWN: UNKNOWN}.get(state, FAULTY)
     if at_least is None:
         return COMPLETE if state is State.COMPLETE else TOO_FEW
-    return COMPLETE if all(arrived(each) >= at_least for each in report.topics) else TOO_FEW
+    return COMPLETE if all(arrived(topic) >= at_least for topic in report.topics) else TOO_FEW
 
 
 def arrived(topic: TopicReport) -> int:
     """The events of a topic at its last tier; of several roots, where there are fewest."""
     return min(
-        (each.events for each in topic.tiers if each.tier == topic.tiers[-1].tier), default=0
+        (tier.events for tier in topic.tiers if tier.tier == topic.tiers[-1].tier), default=0
     )
 
 
@@ -144,7 +144,7 @@ def command(
     report = asked_report(audit, topics, cluster, asked)
     newer: ReportAnswer | None = None
     alerts: Sequence[NotedAlert] = ()
-    if all(each is None for each in (day, hour, begin, end)):
+    if all(limit is None for limit in (day, hour, begin, end)):
         newer = asked_report(audit, topics, cluster, TimeRange(asked.end, report.now + 1))
         alerts = () if as_json else raised_alerts(audit, topics, cluster)
     if page is not None:
@@ -168,7 +168,7 @@ def _asked(
     day: TimeRange | None, hour: TimeRange | None, begin: int | None, end: int | None
 ) -> TimeRange:
     """What was asked about, as far as it is not still to come."""
-    given = [each for each in (day, hour) if each is not None]
+    given = [span for span in (day, hour) if span is not None]
     if len(given) + (begin is not None or end is not None) > 1:
         raise click.UsageError("give one of --day, --hour, and --from with --to")
     now = datetime.now(UTC)

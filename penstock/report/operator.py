@@ -120,8 +120,8 @@ def _ledgers(config: Path, cluster: str | None) -> tuple[LedgerPlace, ...]:
     if cluster is not None and cluster not in clusters:
         raise click.UsageError(f"{config} has no cluster {cluster}, but {', '.join(clusters)}")
     return tuple(
-        LedgerPlace(name, ",".join(each.brokers), each.registry_address, each.security)
-        for name, each in clusters.items()
+        LedgerPlace(name, ",".join(settings.brokers), settings.registry_address, settings.security)
+        for name, settings in clusters.items()
         if cluster in {None, name}
     )
 
@@ -302,20 +302,20 @@ def accept(
     if from_time is not None and to_time is not None and from_time >= to_time:
         raise click.UsageError("--from must be before --to")
     limits = (partition, source, host, from_time, to_time)
-    if whole_topic == any(each is not None for each in limits):
+    if whole_topic == any(limit is not None for limit in limits):
         raise click.UsageError(
             "say what is accepted: --whole-topic alone, or --partition, --source, --host, --from "
             "or --to"
         )
     if len(ledgers) > 1:
-        names = ", ".join(each.cluster for each in ledgers)
+        names = ", ".join(ledger.cluster for ledger in ledgers)
         raise click.UsageError(f"say whose topic it is: --cluster, one of {names}")
     (ledger,) = ledgers
     given: dict[str, Any] = {
         "topic": topic,
         "topic_id": topic_id,
         "partition": -1 if partition is None else partition,
-        "offsets": [{"first": each.first, "count": each.size} for each in offsets],
+        "offsets": [{"first": offset.first, "count": offset.size} for offset in offsets],
         "runs": [*_runs(source or "", seqs, byte_ranges)],
         "host": host or "",
         "from_time": 0 if whole_topic else from_time,
@@ -337,15 +337,15 @@ def _runs(
     source: str, seqs: Sequence[NumberRange], byte_ranges: Sequence[NumberRange]
 ) -> Iterator[Mapping[str, Any]]:
     """By seq; or, without events, by bytes."""
-    for each in seqs:
-        yield {"source": source, "seq": each.first, "events": each.size}
-    for each in byte_ranges:
+    for seq in seqs:
+        yield {"source": source, "seq": seq.first, "events": seq.size}
+    for byte_range in byte_ranges:
         yield {
             "source": source,
             "seq": 0,
             "events": 0,
-            "position": each.first,
-            "end_position": each.end,
+            "position": byte_range.first,
+            "end_position": byte_range.end,
         }
 
 
@@ -353,14 +353,14 @@ def _accepted_words(accepted: Mapping[str, Any]) -> Iterator[str]:
     """All that must apply, as far as it was given."""
     if accepted["partition"] >= 0:
         yield f"partition {accepted['partition']}"
-    for each in accepted["offsets"]:
-        yield f"offsets {_shown_numbers(each['first'], each['count'])}"
-    for each in accepted["runs"]:
-        of = f"of source {one_line(each['source'])}"
-        if each["events"]:
-            yield f"events {_shown_numbers(each['seq'], each['events'])} {of}"
+    for offsets in accepted["offsets"]:
+        yield f"offsets {_shown_numbers(offsets['first'], offsets['count'])}"
+    for run in accepted["runs"]:
+        of = f"of source {one_line(run['source'])}"
+        if run["events"]:
+            yield f"events {_shown_numbers(run['seq'], run['events'])} {of}"
         else:
-            yield f"bytes {each['position']:,} to {each['end_position']:,} {of}"
+            yield f"bytes {run['position']:,} to {run['end_position']:,} {of}"
     if accepted["host"]:
         yield f"host {one_line(accepted['host'])}"
     if accepted["from_time"] == 0:
@@ -457,7 +457,7 @@ def _as_far_as_known(
             found.append((ledger, min(untils)))
     if not found:
         what = f"host {host}" if agent is None else f"agent {agent} on host {host}"
-        where = ", ".join(each.cluster for each in ledgers)
+        where = ", ".join(ledger.cluster for ledger in ledgers)
         raise Failed(f"the audit at {audit} knows no {what} in cluster {where}; or say --since")
     return found
 

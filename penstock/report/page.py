@@ -97,9 +97,9 @@ def _overview(topics: Sequence[TopicReport]) -> Iterator[str]:
         if seen.clusters:
             yield f'<td class="name">{_text(topic.cluster)}</td>'
         yield f'<td class="name">{link}</td>'
-        yield from (_number(each) for each in events)
-        for name, each in zip(seen.sums, sums, strict=True):
-            yield _number(each, fault=name != "pending" and each > 0)
+        yield from (_number(event) for event in events)
+        for name, value in zip(seen.sums, sums, strict=True):
+            yield _number(value, fault=name != "pending" and value > 0)
         yield "</tr>"
     yield "</table>"
     yield "</div>"
@@ -123,7 +123,7 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
     if topic.findings:
         yield "<h3>What is wrong</h3>"
         yield "<ul>"
-        yield from (_finding(each) for each in topic.findings)
+        yield from (_finding(finding) for finding in topic.findings)
         yield "</ul>"
         yield _more(left_out(len(topic.findings), topic.findings_total, "such findings"))
     if topic.remarks:
@@ -146,21 +146,21 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
 
 def _tiers(tiers: Sequence[TierTotals]) -> Iterator[str]:
     several = several_roots(tiers)
-    most = max((each.events for each in tiers), default=0)
+    most = max((tier.events for tier in tiers), default=0)
     names = ("events", "size", "late", "duplicates", "dead", "p50", "p95", "p99", "max")
     yield '<div class="wide">'
     yield "<table>"
     yield _heading(("tier",), names).replace("</th>", '</th><th class="bar"></th>', 1)
-    for each in tiers:
-        width = 100 * max(each.events, 0) / most if most > 0 else 0
-        counts = (each.late, each.duplicates, each.dead)
+    for tier in tiers:
+        width = 100 * max(tier.events, 0) / most if most > 0 else 0
+        counts = (tier.late, tier.duplicates, tier.dead)
         yield "<tr>"
-        yield f'<td class="name">{_text(tier_name(each, several=several))}</td>'
+        yield f'<td class="name">{_text(tier_name(tier, several=several))}</td>'
         yield f'<td class="bar"><span style="width: {width:.2f}%"></span></td>'
-        yield _number(events_of(each))
-        yield f'<td class="number">{_text(size(each.bytes))}</td>'
+        yield _number(events_of(tier))
+        yield f'<td class="number">{_text(size(tier.bytes))}</td>'
         yield from (_number(Count(count)) for count in counts)
-        yield from (f'<td class="number">{_text(delay)}</td>' for delay in delays_of(each))
+        yield from (f'<td class="number">{_text(delay)}</td>' for delay in delays_of(tier))
         yield "</tr>"
     yield "</table>"
     yield "</div>"
@@ -184,8 +184,8 @@ def _more(words: str) -> str:
 
 
 def _heading(left: Sequence[str], right: Sequence[str]) -> str:
-    names = [f"<th>{_text(each)}</th>" for each in left]
-    names += [f'<th class="number">{_text(each)}</th>' for each in right]
+    names = [f"<th>{_text(name)}</th>" for name in left]
+    names += [f'<th class="number">{_text(name)}</th>' for name in right]
     return f"<tr>{''.join(names)}</tr>"
 
 

@@ -17,7 +17,7 @@ _ORDER: Final = ("replaced", "cut", "dropped", "unread", "other")
 
 def remarked(headline: Headline, topics: Sequence[TopicReport]) -> str:
     """The verdict in words, and what is remarked of these topics."""
-    words = altered_words(total for each in topics for total in each.altered)
+    words = altered_words(total for topic in topics for total in topic.altered)
     return f"{headline_words(headline)}; {words}" if words else headline_words(headline)
 
 

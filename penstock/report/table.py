@@ -89,7 +89,7 @@ def show_report(
         return
     print()
     _show_overview(report.topics)
-    several = len({each.cluster for each in report.topics}) > 1
+    several = len({topic.cluster for topic in report.topics}) > 1
     for topic in report.topics:
         notable = (
             topic.state.severity > State.COMPLETE.severity
@@ -126,7 +126,7 @@ def _show_overview(topics: Sequence[TopicReport]) -> None:
         for topic, events, sums in seen.lines
     ]
     cluster = ("cluster",) if seen.clusters else ()
-    styles = {each.words: _colour(each) for each in map(topic_shown, topics)}
+    styles = {shown.words: _colour(shown) for shown in map(topic_shown, topics)}
     print_table(("verdict", *cluster, "topic", *seen.places, *seen.sums), rows, styles=styles)
 
 
@@ -147,8 +147,8 @@ def _show_topic(topic: TopicReport, *, cluster: bool) -> None:
     if sys.stdout.isatty():
         _draw(remarks)
     else:
-        for each in remarks:
-            print(f"{each.mark} {each.words}")
+        for remark in remarks:
+            print(f"{remark.mark} {remark.words}")
 
 
 def _remarks(topic: TopicReport) -> Iterator[_Remark]:
@@ -156,14 +156,14 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
     for load in topic.failing_loads:
         yield _Remark(NOT_LOADED, "red", failing_words(load))
     commands = 0
-    for each in topic.findings:
-        kind = each.kind.state
-        mark = MARKS[State.COMPLETE if each.accepted else kind]
-        colour = _COLOURS[State.COMPLETE if each.accepted else kind]
-        yield _Remark(mark, colour, finding_words(each))
-        if each.command and commands < _FEW_COMMANDS:
+    for finding in topic.findings:
+        kind = finding.kind.state
+        mark = MARKS[State.COMPLETE if finding.accepted else kind]
+        colour = _COLOURS[State.COMPLETE if finding.accepted else kind]
+        yield _Remark(mark, colour, finding_words(finding))
+        if finding.command and commands < _FEW_COMMANDS:
             commands += 1
-            yield _Remark(" ", "", advice(one_line(each.command)))
+            yield _Remark(" ", "", advice(one_line(finding.command)))
     if more := left_out(len(topic.findings), topic.findings_total, "such findings"):
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
     for sentence in remark_lines(topic):
@@ -183,16 +183,16 @@ def _show_tiers(tiers: Sequence[TierTotals]) -> None:
     special = [
         name
         for name in ("late", "duplicates", "dead")
-        if any(getattr(each, name) for each in tiers)
+        if any(getattr(tier, name) for tier in tiers)
     ]
     rows = [
         {
-            "tier": tier_name(each, several=several),
-            "events": events_of(each),
-            **{name: Count(getattr(each, name)) for name in special},
-            **dict(zip(_DELAYS, delays_of(each), strict=True)),
+            "tier": tier_name(tier, several=several),
+            "events": events_of(tier),
+            **{name: Count(getattr(tier, name)) for name in special},
+            **dict(zip(_DELAYS, delays_of(tier), strict=True)),
         }
-        for each in tiers
+        for tier in tiers
     ]
     print_table(("tier", "events", *special, *_DELAYS), rows)
 
@@ -212,6 +212,6 @@ def _draw(remarks: Sequence[_Remark]) -> None:
     table = Table.grid(padding=(0, 1))
     table.add_column()
     table.add_column(overflow="fold")
-    for each in remarks:
-        table.add_row(Text(each.mark, style=each.colour), Text(each.words))
+    for remark in remarks:
+        table.add_row(Text(remark.mark, style=remark.colour), Text(remark.words))
     Console().print(table)

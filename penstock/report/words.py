@@ -93,14 +93,14 @@ def topic_shown(topic: TopicReport) -> ShownVerdict:
 
 def faults_of(kinds: Kinds, state: State) -> list[State]:
     """The states to be shown side by side, the worst first: what is wrong, or else the state."""
-    found = list(dict.fromkeys(each.kind.state for each in kinds))
+    found = list(dict.fromkeys(kind.kind.state for kind in kinds))
     return found if found and found[0] is state else [state, *(s for s in found if s is not state)]
 
 
 def marked(states: Sequence[State]) -> str:
     """`changed, ✗ missing`: without the mark of the first, which stands before it."""
     first, *others = states
-    return ", ".join((first.value, *(f"{MARKS[each]} {each.value}" for each in others)))
+    return ", ".join((first.value, *(f"{MARKS[state]} {state.value}" for state in others)))
 
 
 def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
@@ -121,10 +121,12 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
             ],
             kinds=summed(count for topic in topics for count in topic.kinds),
             failing_loads=[load for topic in topics for load in topic.failing_loads],
-            events=sum(each.tiers[-1].events for each in topics if each.tiers),
-            waits=any(each.pending or each.waits or each.state is State.PENDING for each in topics),
+            events=sum(topic.tiers[-1].events for topic in topics if topic.tiers),
+            waits=any(
+                topic.pending or topic.waits or topic.state is State.PENDING for topic in topics
+            ),
             complete_until=min(
-                (each.complete_until for each in topics if each.complete_until >= 0), default=-1
+                (topic.complete_until for topic in topics if topic.complete_until >= 0), default=-1
             ),
             accepted_unknown=any(map(is_partly_unseen, topics)),
         )
@@ -138,7 +140,7 @@ def headline_words(headline: Headline) -> str:
 
 def is_partly_unseen(topic: TopicReport) -> bool:
     """Whether there were times in which nobody watched, which count as accepted."""
-    return any(each.is_accepted_unknown for each in topic.findings)
+    return any(finding.is_accepted_unknown for finding in topic.findings)
 
 
 def failing_words(load: FailingLoad) -> str:
@@ -242,15 +244,15 @@ class ReportOverview(NamedTuple):
 def overview(topics: Sequence[TopicReport]) -> ReportOverview:
     tiers = {_place(tier): tier for topic in topics for tier in topic.tiers}
     several = several_roots(list(tiers.values()))
-    sums = tuple(name for name in _SUMS if any(_sum(each, name) for each in topics))
+    sums = tuple(name for name in _SUMS if any(_sum(topic, name) for topic in topics))
     lines = []
     for topic in topics:
         at = {_place(tier): events_of(tier) for tier in topic.tiers}
         events = tuple(at.get(place) for place in tiers)
         lines.append(Line(topic, events, tuple(_sum(topic, name) for name in sums)))
     return ReportOverview(
-        clusters=len({each.cluster for each in topics}) > 1,
-        places=tuple(tier_name(each, several=several) for each in tiers.values()),
+        clusters=len({topic.cluster for topic in topics}) > 1,
+        places=tuple(tier_name(tier, several=several) for tier in tiers.values()),
         sums=sums,
         lines=tuple(lines),
     )
@@ -267,7 +269,7 @@ def _sum(topic: TopicReport, name: str) -> Count:
 
 def _count(kinds: Kinds, kind: FaultKind, name: str) -> Count:
     """-1 if nobody knows how many events it is about."""
-    found = next((each for each in kinds if each.kind is kind), None)
+    found = next((candidate for candidate in kinds if candidate.kind is kind), None)
     if found is None:
         return Count(0)
     return Count(getattr(found, name) or -1)
@@ -275,7 +277,7 @@ def _count(kinds: Kinds, kind: FaultKind, name: str) -> Count:
 
 def several_roots(tiers: Sequence[TierTotals]) -> bool:
     """Whether a tier's kind alone does not say which it is."""
-    return len({each.tier for each in tiers}) < len({_place(each) for each in tiers})
+    return len({tier.tier for tier in tiers}) < len({_place(tier) for tier in tiers})
 
 
 def _place(tier: TierTotals) -> tuple[str, str]:

@@ -37,7 +37,7 @@ def list_subjects(*, deleted: bool, registry: str, as_json: bool) -> None:
         penstock schemas list --json | jq -r '.[].subject'
     """
     with registry_at(registry) as client:
-        rows = [_row(each) for each in client.all_schemas(latest_only=True)]
+        rows = [_row(all_schema) for all_schema in client.all_schemas(latest_only=True)]
         if deleted:
             rows = [row | {"deleted": False} for row in rows] + _deleted_rows(client)
     rows.sort(key=lambda row: (row["subject"], row["version"]))
@@ -51,10 +51,10 @@ def list_subjects(*, deleted: bool, registry: str, as_json: bool) -> None:
 
 
 def _deleted_rows(client: RegistryClient) -> list[dict[str, object]]:
-    there = {(each.subject, each.version) for each in client.all_schemas()}
+    there = {(all_schema.subject, all_schema.version) for all_schema in client.all_schemas()}
     every = client.all_schemas(deleted=True)
-    gone = [each for each in every if (each.subject, each.version) not in there]
-    return [_row(each) | {"deleted": True} for each in gone]
+    gone = [version for version in every if (version.subject, version.version) not in there]
+    return [_row(version) | {"deleted": True} for version in gone]
 
 
 def _row(schema: RegisteredSchema) -> dict[str, object]:
@@ -108,7 +108,8 @@ def show(
 def _of_id(client: RegistryClient, schema_id: int) -> dict[str, Any]:
     found = client.text_of(schema_id)
     places = [
-        {"subject": each.subject, "version": each.version} for each in client.places_of(schema_id)
+        {"subject": place.subject, "version": place.version}
+        for place in client.places_of(schema_id)
     ]
     return {"id": schema_id, "places": places, **schema_document(found)}
 
@@ -123,7 +124,7 @@ def schema_document(found: RegisteredSchema | SchemaOfId) -> dict[str, Any]:
     """With the names that registries use."""
     return {
         "schemaType": found.type,
-        "references": [_reference_document(each) for each in found.references],
+        "references": [_reference_document(reference) for reference in found.references],
         "schema": found.text,
     }
 
@@ -149,7 +150,7 @@ def _escaped(character: str) -> str:
 @click.option(
     "--set",
     "wanted",
-    type=click.Choice([each.value for each in Level], case_sensitive=False),
+    type=click.Choice([level.value for level in Level], case_sensitive=False),
     metavar="LEVEL",
     help=f"The level from now on: {', '.join(Level)}.",
 )
@@ -256,6 +257,6 @@ def _purge(client: RegistryClient, subject: str, version: int | None) -> list[in
 
 def _users(client: RegistryClient, subject: str, version: int | None) -> str:
     versions = client.versions(subject) if version is None else [version]
-    ids = {each for number in versions for each in client.referenced_by(subject, number)}
-    places = sorted({place for each in ids for place in client.places_of(each)})
-    return ", ".join(f"{each.subject} version {each.version}" for each in places)
+    ids = {schema_id for number in versions for schema_id in client.referenced_by(subject, number)}
+    places = sorted({place for schema_id in ids for place in client.places_of(schema_id)})
+    return ", ".join(f"{place.subject} version {place.version}" for place in places)

@@ -49,14 +49,22 @@ class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
     def all_problems(self) -> list[str]:
-        inputs = [f"input {each.name}: {why}" for each in self.inputs for why in each.problems]
-        topics = [f"topic {each.name}: {why}" for each in self.topics for why in each.problems]
-        files = [f"{each.path}: {each.why}" for each in self.refusals]
+        inputs = [
+            f"input {checked.name}: {why}" for checked in self.inputs for why in checked.problems
+        ]
+        topics = [f"topic {topic.name}: {why}" for topic in self.topics for why in topic.problems]
+        files = [f"{refusal.path}: {refusal.why}" for refusal in self.refusals]
         return [*files, *inputs, *topics, *self.problems, *self.unanswered]
 
     def all_remarks(self) -> list[str]:
-        inputs = [f"input {each.name}: {remark}" for each in self.inputs for remark in each.remarks]
-        topics = [f"topic {each.name}: {remark}" for each in self.topics for remark in each.remarks]
+        inputs = [
+            f"input {checked.name}: {remark}"
+            for checked in self.inputs
+            for remark in checked.remarks
+        ]
+        topics = [
+            f"topic {topic.name}: {remark}" for topic in self.topics for remark in topic.remarks
+        ]
         return [*inputs, *topics, *self.remarks]
 
 
@@ -100,11 +108,11 @@ def check_inputs_file(file: Path, beside: Path | None, *, offline: bool) -> Agen
     config = load_agent(beside, ())
     path = Path(config.inputs_dir) if config.inputs_dir else None
     others = InputsDirectory(
-        path, config.inputs, lambda each: () if each.name == file.name else _read_file(each)
+        path, config.inputs, lambda path: () if path.name == file.name else _read_file(path)
     )
     others.look()
     try:
-        check_distinct(inputs, {each.label for each in others.inputs})
+        check_distinct(inputs, {other.label for other in others.inputs})
     except ValueError as error:
         raise ConfigurationError(str(file), "inputs", str(error)) from None
     alone = msgspec.structs.replace(config, inputs=inputs, inputs_dir="")
@@ -129,21 +137,23 @@ def _ask_registry(
 def show_report(report: AgentCheck) -> None:
     """Its inputs and topics, for people."""
     columns = ("input", "topic", "format", "files", "bytes", "schema")
-    print_section(columns, [_input(each) for each in report.inputs])
-    print_section(("topic", "partitions"), [_topic(each) for each in report.topics])
+    print_section(columns, [_input(checked) for checked in report.inputs])
+    print_section(("topic", "partitions"), [_topic(topic) for topic in report.topics])
 
 
-def _input(each: InputCheck) -> dict[str, Any]:
-    known = f"{each.schema} v{each.version} (id {each.id})" if each.version >= 0 else None
+def _input(checked: InputCheck) -> dict[str, Any]:
+    known = (
+        f"{checked.schema} v{checked.version} (id {checked.id})" if checked.version >= 0 else None
+    )
     return {
-        "input": each.name,
-        "topic": each.topic,
-        "format": each.format,
-        "files": each.files,
-        "bytes": each.bytes,
+        "input": checked.name,
+        "topic": checked.topic,
+        "format": checked.format,
+        "files": checked.files,
+        "bytes": checked.bytes,
         "schema": known,
     }
 
 
-def _topic(each: TopicCheck) -> dict[str, Any]:
-    return {"topic": each.name, "partitions": each.partitions or None}
+def _topic(checked: TopicCheck) -> dict[str, Any]:
+    return {"topic": checked.name, "partitions": checked.partitions or None}

@@ -32,7 +32,7 @@ def load_agent(config: Path | None, overrides: Sequence[str]) -> AgentConfig:
         return loaded
     folder = config.absolute().parent
     beside = ""
-    if loaded.inputs_dir and not any(each.startswith("inputs_dir=") for each in overrides):
+    if loaded.inputs_dir and not any(override.startswith("inputs_dir=") for override in overrides):
         beside = str(folder / loaded.inputs_dir)
     return msgspec.structs.replace(
         loaded,
@@ -56,6 +56,8 @@ def or_not_taken(read: Callable[[], T]) -> T:
 
 def _beside(folder: Path, inputs: Sequence[Input]) -> tuple[Input, ...]:
     return tuple(
-        msgspec.structs.replace(each, schema=str(folder / each.schema)) if each.schema else each
-        for each in inputs
+        msgspec.structs.replace(settings, schema=str(folder / settings.schema))
+        if settings.schema
+        else settings
+        for settings in inputs
     )

@@ -48,13 +48,17 @@ class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     def all_problems(self) -> list[str]:
         clusters = [
-            f"cluster {each.name}: {why}" for each in self.clusters for why in each.problems
+            f"cluster {cluster.name}: {why}"
+            for cluster in self.clusters
+            for why in cluster.problems
         ]
         return [*self.problems, *clusters]
 
     def all_remarks(self) -> list[str]:
         clusters = [
-            f"cluster {each.name}: {remark}" for each in self.clusters for remark in each.remarks
+            f"cluster {cluster.name}: {remark}"
+            for cluster in self.clusters
+            for remark in cluster.remarks
         ]
         return [*clusters, *self.remarks]
 
@@ -71,8 +75,8 @@ def check_audit(config: AuditConfig, *, offline: bool) -> AuditCheck:
             problems.append(f"`inventory: {config.inventory}`: {why}")
     problems += broken_locks(config)
     clusters = tuple(
-        _cluster(name, each, config.retention, offline=offline)
-        for name, each in config.all_clusters.items()
+        _cluster(name, settings, config.retention, offline=offline)
+        for name, settings in config.all_clusters.items()
     )
     return AuditCheck(
         clusters=clusters,
@@ -102,7 +106,10 @@ def _cluster(name: str, cluster: Cluster, retention: float, *, offline: bool) ->
         with Brokers(answering_broker(cluster.bootstrap), patience_seconds=SECONDS) as brokers:
             known = brokers.persist(lambda: brokers.refresh(None))
             if known.has(LEDGER_TOPIC):
-                configs = {each.name: each.value for each in topic_configs(brokers, LEDGER_TOPIC)}
+                configs = {
+                    topic_config.name: topic_config.value
+                    for topic_config in topic_configs(brokers, LEDGER_TOPIC)
+                }
                 problems += problems_of_ledger(configs, retention)
     except ClientError as error:
         problems.append(f"the ledger is not checked: {error}")
@@ -117,7 +124,7 @@ def _cluster(name: str, cluster: Cluster, retention: float, *, offline: bool) ->
     if known is None:
         check = ClusterCheck(name=name)
     else:
-        there = [each for each in known.topics if known.has(each)]
+        there = [topic for topic in known.topics if known.has(topic)]
         ledger = len(known.topic(LEDGER_TOPIC).partitions) if LEDGER_TOPIC in there else 0
         if not ledger:
             remarks.append(
@@ -126,7 +133,7 @@ def _cluster(name: str, cluster: Cluster, retention: float, *, offline: bool) ->
         check = ClusterCheck(
             name=name,
             brokers=len(known.brokers),
-            topics=sum(not each.startswith("_") for each in there),
+            topics=sum(not topic.startswith("_") for topic in there),
             partitions=ledger,
         )
     return msgspec.structs.replace(
@@ -150,13 +157,13 @@ def show_report(report: AuditCheck) -> None:
     """Its clusters and its inventory, for people."""
     rows = [
         {
-            "cluster": each.name,
-            "brokers": _known(each.brokers),
-            "topics": _known(each.topics),
-            "ledger_partitions": _known(each.partitions),
-            "ledger_schema": f"v{each.version}" if each.version >= 0 else None,
+            "cluster": cluster.name,
+            "brokers": _known(cluster.brokers),
+            "topics": _known(cluster.topics),
+            "ledger_partitions": _known(cluster.partitions),
+            "ledger_schema": f"v{cluster.version}" if cluster.version >= 0 else None,
         }
-        for each in report.clusters
+        for cluster in report.clusters
     ]
     print_section(("cluster", "brokers", "topics", "ledger_partitions", "ledger_schema"), rows)
     if report.hosts >= 0:

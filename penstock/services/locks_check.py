@@ -44,11 +44,11 @@ def broken_locks(configuration: object, key: str = "") -> Iterator[str]:
             for name in configuration.__struct_fields__:
                 yield from _of(getattr(configuration, name), name, f"{key}.{name}".lstrip("."))
         case list() | tuple():
-            for number, each in enumerate(configuration):
-                yield from broken_locks(each, f"{key}[{number}]")
+            for number, item in enumerate(configuration):
+                yield from broken_locks(item, f"{key}[{number}]")
         case dict():
-            for name, each in configuration.items():
-                yield from broken_locks(each, f"{key}.{name}")
+            for name, item in configuration.items():
+                yield from broken_locks(item, f"{key}.{name}")
 
 
 def _of(value: Any, name: str, key: str) -> Iterator[str]:

@@ -60,7 +60,7 @@ def command(
             raise click.UsageError(f"options come after {context.invoked_subcommand}")
         return 0
     loaded = configured(MirrorConfig, config, overrides)
-    accepted = [_gap(each) for each in gaps]
+    accepted = [_gap(gap) for gap in gaps]
     log_to_stderr(log_format)
     return run(loaded, accepted)
 

@@ -63,7 +63,7 @@ def check_mirror(config: MirrorConfig, *, offline: bool) -> MirrorCheck:
         except (NoTarget, ClientError) as error:
             problems.append(str(error))
         else:
-            topics = tuple(_topic(each) for each in seen.copies.values())
+            topics = tuple(_topic(copy) for copy in seen.copies.values())
             problems += _problems(seen)
             if not topics:
                 remarks.append(f"{config.source.cluster} has no topic that would be copied")
@@ -118,12 +118,12 @@ def show_report(report: MirrorCheck) -> None:
     """Its topics, for people."""
     rows = [
         {
-            "topic": each.topic,
-            "copy": each.copy,
-            "standing": each.standing,
-            "would_be": "; ".join(each.would_be) or None,
+            "topic": topic.topic,
+            "copy": topic.copy,
+            "standing": topic.standing,
+            "would_be": "; ".join(topic.would_be) or None,
         }
-        for each in report.topics[:_MOST_SHOWN]
+        for topic in report.topics[:_MOST_SHOWN]
     ]
     print_section(_COLUMNS, rows)
     if len(report.topics) > _MOST_SHOWN:

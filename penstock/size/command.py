@@ -197,7 +197,7 @@ def _show(site: Site, needed: Plan) -> None:
         f"{site.hosts:,} hosts, {needed.lines_a_second:,.0f} lines/s in the busiest hour: "
         f"{_rate(needed.wire_mb_s)} and {needed.batches_a_second:,.0f} batches/s to the brokers\n"
     )
-    print_table(_COLUMNS, [_row(each) for each in needed.needs])
+    print_table(_COLUMNS, [_row(need) for need in needed.needs])
     every = site.load_seconds / 60
     print(
         "\nEach row is for one of them; - is negligible or has not been measured.\n"

@@ -66,7 +66,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[Need, ...]
 
     def need(self, program: str) -> Need:
-        return next(each for each in self.needs if each.program == program)
+        return next(need for need in self.needs if need.program == program)
 
 
 def agent_cores(

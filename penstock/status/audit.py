@@ -82,7 +82,7 @@ class AskingAudit:
             self._get("brokers", answers.BrokersAnswer),
             self._open(topics),
             self._headlines(topics),
-            [each for each in self._health().items if each.kind],
+            [row for row in self._health().items if row.kind],
             self._get("alerts", NotedAlerts, state="raised", size=_MOST_ALERTS).items,
         )
         self._kept_since = time.monotonic()
@@ -102,20 +102,20 @@ class AskingAudit:
     def _open(self, topics: answers.TopicsAnswer) -> dict[Name, OpenTopic]:
         """Of some topics: each costs a question."""
         found = {}
-        for each in topics.items:
-            hour = first_open_hour(each)
+        for topic in topics.items:
+            hour = first_open_hour(topic)
             if hour < 0:
-                found[each.cluster, each.topic] = OpenTopic(topics.as_of, "")
+                found[topic.cluster, topic.topic] = OpenTopic(topics.as_of, "")
             elif len(found) < _MOST_LOOKED_INTO:
                 answer = self._get(
                     "topic",
                     answers.TopicAnswer,
-                    cluster=each.cluster,
-                    topic=each.topic,
+                    cluster=topic.cluster,
+                    topic=topic.topic,
                     **{"from": hour, "to": hour + HOUR, "step": _FINEST_MILLIS},
                 )
                 until = complete_until(answer.cells, hour + HOUR)
-                found[each.cluster, each.topic] = OpenTopic(until, waits_of(answer.waits))
+                found[topic.cluster, topic.topic] = OpenTopic(until, waits_of(answer.waits))
         return found
 
     def _get(self, path: str, kind: type[A], **parameters: str | int) -> A:
@@ -141,32 +141,32 @@ def complete_until(cells: Sequence[WindowVerdict], otherwise: int) -> int:
 
 
 def waits_of(waits: Sequence[Wait]) -> str:
-    known = sorted((each for each in waits if each.since >= 0), key=lambda each: each.since)
-    return "; ".join(each.words for each in [*known, *(e for e in waits if e.since < 0)])
+    known = sorted((wait for wait in waits if wait.since >= 0), key=lambda wait: wait.since)
+    return "; ".join(wait.words for wait in [*known, *(e for e in waits if e.since < 0)])
 
 
 def cluster_of(audit: AuditPart, brokers: Collection[tuple[int, str]]) -> str:
     """The name by which the audit knows the cluster of these brokers, or the only one it knows;
     empty if it cannot be told."""
-    for each in audit.brokers.brokers:
-        if (each.id, each.address) in brokers:
-            return each.cluster
+    for broker in audit.brokers.brokers:
+        if (broker.id, broker.address) in brokers:
+            return broker.cluster
     return audit.topics.clusters[0] if len(audit.topics.clusters) == 1 else ""
 
 
 def landed_of(audit: AuditPart, cluster: str, destination: str) -> Mapping[str, int]:
     """Offsets that have landed there, by topic; of a topic that was made anew the latest."""
     rows = [
-        each
-        for each in audit.brokers.consumers
-        if (each.cluster, each.consumer) == (cluster, destination)
+        consumer
+        for consumer in audit.brokers.consumers
+        if (consumer.cluster, consumer.consumer) == (cluster, destination)
     ]
-    return {each.topic: each.upto for each in sorted(rows, key=lambda each: each.read)}
+    return {row.topic: row.upto for row in sorted(rows, key=lambda row: row.read)}
 
 
 def last_load(audit: AuditPart, cluster: str) -> LoadStanding | None:
     """Each topic is committed by itself: what follows soon after one another is one load."""
-    rows = [each for each in audit.loads.items if each.cluster == cluster]
+    rows = [load for load in audit.loads.items if load.cluster == cluster]
     if not rows:
         return None
     together = list(_together(rows))
@@ -174,7 +174,7 @@ def last_load(audit: AuditPart, cluster: str) -> LoadStanding | None:
         destination=rows[0].destination,
         time=rows[0].time,
         topics=len(together),
-        rows=sum(each.rows for each in together),
+        rows=sum(load.rows for load in together),
     )
 
 
@@ -182,11 +182,11 @@ def _together(rows: Sequence[answers.LoadRow]) -> Iterator[answers.LoadRow]:
     """The newest first, as they come."""
     newest, seen = rows[0], set[str]()
     before = newest.time
-    for each in rows:
-        if each.destination != newest.destination:
+    for row in rows:
+        if row.destination != newest.destination:
             continue
-        if each.topic in seen or before - each.time > _ONE_LOAD_MILLIS:
+        if row.topic in seen or before - row.time > _ONE_LOAD_MILLIS:
             return
-        seen.add(each.topic)
-        before = each.time
-        yield each
+        seen.add(row.topic)
+        before = row.time
+        yield row

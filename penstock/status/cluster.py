@@ -71,11 +71,11 @@ class AskingCluster:
         brokers = self._brokers
         known = brokers.refresh(None)
         led = [
-            TopicPartition(name, each.index)
+            TopicPartition(name, partition.index)
             for name, topic in known.topics.items()
             if not is_own(name)
-            for each in topic.partitions
-            if each.leader != NO_LEADER
+            for partition in topic.partitions
+            if partition.leader != NO_LEADER
         ]
         ends = offsets_of(brokers, dict.fromkeys(led, LATEST))
         return cluster_part(known, self._from(brokers, led), ends)
@@ -105,7 +105,7 @@ def cluster_part(known: ClusterMetadata, beginnings: Offsets, ends: Offsets) -> 
     for name, topic in known.topics.items():
         if is_own(name):
             continue
-        partitions = [TopicPartition(name, each.index) for each in topic.partitions]
+        partitions = [TopicPartition(name, partition.index) for partition in topic.partitions]
         end = _sum(ends, partitions)
         beginning = _sum(beginnings, partitions)
         topics[name] = StoredTopic(
@@ -113,26 +113,26 @@ def cluster_part(known: ClusterMetadata, beginnings: Offsets, ends: Offsets) -> 
             # Retention may have moved on since the beginnings were asked for; never the ends.
             stored=max(0, end - beginning) if min(end, beginning) >= 0 else -1,
             end=end,
-            without_leader=sum(each.leader == NO_LEADER for each in topic.partitions),
+            without_leader=sum(partition.leader == NO_LEADER for partition in topic.partitions),
         )
     return ClusterPart(
         brokers=tuple(
             BrokerStanding(
-                id=each.id,
-                address=str(each.address),
-                controller=each.id == known.controller,
-                leads=leads[each.id],
-                partitions=held[each.id],
+                id=node.id,
+                address=str(node.address),
+                controller=node.id == known.controller,
+                leads=leads[node.id],
+                partitions=held[node.id],
             )
-            for each in sorted(known.brokers.values(), key=lambda each: each.id)
+            for node in sorted(known.brokers.values(), key=lambda broker: broker.id)
         ),
         topics=topics,
     )
 
 
 def _sum(offsets: Offsets, partitions: Iterable[TopicPartition]) -> int:
-    found = [offsets.get(each, -1) for each in partitions]
-    return -1 if any(each < 0 for each in found) else sum(found)
+    found = [offsets.get(partition, -1) for partition in partitions]
+    return -1 if any(offset < 0 for offset in found) else sum(found)
 
 
 class AskingBrokerPages:
@@ -158,5 +158,5 @@ class AskingBrokerPages:
 
 def page_addresses(urls: str) -> list[HttpUrl]:
     """Of brokers, separated by commas; an empty text is nobody's. Raises ValueError."""
-    named = (each.strip() for each in urls.split(","))
-    return [parse_program_url(each) for each in dict.fromkeys(named) if each]
+    named = (url.strip() for url in urls.split(","))
+    return [parse_program_url(url) for url in dict.fromkeys(named) if url]

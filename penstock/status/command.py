@@ -92,8 +92,8 @@ def show_standing(standing: PipelineStatus) -> None:
     _say(verdict_words(standing), bold=True)
     if standing.command:
         _say(Words(" ", "", advice(shown(standing.command, 4_000))))
-    for each in failing_words(standing):
-        _say(each)
+    for failing_word in failing_words(standing):
+        _say(failing_word)
     if standing.alerts >= 0:
         print(f"  {load_words(standing.last_load, standing.now)}")
     for waiting in waiting_words(standing):
@@ -103,13 +103,13 @@ def show_standing(standing: PipelineStatus) -> None:
     if standing.alerts > 0:
         alerts = "1 alert is" if standing.alerts == 1 else f"{standing.alerts:,} alerts are"
         _say(Words("!", "yellow", f"{alerts} raised"))
-        for each in alert_words(standing.raised[:_FEW_ALERTS]):
-            _say(each)
+        for alert_word in alert_words(standing.raised[:_FEW_ALERTS]):
+            _say(alert_word)
     for problem in standing.problems:
         _say(Words("!", "yellow", shown(problem, 400)))
-    _section(_BROKERS, [_broker(each) for each in standing.brokers])
-    _section(_TOPICS, [_topic(each) for each in standing.topics], _verdict_styles(standing))
-    _section(_AGENTS, [_agent(each, standing.now) for each in standing.agents[:_FEW_AGENTS]])
+    _section(_BROKERS, [_broker(broker) for broker in standing.brokers])
+    _section(_TOPICS, [_topic(topic) for topic in standing.topics], _verdict_styles(standing))
+    _section(_AGENTS, [_agent(agent, standing.now) for agent in standing.agents[:_FEW_AGENTS]])
     if len(standing.agents) > _FEW_AGENTS:
         print(f"and {len(standing.agents) - _FEW_AGENTS:,} more agents")
     if standing.problems:
@@ -132,42 +132,42 @@ def _section(
 
 def _verdict_styles(standing: PipelineStatus) -> Mapping[str, str]:
     words = map(topic_words, standing.topics)
-    return {f"{each.mark} {each.text}": each.colour for each in words if each.colour}
+    return {f"{word.mark} {word.text}": word.colour for word in words if word.colour}
 
 
-def _broker(each: BrokerStanding) -> dict[str, Any]:
+def _broker(broker: BrokerStanding) -> dict[str, Any]:
     return {
-        "broker": each.id,
-        "address": each.address,
-        "leads": Figure(each.leads),
-        "partitions": Figure(each.partitions),
-        "remark": "controller" if each.controller else None,
+        "broker": broker.id,
+        "address": broker.address,
+        "leads": Figure(broker.leads),
+        "partitions": Figure(broker.partitions),
+        "remark": "controller" if broker.controller else None,
     }
 
 
-def _topic(each: TopicStanding) -> dict[str, Any]:
-    state = topic_words(each)
+def _topic(topic: TopicStanding) -> dict[str, Any]:
+    state = topic_words(topic)
     return {
-        "topic": each.topic,
-        "partitions": Figure(each.partitions),
-        "stored": Figure(each.stored),
-        "events": Figure(each.end),
-        "per_second": PerSecond(each.rate),
-        "landed": Figure(each.landed),
-        "not_read": size(each.unread_bytes),
+        "topic": topic.topic,
+        "partitions": Figure(topic.partitions),
+        "stored": Figure(topic.stored),
+        "events": Figure(topic.end),
+        "per_second": PerSecond(topic.rate),
+        "landed": Figure(topic.landed),
+        "not_read": size(topic.unread_bytes),
         "verdict": f"{state.mark} {state.text}".lstrip(),
     }
 
 
-def _agent(each: AgentStanding, now: int) -> dict[str, Any]:
+def _agent(agent: AgentStanding, now: int) -> dict[str, Any]:
     return {
-        "agent": each.agent or None,
-        "host": each.host,
-        "state": each.state,
-        "files": Figure(each.files),
-        "not_read": size(each.lag_bytes),
-        "heard": f"{duration((now - each.heard) // 1000)} ago" if each.heard > 0 else UNKNOWN,
-        "version": each.version or None,
+        "agent": agent.agent or None,
+        "host": agent.host,
+        "state": agent.state,
+        "files": Figure(agent.files),
+        "not_read": size(agent.lag_bytes),
+        "heard": f"{duration((now - agent.heard) // 1000)} ago" if agent.heard > 0 else UNKNOWN,
+        "version": agent.version or None,
     }
 
 

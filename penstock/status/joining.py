@@ -47,7 +47,7 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
     topics = tuple(_topics(parts, cluster, rows, load))
     silent = _silent_agents(parts, cluster, now)
     if load is not None:
-        lags = [each.end - each.landed for each in topics if min(each.end, each.landed) >= 0]
+        lags = [topic.end - topic.landed for topic in topics if min(topic.end, topic.landed) >= 0]
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
     audit = parts.audit
     return PipelineStatus(
@@ -65,8 +65,8 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         verdict=_verdict(rows, topics, silent),
         complete_until=min(
             (
-                *(each.complete_until for each in topics if each.complete_until >= 0),
-                *(each.heard for each in silent if each.heard > 0),
+                *(topic.complete_until for topic in topics if topic.complete_until >= 0),
+                *(agent.heard for agent in silent if agent.heard > 0),
             ),
             default=-1,
         ),
@@ -86,10 +86,8 @@ def _of_audit(
     if audit is None:
         return "", {}, None
     brokers = parts.cluster.brokers if parts.cluster else ()
-    name = cluster_of(audit, {(each.id, each.address) for each in brokers})
-    rows = {
-        each.topic: each for each in audit.topics.items if each.cluster == name and not each.deleted
-    }
+    name = cluster_of(audit, {(broker.id, broker.address) for broker in brokers})
+    rows = {row.topic: row for row in audit.topics.items if row.cluster == name and not row.deleted}
     return name, rows, last_load(audit, name)
 
 
@@ -133,21 +131,21 @@ def _topics(
 
 
 def _failing(audit: AuditPart | None, cluster: str) -> Iterator[FailingLoadStanding]:
-    for each in audit.topics.failing_loads if audit else ():
-        if each.cluster == cluster:
+    for failing_load in audit.topics.failing_loads if audit else ():
+        if failing_load.cluster == cluster:
             yield FailingLoadStanding(
-                topic=each.topic,
-                since=each.since,
-                reason=each.reason,
-                cure=each.cure,
-                destination=each.destination,
+                topic=failing_load.topic,
+                since=failing_load.since,
+                reason=failing_load.reason,
+                cure=failing_load.cure,
+                destination=failing_load.destination,
             )
 
 
 def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStanding]:
     """Without what the headline or a failing load says."""
     headline = audit.headlines.get(cluster) if audit else None
-    known = {each.finding.id for each in headline.worst} if headline else set()
+    known = {entry.finding.id for entry in headline.worst} if headline else set()
     for alert in audit.alerts if audit else ():
         is_said = alert.kind == UNLOADED or (alert.finding and alert.finding in known)
         if alert.cluster in {cluster, ""} and not is_said:
@@ -176,7 +174,7 @@ def _verdict(
 ) -> str:
     """The worst of all topics; none where the brokers have no topic. While an agent is silent there
     may be lines that it has not read, so nothing is complete up to now."""
-    state = worst([each.state for each in rows.values()]) if rows else ""
+    state = worst([row.state for row in rows.values()]) if rows else ""
     if state is State.COMPLETE and silent:
         return State.PENDING
     return "" if state in {State.EMPTY, State.COMPLETE} and not topics else state
@@ -186,8 +184,8 @@ def _unread(agent: Status | None) -> dict[str, int] | None:
     if agent is None:
         return None
     unread: dict[str, int] = {}
-    for each in agent.inputs:
-        unread[each.topic] = unread.get(each.topic, 0) + each.lag_bytes
+    for agent_input in agent.inputs:
+        unread[agent_input.topic] = unread.get(agent_input.topic, 0) + agent_input.lag_bytes
     return unread
 
 
@@ -196,20 +194,20 @@ def _agents(parts: StatusParts, cluster: str) -> Iterator[AgentStanding]:
     asked = parts.agent
     heard = parts.audit.agents.items if parts.audit else []
     known = False
-    for each in heard:
-        if each.cluster != cluster:
+    for row in heard:
+        if row.cluster != cluster:
             continue
-        itself = asked is not None and each.agent == asked.agent
+        itself = asked is not None and row.agent == asked.agent
         known |= itself
-        files, lag = _files_and_lag(asked) if asked and itself else (-1, each.lag_bytes)
+        files, lag = _files_and_lag(asked) if asked and itself else (-1, row.lag_bytes)
         yield AgentStanding(
-            agent=each.agent,
-            host=each.host,
-            state=each.state,
-            version=each.version,
+            agent=row.agent,
+            host=row.host,
+            state=row.state,
+            version=row.version,
             files=files,
             lag_bytes=lag,
-            heard=each.heard,
+            heard=row.heard,
         )
     if asked is not None and not known:
         files, lag = _files_and_lag(asked)
@@ -226,8 +224,8 @@ def _agents(parts: StatusParts, cluster: str) -> Iterator[AgentStanding]:
 def _files_and_lag(status: Status) -> tuple[int, int]:
     """Files that several inputs read are counted by each of them, as their lag is."""
     return (
-        sum(each.files for each in status.inputs),
-        sum(each.lag_bytes for each in status.inputs),
+        sum(agent_input.files for agent_input in status.inputs),
+        sum(agent_input.lag_bytes for agent_input in status.inputs),
     )
 
 
@@ -240,7 +238,7 @@ def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
             more = len(remarks) - _MOST_OF_ONE_KIND
             yield f"broker at {at}: and {more:,} lines more, see {at}/readyz"
     if parts.cluster is not None:
-        leaderless = sum(each.without_leader for each in parts.cluster.topics.values())
+        leaderless = sum(topic.without_leader for topic in parts.cluster.topics.values())
         if leaderless:
             yield f"brokers: {leaderless:,} partitions have no leader"
     if parts.agent is not None and (why := why_not_ready(parts.agent)):
@@ -261,23 +259,25 @@ def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
 def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
     """Who ships nothing, or cannot say so. One that has started just now is given a moment."""
     rows = _silent_agents(parts, cluster, now)
-    for each in rows[:_MOST_OF_ONE_KIND]:
-        yield silence_words(each.agent, each.host, each.heard, now)
+    for row in rows[:_MOST_OF_ONE_KIND]:
+        yield silence_words(row.agent, row.host, row.heard, now)
     if len(rows) > _MOST_OF_ONE_KIND:
         yield f"and {len(rows) - _MOST_OF_ONE_KIND:,} agents more are silent"
 
 
 def _silent_agents(parts: StatusParts, cluster: str, now: int) -> list[answers.AgentRow]:
     asked = parts.agent
-    clocks = {each.host for each in parts.audit.alerts if each.kind == CLOCK} if parts.audit else ()
+    clocks = (
+        {alert.host for alert in parts.audit.alerts if alert.kind == CLOCK} if parts.audit else ()
+    )
     new = asked and now - asked.started_millis < _JUST_STARTED_MILLIS
     return [
-        each
-        for each in (parts.audit.agents.items if parts.audit else [])
-        if each.state in _NOT_HEARD
-        and each.host not in clocks  # it is heard, with another time
-        and each.cluster in {cluster, ""}  # a host of the inventory is no cluster's
-        and not (asked and new and each.agent == asked.agent)
+        row
+        for row in (parts.audit.agents.items if parts.audit else [])
+        if row.state in _NOT_HEARD
+        and row.host not in clocks  # it is heard, with another time
+        and row.cluster in {cluster, ""}  # a host of the inventory is no cluster's
+        and not (asked and new and row.agent == asked.agent)
     ]
 
 

@@ -95,17 +95,17 @@ class LoaderLog:
 
     def added_to(self, standing: PipelineStatus) -> PipelineStatus:
         """With what it has said: that is newer than what the audit has heard."""
-        known = {each.topic: each for each in standing.failing_loads}
+        known = {failing_load.topic: failing_load for failing_load in standing.failing_loads}
         for topic in self._loaded & known.keys():
             del known[topic]
         for topic, failing in self._failing.items():
             known.setdefault(topic, failing)
         return msgspec.structs.replace(
             standing,
-            failing_loads=tuple(sorted(known.values(), key=lambda each: each.since)),
+            failing_loads=tuple(sorted(known.values(), key=lambda load: load.since)),
             topics=tuple(
-                msgspec.structs.replace(each, load_fails=each.topic in known)
-                for each in standing.topics
+                msgspec.structs.replace(topic, load_fails=topic.topic in known)
+                for topic in standing.topics
             ),
         )
 

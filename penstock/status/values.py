@@ -125,7 +125,7 @@ class Rates:
             return
         if self._seen and standing.now < self._seen[-1][0]:
             self._seen.clear()  # the clock was set back: what was seen is of no use
-        ends = {each.topic: min(each.end, _MOST) for each in standing.topics if each.end >= 0}
+        ends = {topic.topic: min(topic.end, _MOST) for topic in standing.topics if topic.end >= 0}
         self._seen.append((standing.now, ends))
         while len(self._seen) > 2 and self._seen[1][0] <= standing.now - _OVER_MILLIS:
             self._seen.popleft()

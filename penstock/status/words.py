@@ -65,32 +65,34 @@ def _sentence(standing: PipelineStatus, state: State) -> str:
     """The audit's, where something is wrong."""
     if state in FAULTY and standing.headline:
         return shown(standing.headline, 400)
-    kinds = summed(count for each in standing.topics for count in each.kinds)
+    kinds = summed(count for topic in standing.topics for count in topic.kinds)
     words = {
         State.EMPTY: "no events in the last day",
         State.COMPLETE: _complete(standing),
         State.PENDING: _so_far(standing),
     }.get(state, kind_words(kinds))
     said = f"{state.value}: {words or MEANINGS[state]}"
-    is_excepted = any(each.partly_unseen for each in standing.topics) and state is not State.EMPTY
+    is_excepted = any(topic.partly_unseen for topic in standing.topics) and state is not State.EMPTY
     return f"{said}, {EXCEPT_ACCEPTED}" if is_excepted else said
 
 
 def _cannot_be_loaded(standing: PipelineStatus) -> str:
-    if any(not each.topic for each in standing.failing_loads):
+    if any(not failing_load.topic for failing_load in standing.failing_loads):
         return "no load begins"
-    return tables_words(len({each.topic for each in standing.failing_loads}))
+    return tables_words(len({failing_load.topic for failing_load in standing.failing_loads}))
 
 
 def failing_words(standing: PipelineStatus) -> list[Words]:
     """Each table that cannot be loaded: since when, why, and what to do."""
     found = []
-    for each in standing.failing_loads:
-        ago = duration((standing.now - each.since) // 1000)
-        what = f"{each.topic} is not loaded" if each.topic else "no load begins"
-        found.append(NOT_LOADED._replace(text=shown(f"{what}, for {ago}: {each.reason}", 400)))
-        if each.cure:
-            found.append(Words(" ", "", shown(f"what to do: {each.cure}", 400)))
+    for failing_load in standing.failing_loads:
+        ago = duration((standing.now - failing_load.since) // 1000)
+        what = f"{failing_load.topic} is not loaded" if failing_load.topic else "no load begins"
+        found.append(
+            NOT_LOADED._replace(text=shown(f"{what}, for {ago}: {failing_load.reason}", 400))
+        )
+        if failing_load.cure:
+            found.append(Words(" ", "", shown(f"what to do: {failing_load.cure}", 400)))
     return found
 
 
@@ -122,11 +124,11 @@ def _so_far(standing: PipelineStatus) -> str:
 def waiting_words(standing: PipelineStatus) -> list[str]:
     """What the topics wait for that have waited for long: the newest lines always do."""
     return [
-        shown(f"{each.topic} waits: {each.waits}")
-        for each in standing.topics
-        if each.state not in {State.EMPTY, State.COMPLETE}
-        and each.waits
-        and each.complete_until < standing.now - _LONG_MILLIS
+        shown(f"{topic.topic} waits: {topic.waits}")
+        for topic in standing.topics
+        if topic.state not in {State.EMPTY, State.COMPLETE}
+        and topic.waits
+        and topic.complete_until < standing.now - _LONG_MILLIS
     ]
 
 

@@ -69,7 +69,7 @@ class Topics:
 
     def __init__(self, brokers: Brokers, declared: list[DeclaredTopic], *, exact: bool) -> None:
         self._brokers = brokers
-        self._declared = {each.name: each for each in declared}
+        self._declared = {topic.name: topic for topic in declared}
         self._exact = exact
 
     def plans(self) -> list[Plan]:
@@ -82,8 +82,8 @@ class Topics:
         for why in unknown.values():
             raise why
         plans = [
-            self._plan(each, _document(found.get(each.name), configs.get(each.name, ())))
-            for each in self._declared.values()
+            self._plan(topic, _document(found.get(topic.name), configs.get(topic.name, ())))
+            for topic in self._declared.values()
         ]
         return plans + [
             between(name, _document(found[name], configs[name]), None) for name in sorted(unnamed)
@@ -142,7 +142,7 @@ class Topics:
 
 def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
     names = sorted(before.keys() | after.keys())
-    return {each: after.get(each) for each in names if before.get(each) != after.get(each)}
+    return {name: after.get(name) for name in names if before.get(name) != after.get(name)}
 
 
 def _document(
@@ -152,8 +152,8 @@ def _document(
         return None
     return {
         "partitions": len(topic.partitions),
-        "replication": max((len(each.replicas) for each in topic.partitions), default=0),
-        "configs": {each.name: each.value for each in configs if not each.is_default},
+        "replication": max((len(partition.replicas) for partition in topic.partitions), default=0),
+        "configs": {config.name: config.value for config in configs if not config.is_default},
     }
 
 
@@ -174,7 +174,7 @@ def command(
         penstock topics apply topics.yaml
     """
     wanted = declared_in(DeclaredTopics, declared).topics
-    check_once("topic", (each.name for each in wanted))
+    check_once("topic", (topic.name for topic in wanted))
     if exact and not wanted:
         raise WrongConfiguration("--exact with a file that declares no topic would delete all")
     with connected(bootstrap) as brokers:

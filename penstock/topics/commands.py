@@ -82,9 +82,11 @@ def _row(topic: TopicMetadata) -> dict[str, object]:
         "name": topic.name,
         "id": str(topic.id) if topic.id else None,
         "partitions": len(topic.partitions),
-        "replication_factor": max((len(each.replicas) for each in topic.partitions), default=0),
-        "under_replicated": sum(is_under(each) for each in topic.partitions),
-        "without_leader": sum(each.leader == NO_LEADER for each in topic.partitions),
+        "replication_factor": max(
+            (len(partition.replicas) for partition in topic.partitions), default=0
+        ),
+        "under_replicated": sum(is_under(partition) for partition in topic.partitions),
+        "without_leader": sum(partition.leader == NO_LEADER for partition in topic.partitions),
     }
 
 
@@ -107,15 +109,21 @@ def describe(topic: str, all_configs: bool, bootstrap: str, as_json: bool) -> No
         found = _topic(brokers, topic)
         partitions = _partitions(brokers, found)
         configs = [
-            {"config": each.name, "value": each.value, "is_default": each.is_default}
-            for each in topic_configs(brokers, topic)
-            if all_configs or not each.is_default or _is_worth_showing(each.name, found)
+            {
+                "config": topic_config.name,
+                "value": topic_config.value,
+                "is_default": topic_config.is_default,
+            }
+            for topic_config in topic_configs(brokers, topic)
+            if all_configs
+            or not topic_config.is_default
+            or _is_worth_showing(topic_config.name, found)
         ]
     if as_json:
         identity = str(found.id) if found.id else None
         print_json({"name": topic, "id": identity, "partitions": partitions, "configs": configs})
         return
-    is_well = not any(each[WHY] for each in partitions)
+    is_well = not any(partition[WHY] for partition in partitions)
     print_table(PARTITION_COLUMNS if is_well else (*PARTITION_COLUMNS, WHY), partitions)
     if configs:
         print()
@@ -125,7 +133,7 @@ def describe(topic: str, all_configs: bool, bootstrap: str, as_json: bool) -> No
 def _is_worth_showing(config: str, topic: TopicMetadata) -> bool:
     """Its default is not the same for every topic."""
     return config == "min.insync.replicas" and any(
-        len(each.replicas) > 1 for each in topic.partitions
+        len(partition.replicas) > 1 for partition in topic.partitions
     )
 
 
@@ -141,21 +149,21 @@ def _partitions(brokers: Brokers, topic: TopicMetadata) -> list[dict[str, object
     # The other commands on topics wait for nothing of offsets to be imported.
     from client.reading.offsets import Beginning, End, start_offsets  # noqa: PLC0415
 
-    led = [each.index for each in topic.partitions if each.leader != NO_LEADER]
+    led = [partition.index for partition in topic.partitions if partition.leader != NO_LEADER]
     first = start_offsets(brokers, topic.name, led, Beginning())
     following = start_offsets(brokers, topic.name, led, End())
     return [
         {
-            "partition": each.index,
-            "leader": None if each.leader == NO_LEADER else each.leader,
-            "epoch": each.leader_epoch,
-            "replicas": list(each.replicas),
-            "in_sync": list(each.in_sync),
-            "first": first.get(each.index),
-            "next": following.get(each.index),
-            WHY: why_under(each, brokers.known),
+            "partition": partition.index,
+            "leader": None if partition.leader == NO_LEADER else partition.leader,
+            "epoch": partition.leader_epoch,
+            "replicas": list(partition.replicas),
+            "in_sync": list(partition.in_sync),
+            "first": first.get(partition.index),
+            "next": following.get(partition.index),
+            WHY: why_under(partition, brokers.known),
         }
-        for each in topic.partitions
+        for partition in topic.partitions
     ]
 
 

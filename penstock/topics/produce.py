@@ -200,12 +200,12 @@ class _Counted:
         self.offsets: dict[int, dict[str, int]] = defaultdict(dict)
 
     def add(self, delivered: list[Delivered]) -> None:
-        for each in delivered:
-            self.messages += each.messages
-            if each.base_offset is not None:
-                offsets = self.offsets[each.partition]
-                offsets.setdefault("first", each.base_offset)
-                offsets["last"] = each.base_offset + each.messages - 1
+        for batch in delivered:
+            self.messages += batch.messages
+            if batch.base_offset is not None:
+                offsets = self.offsets[batch.partition]
+                offsets.setdefault("first", batch.base_offset)
+                offsets["last"] = batch.base_offset + batch.messages - 1
 
 
 def _opened(path: Path | None) -> BufferedReader:

@@ -41,8 +41,8 @@ class Admission:
         if not self._written:
             secret = read_secret(self._places.data("zookeeper"))
             try:
-                for each in self._maps:
-                    zookeeper = f"{HOST}:{self._port}{each}"
+                for chroot in self._maps:
+                    zookeeper = f"{HOST}:{self._port}{chroot}"
                     admit(Locks.of(self._places), zookeeper, secret, mirrored=self._mirrored)
             except Unavailable:
                 return False  # it was killed, or is about to start again
@@ -71,7 +71,7 @@ def admit(locks: Locks, zookeeper: str, secret: str | None, *, mirrored: bool = 
 def _credentials(password: str, before: Credentials) -> Credentials:
     """Those that there are, if they are of this password."""
     kept = [before.get(mechanism) for mechanism in ScramMechanism]
-    if all(each is not None and each.matches(password) for each in kept):
+    if all(credential is not None and credential.matches(password) for credential in kept):
         return before
     # As many rounds as all other users have: else the broker's answers would tell who is who.
     return {

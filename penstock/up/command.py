@@ -173,7 +173,7 @@ def command(
                 return 0
             if not wrong:
                 # Before programs run: a disk that does not answer would keep them from Ctrl-C.
-                absent = [each for each in follows if not each.has_files()]
+                absent = [follow for follow in follows if not follow.has_files()]
                 with LocalPipeline(
                     places,
                     ports,
@@ -187,8 +187,8 @@ def command(
                     _run(pipeline, absent, asked, _remarks(before, secure=locked))
         except UpError as error:
             wrong = [str(error)]
-    for each in wrong:
-        click.echo(f"penstock up: {one_line(each)}", err=True)
+    for problem in wrong:
+        click.echo(f"penstock up: {one_line(problem)}", err=True)
     if wrong:
         return _CANNOT_START
     _say_how_to_go_on(directory, killed=asked.times > 1)
@@ -227,11 +227,11 @@ def _run(
     try:
         for remark in remarks:
             screen.note(remark)
-        for each in absent:
-            words = f"no file matches {each.pattern} yet: those to come are followed"
-            if ":" in each.pattern:
+        for followed in absent:
+            words = f"no file matches {followed.pattern} yet: those to come are followed"
+            if ":" in followed.pattern:
                 words += " (TOPIC=GLOB names a topic)"
-            screen.note(words, until=each.topic)
+            screen.note(words, until=followed.topic)
         loader_log = LoaderLog(pipeline.places.log("loader"))
         with KeptStatus(Asking(pipeline.offline), screen.asks_every) as following:
             while not asked.times:

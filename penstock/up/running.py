@@ -32,7 +32,7 @@ class Child:
         open_files: Mapping[str, int] | None = None,
     ) -> None:
         """`environment` is added to ours; `open_files` are handed to it by name, and stay ours."""
-        named = sorted((open_files or {}).items(), key=lambda each: each[1])
+        named = sorted((open_files or {}).items(), key=lambda item: item[1])
         fds = [fd for _, fd in named]
         added = dict(environment or {})
         if fds:

@@ -64,11 +64,11 @@ class PlainScreen:
         self._silent: set[str] = set()  # lines about servers that do not answer
 
     def show(self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None) -> None:
-        for each in programs:
-            if event := _event(self._before.get(each.name), each):
+        for program in programs:
+            if event := _event(self._before.get(program.name), program):
                 self._say(event)
-            self._before[each.name] = each
-        if not self._all_ran and all(each.phase is ProgramPhase.RUNNING for each in programs):
+            self._before[program.name] = program
+        if not self._all_ran and all(program.phase is ProgramPhase.RUNNING for program in programs):
             self._all_ran = True
             self._say(
                 f"everything runs: dashboard {self._addresses.audit}, data in "
@@ -76,7 +76,7 @@ class PlainScreen:
             )
             if self._addresses.page_wants_login:
                 locks = Locks.of(self._places)
-                password, ca = (shown(str(each)) for each in (locks.password(ADMIN), locks.ca))
+                password, ca = (shown(str(path)) for path in (locks.password(ADMIN), locks.ca))
                 self._say(
                     f"log in there as {ADMIN}, with the password in {password}; a browser believes "
                     f"the page once it knows {ca}"
@@ -106,17 +106,17 @@ class PlainScreen:
     def _tell_silent(self, standing: PipelineStatus) -> None:
         """Once, when a server that ran no longer answers: a program that hangs has not ended."""
         silent = set(filter(_SILENT.match, standing.problems)) if self._all_ran else set()
-        for each in sorted(silent - self._silent):
-            self._say(shown(each))
+        for name in sorted(silent - self._silent):
+            self._say(shown(name))
         self._silent = silent
 
     def _tell_failing(self, standing: PipelineStatus) -> None:
         """Once when it begins, and once when it is over; with the figures again and again."""
-        failing = {each.topic for each in standing.failing_loads}
+        failing = {failing_load.topic for failing_load in standing.failing_loads}
         if failing - self._failing:
-            self._say("; ".join(each.text for each in failing_words(standing)))
-        for each in sorted(self._failing - failing):
-            self._say(f"{shown(each)} is loaded again" if each else "loads begin again")
+            self._say("; ".join(failing_word.text for failing_word in failing_words(standing)))
+        for table in sorted(self._failing - failing):
+            self._say(f"{shown(table)} is loaded again" if table else "loads begin again")
         self._failing = failing
 
     def _say(self, text: str) -> None:
@@ -146,7 +146,7 @@ def _event(before: ProgramStanding | None, now: ProgramStanding) -> str:
             seconds = now.retry_at - now.since
             again = f"in {pause(seconds)}" if seconds > _AT_ONCE else "at once"
             died = f"{now.name} died: {shown(now.ended)}; it is started again {again}{last}"
-            return "\n    ".join([died, *(shown(each) for each in now.last_lines)])
+            return "\n    ".join([died, *(shown(last_line) for last_line in now.last_lines)])
         case ProgramPhase.STOPPING:
             return f"{now.name} stops"
         case ProgramPhase.STOPPED:
@@ -157,12 +157,12 @@ def _figures(standing: PipelineStatus, rates: Rates) -> str:
     topics = standing.topics
     parts = [
         verdict_words(standing).text,
-        *(each.text for each in failing_words(standing)),
+        *(failing_word.text for failing_word in failing_words(standing)),
         "1 topic" if len(topics) == 1 else f"{len(topics):,} topics",
         f"{rate(sum(max(0.0, rates.of(each.topic)) for each in topics))} events/s",
         f"{size(sum(max(0, each.unread_bytes) for each in topics))} not read",
         *([load_words(standing.last_load, standing.now)] if standing.alerts >= 0 else []),
-        *(shown(each) for each in standing.problems),
+        *(shown(problem) for problem in standing.problems),
     ]
     return "; ".join(parts)
 

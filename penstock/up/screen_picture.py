@@ -68,7 +68,7 @@ class Column(NamedTuple):
 
 def table(columns: Sequence[Column], width: int) -> list[Text]:
     """A line with the titles, if there are any, and one for each row."""
-    widths = [max((each.cell_len for each in _all(column)), default=0) for column in columns]
+    widths = [max((cell.cell_len for cell in _all(column)), default=0) for column in columns]
     shown = [index for index, column in enumerate(columns) if widths[index]]
     while (over := _width(widths, shown) - width) > 0:
         most = max(shown, key=lambda index: columns[index].rank)
@@ -125,16 +125,16 @@ class ScreenState(msgspec.Struct, frozen=True):
 
 
 def all_run(programs: Sequence[ProgramStanding]) -> bool:
-    return all(each.phase is ProgramPhase.RUNNING for each in programs)
+    return all(program.phase is ProgramPhase.RUNNING for program in programs)
 
 
 def picture(seen: ScreenState, width: int, height: int) -> list[Text]:
     """Lines of that width at most, not more than that many."""
     width = min(width, _WIDEST)
     topics = _topics(seen, width)
-    notes = [_cut(each, width) for each in seen.notes[-_NOTES:]]
+    notes = [_cut(note, width) for note in seen.notes[-_NOTES:]]
     parts = [_head(seen, width), _programs(seen, width), topics, _sums(seen, width), notes]
-    parts = [each for each in [*parts, _places(seen, width)] if each]
+    parts = [part for part in [*parts, _places(seen, width)] if part]
     over = sum(map(len, parts)) + len(parts) - 1 - height
     if over > 0 and notes:
         gone = min(over, len(notes) - 1)
@@ -154,13 +154,13 @@ def picture(seen: ScreenState, width: int, height: int) -> list[Text]:
 
 
 def _head(seen: ScreenState, width: int) -> list[Text]:
-    phases = {each.phase for each in seen.programs}
+    phases = {program.phase for program in seen.programs}
     left = Text("Penstock", style="bold")
     if phases & _ENDING:
         state, ends = "stops", "Ctrl-C again kills"
     elif phases <= {ProgramPhase.RUNNING}:
         state, ends = "runs", "Ctrl-C stops"
-    elif any(each.restarts or each.phase is ProgramPhase.DEAD for each in seen.programs):
+    elif any(program.restarts or program.phase is ProgramPhase.DEAD for program in seen.programs):
         state, ends = "runs in part", "Ctrl-C stops"
     else:
         state, ends = "starts", "Ctrl-C stops"
@@ -175,27 +175,27 @@ def _programs(seen: ScreenState, width: int) -> list[Text]:
     """A line each, and below those that are dead what they said last."""
     rows = table(
         [
-            Column("", [_name(each, seen.standing) for each in seen.programs], 0),
-            Column("", [Text(each.address) for each in seen.programs], 2),
-            Column("", [_phase(each, seen.now) for each in seen.programs], 1),
-            Column("", [_restarts(each) for each in seen.programs], 3),
+            Column("", [_name(entry, seen.standing) for entry in seen.programs], 0),
+            Column("", [Text(entry.address) for entry in seen.programs], 2),
+            Column("", [_phase(entry, seen.now) for entry in seen.programs], 1),
+            Column("", [_restarts(entry) for entry in seen.programs], 3),
         ],
         width,
     )
-    longest = max((len(each.name) for each in seen.programs), default=0)
+    longest = max((len(entry.name) for entry in seen.programs), default=0)
     lines: list[Text] = []
-    for each, row in zip(seen.programs, rows, strict=True):
-        if each.phase is not ProgramPhase.DEAD:
+    for program, row in zip(seen.programs, rows, strict=True):
+        if program.phase is not ProgramPhase.DEAD:
             lines.append(row)
             continue
         # What it died of takes the place of what it has while it runs.
-        again = pause(each.retry_at - seen.now)
-        died = _name(each, seen.standing) + Text(" " * (2 + longest - len(each.name)))
-        died.append(f"{shown(each.ended)}, again in {again}", style="red")
+        again = pause(program.retry_at - seen.now)
+        died = _name(program, seen.standing) + Text(" " * (2 + longest - len(program.name)))
+        died.append(f"{shown(program.ended)}, again in {again}", style="red")
         died.truncate(width, overflow="ellipsis")
         lines.append(died)
-        last = each.last_lines[-_LAST_LINES:]
-        lines += [_cut(f"    {shown(said)}", width, "dim") for said in last]
+        last = program.last_lines[-_LAST_LINES:]
+        lines += [_cut(f"    {shown(line)}", width, "dim") for line in last]
     return lines
 
 
@@ -237,18 +237,18 @@ def _topics(seen: ScreenState, width: int) -> list[Text]:
         return [_cut(_FOLLOWED if seen.follows else _HOW_TO_FOLLOW, width)] if empty else []
 
     def numbers(texts: Sequence[str]) -> list[Text]:
-        return [Text(each) for each in texts]
+        return [Text(text) for text in texts]
 
     return table(
         [
-            Column("topic", [Text(shown(each.topic)) for each in topics], 0),
+            Column("topic", [Text(shown(topic.topic)) for topic in topics], 0),
             Column(
                 "events/s", numbers([rate(seen.rates.of(e.topic)) for e in topics]), 2, right=True
             ),
-            Column("events", numbers([count(each.end) for each in topics]), 4, right=True),
-            Column("landed", numbers([count(each.landed) for each in topics]), 3, right=True),
+            Column("events", numbers([count(topic.end) for topic in topics]), 4, right=True),
+            Column("landed", numbers([count(topic.landed) for topic in topics]), 3, right=True),
             Column("not read", numbers([size(e.unread_bytes) for e in topics]), 5, right=True),
-            Column("verdict", [_state(each) for each in topics], 1),
+            Column("verdict", [_state(topic) for topic in topics], 1),
         ],
         width,
     )
@@ -273,13 +273,13 @@ def _sums(seen: ScreenState, width: int) -> list[Text]:
         lines += _failing(standing, width)
         if heard:
             lines.append(Text(f"  {_load(standing, seen.loads)}"))
-        for each in waiting_words(standing)[:_REMARKS]:
-            lines += _wrapped(each, width, "  ")
+        for waiting_word in waiting_words(standing)[:_REMARKS]:
+            lines += _wrapped(waiting_word, width, "  ")
     elif standing.failing_loads:
         lines = _failing(standing, width)
     if all_run(seen.programs):
-        for each in standing.problems[:_REMARKS]:
-            lines += _marked("!", "yellow", shown(each, 400), width)
+        for problem in standing.problems[:_REMARKS]:
+            lines += _marked("!", "yellow", shown(problem, 400), width)
     for line in lines:
         line.truncate(width, overflow="ellipsis")
     return lines
@@ -298,7 +298,7 @@ def _marked(mark: str, colour: str, text: str, width: int) -> list[Text]:
     first, *rest = _wrapped(text, width - 2, "")
     return [
         Text.assemble((f"{mark} ", colour), first),
-        *(Text("  ") + each for each in rest),
+        *(Text("  ") + word for word in rest),
     ]
 
 
@@ -313,7 +313,7 @@ def _wrapped(text: str, width: int, indent: str) -> list[Text]:
         max_lines=_MOST_LINES,
         placeholder=" …",
     )
-    return [Text(each) for each in found or [""]]
+    return [Text(line) for line in found or [""]]
 
 
 def _load(standing: PipelineStatus, now: str) -> str:
@@ -336,8 +336,8 @@ def _places(seen: ScreenState, width: int) -> list[Text]:
         rows["commands"] = f". {shlex.quote(_short(seen.directory / 'environment', seen.here))}"
     return table(
         [
-            Column("", [Text(each, style="dim") for each in rows], 0),
-            Column("", [Text(shown(each)) for each in rows.values()], 0),
+            Column("", [Text(row, style="dim") for row in rows], 0),
+            Column("", [Text(shown(row)) for row in rows.values()], 0),
         ],
         width,
     )

@@ -88,8 +88,8 @@ class TerminalScreen:
             self._standing = standing
             self._rates.add(standing)
             if standing.brokers:
-                ends = {each.topic: each.end for each in standing.topics}
-                self._notes = [each for each in self._notes if not each.is_over(ends)]
+                ends = {topic.topic: topic.end for topic in standing.topics}
+                self._notes = [note for note in self._notes if not note.is_over(ends)]
         if self._is_to_stand_still:
             self._stand_still()
         if changed or time.monotonic() - self._drawn_at >= EVERY_SECONDS:
@@ -101,7 +101,7 @@ class TerminalScreen:
 
     def close(self) -> None:
         signal.signal(signal.SIGTSTP, self._on_ctrl_z)
-        self._leave("".join(f"{each.text}\n" for each in self._notes))
+        self._leave("".join(f"{note.text}\n" for note in self._notes))
         self._notes.clear()
 
     def _draw(self) -> None:
@@ -127,7 +127,7 @@ class TerminalScreen:
             programs=self._programs,
             standing=self._standing,
             rates=self._rates,
-            notes=[each.text for each in self._notes],
+            notes=[note.text for note in self._notes],
             directory=self._places.directory,
             here=self._here,
             dashboard=self._addresses.audit,
@@ -139,17 +139,17 @@ class TerminalScreen:
         )
         drawn = f"{_END_OF_LINE}\r\n".join(
             # Not the last column: what ends a line would take away what stands there.
-            self._coded(each)
-            for each in picture(seen, columns - 1, lines)
+            self._coded(line)
+            for line in picture(seen, columns - 1, lines)
         )
         entered = "" if self._open else _ENTER
         self._open = True
         return f"{entered}{_TOP}{drawn}{_END_OF_LINE}{_END_OF_SCREEN}"
 
     def _loads(self) -> str:
-        for each in self._programs:
-            if each.name == "loader" and each.phase is ProgramPhase.RUNNING:
-                return load_at_work(Path(each.log), each.since - _UNTIL_IT_RUNS_S)
+        for program in self._programs:
+            if program.name == "loader" and program.phase is ProgramPhase.RUNNING:
+                return load_at_work(Path(program.log), program.since - _UNTIL_IT_RUNS_S)
         return ""
 
     def _coded(self, line: Text) -> str:

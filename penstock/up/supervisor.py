@@ -57,47 +57,48 @@ class Supervisor:
     ) -> None:
         self._clock = clock
         self._watched = {
-            each.name: _Watched(each, log(each.name), directory, clock) for each in programs
+            program.name: _Watched(program, log(program.name), directory, clock)
+            for program in programs
         }
         self._cut_at = clock()
         self.stopping = False
 
     def turn(self) -> tuple[ProgramStanding, ...]:
         """One look at all of them."""
-        for each in self._watched.values():
-            each.look()
+        for program in self._watched.values():
+            program.look()
         if self.stopping:
             self._stop_those_that_may()
         else:
             self._start_those_that_may()
         if self._clock() - self._cut_at >= _CUTTING_SECONDS:
             self._cut_at = self._clock()
-            for each in self._watched.values():
-                log_files.cut(each.log)
+            for program in self._watched.values():
+                log_files.cut(program.log)
         return self.standings
 
     @property
     def standings(self) -> tuple[ProgramStanding, ...]:
-        return tuple(each.standing for each in self._watched.values())
+        return tuple(program.standing for program in self._watched.values())
 
     @property
     def ready(self) -> bool:
-        return all(each.phase is ProgramPhase.RUNNING for each in self._watched.values())
+        return all(program.phase is ProgramPhase.RUNNING for program in self._watched.values())
 
     @property
     def in_a_hurry(self) -> bool:
         """Whether the next turn should come at once: one has died that must not be away."""
-        return any(each.is_to_be_back for each in self._watched.values())
+        return any(program.is_to_be_back for program in self._watched.values())
 
     @property
     def stopped(self) -> bool:
-        return all(each.phase is ProgramPhase.STOPPED for each in self._watched.values())
+        return all(program.phase is ProgramPhase.STOPPED for program in self._watched.values())
 
     def begin_to_stop(self) -> None:
         """Nothing is started from here on; `turn` does the rest."""
         self.stopping = True
-        for each in self._watched.values():
-            each.start_no_more()
+        for program in self._watched.values():
+            program.start_no_more()
 
     def crash(self, name: str) -> None:
         """Kills one, as a crash would end it; nothing if it does not run."""
@@ -106,24 +107,24 @@ class Supervisor:
     def kill_all(self) -> None:
         """At once, and in no order."""
         self.begin_to_stop()
-        for each in self._watched.values():
-            each.kill()
+        for program in self._watched.values():
+            program.kill()
 
     def _start_those_that_may(self) -> None:
-        for each in self._watched.values():
-            if all(self._watched[name].phase is ProgramPhase.RUNNING for name in each.needs):
-                each.start_if_due()
+        for program in self._watched.values():
+            if all(self._watched[name].phase is ProgramPhase.RUNNING for name in program.needs):
+                program.start_if_due()
 
     def _stop_those_that_may(self) -> None:
         needed = {
             name
-            for each in self._watched.values()
-            if each.phase is not ProgramPhase.STOPPED
-            for name in each.needs | each.uses
+            for program in self._watched.values()
+            if program.phase is not ProgramPhase.STOPPED
+            for name in program.needs | program.uses
         }
-        for name, each in self._watched.items():
+        for name, program in self._watched.items():
             if name not in needed:
-                each.stop()
+                program.stop()
 
 
 class _Watched:

@@ -87,7 +87,7 @@ def plan_of(
         return refused(wanted.name, before, lost)
     if found is not None and same and not wanted.renew and logs_in is not False:
         return between(wanted.name, before, before)
-    kinds = sorted(str(each) for each in (there or _MECHANISMS))
+    kinds = sorted(str(mechanism) for mechanism in (there or _MECHANISMS))
     after = {"iterations": dict.fromkeys(kinds, count), "password": "set anew"}
     return between(wanted.name, before, after)
 
@@ -135,16 +135,16 @@ def command(
         penstock users apply users.yaml --check-logins
     """
     wanted = declared_in(DeclaredUsers, declared).users
-    check_once("user", (each.name for each in wanted))
+    check_once("user", (user.name for user in wanted))
     folder = declared.parent
-    entries = {each.name: each for each in wanted}
+    entries = {user.name: user for user in wanted}
     with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
-        found = {each.name: each for each in users.find(None)}
+        found = {user.name: user for user in users.find(None)}
         tried: dict[str, bool | None] = {}
         if check_logins and zookeeper is None:
-            tried = _tried(bootstrap, [each for each in wanted if each.name in found], folder)
+            tried = _tried(bootstrap, [user for user in wanted if user.name in found], folder)
         plans = [
-            plan_of(each, found.get(each.name), logs_in=tried.get(each.name)) for each in wanted
+            plan_of(user, found.get(user.name), logs_in=tried.get(user.name)) for user in wanted
         ]
 
         def do(plan: Plan) -> None:
@@ -157,12 +157,12 @@ def _tried(bootstrap: str, wanted: list[DeclaredUser], folder: Path) -> dict[str
     security = brokers_security(bootstrap)
     found: dict[str, bool | None] = {}
     with connected(bootstrap):  # for its words, if nobody is there
-        for each in wanted:
-            if each.state is State.PRESENT and not each.renew and not each.only_new:
-                password = each.password(folder)
+        for user in wanted:
+            if user.state is State.PRESENT and not user.renew and not user.only_new:
+                password = user.password(folder)
                 if not password.is_file():
                     raise Failed(f"{password}: no such file")
-                found[each.name] = logs_in(bootstrap, security, each.name, password)
+                found[user.name] = logs_in(bootstrap, security, user.name, password)
     return found
 
 

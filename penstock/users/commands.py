@@ -125,14 +125,14 @@ def list_users(
         print_json(
             [
                 {
-                    "name": each.name,
-                    "mechanisms": {str(kind): count for kind, count in each.iterations.items()},
+                    "name": user.name,
+                    "mechanisms": {str(kind): count for kind, count in user.iterations.items()},
                 }
-                for each in found
+                for user in found
             ]
         )
     elif found:
-        print_table(COLUMNS, [_row(each) for each in found])
+        print_table(COLUMNS, [_row(user) for user in found])
     else:
         click.echo("no users", err=True)
 

@@ -35,9 +35,9 @@ class UsersInZooKeeper:
         else:
             found = {name: users.credentials_of(self._session, name)}
         return tuple(
-            UserPasswords(each, {kept.mechanism: kept.iterations for kept in found[each].values()})
-            for each in sorted(found)
-            if found[each]
+            UserPasswords(user, {kept.mechanism: kept.iterations for kept in found[user].values()})
+            for user in sorted(found)
+            if found[user]
         )
 
     def set_password(self, name: str, password: str, iterations: int) -> None:
@@ -56,13 +56,15 @@ class UsersInZooKeeper:
         self._note(
             "alter" if kept else "create",
             name,
-            {str(each): f"{old.iterations} iterations" for each, old in kept.items()},
-            {str(each): f"another password, {iterations} iterations" for each in made},
+            {str(mechanism): f"{old.iterations} iterations" for mechanism, old in kept.items()},
+            {str(mechanism): f"another password, {iterations} iterations" for mechanism in made},
         )
 
     def remove(self, user: UserPasswords) -> None:
         users.alter(self._session, user.name, lambda _before: {})
-        before = {str(each): f"{count} iterations" for each, count in user.iterations.items()}
+        before = {
+            str(mechanism): f"{count} iterations" for mechanism, count in user.iterations.items()
+        }
         self._note("delete", user.name, before, {})
 
     def _note(

@@ -110,8 +110,14 @@ class Interruption:
 
     def __enter__(self) -> Self:
         # What was started in the background may have been told to take no notice.
-        heard = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
-        self._before = {each: signal.signal(each, self._tell) for each in heard}
+        heard = [
+            signal_number
+            for signal_number in _SIGNALS
+            if signal.getsignal(signal_number) is not signal.SIG_IGN
+        ]
+        self._before = {
+            signal_number: signal.signal(signal_number, self._tell) for signal_number in heard
+        }
         self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._call_away)
         return self
 
