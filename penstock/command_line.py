@@ -83,7 +83,9 @@ SECTIONS: Final = {
             "Make, sign, renew, revoke, list, show certificates.",
         ),
         "profile": Lazy("penstock.profile.command", "Show the addresses that commands use here."),
-        "check-config": Lazy("penstock.services.check_config", "Validate a configuration file."),
+        "check-config": Lazy(
+            "penstock.services.checks.check_config", "Validate a configuration file."
+        ),
         "keys": Lazy("penstock.config.keys", "Explain the keys of a configuration."),
         "password-line": Lazy(
             "penstock.connections.password_line", "Make a line for a file of users."
@@ -144,24 +146,27 @@ BROKERS: Final = {
             "penstock.brokers.commands:list_brokers", "List brokers, also those that are away."
         ),
         "describe": Lazy("penstock.brokers.commands:describe", "Show one broker's partitions."),
-        "drain": Lazy("penstock.brokers.moving:drain", "Move all replicas off a broker."),
-        "fill": Lazy("penstock.brokers.moving:fill", "Give new brokers their share of replicas."),
-        "elect": Lazy("penstock.brokers.electing:elect", "Make first replicas leaders again."),
+        "drain": Lazy("penstock.brokers.reassignment:drain", "Move all replicas off a broker."),
+        "fill": Lazy(
+            "penstock.brokers.reassignment:fill", "Give new brokers their share of replicas."
+        ),
+        "elect": Lazy("penstock.brokers.election:elect", "Make first replicas leaders again."),
     }
 }
 GROUPS: Final = {
     "Commands": {
         "list": Lazy("penstock.groups.commands:list_groups_command", "List groups."),
         "describe": Lazy("penstock.groups.commands:describe", "Show members and lag of groups."),
-        "reset": Lazy("penstock.groups.resetting:reset", "Set the offsets of a group."),
+        "reset": Lazy("penstock.groups.offset_reset:reset", "Set the offsets of a group."),
         "delete": Lazy("penstock.groups.commands:delete", "Delete groups without members."),
         "delete-offsets": Lazy(
-            "penstock.groups.forgetting:delete_offsets_command",
+            "penstock.groups.offset_deletion:delete_offsets_command",
             "Delete a group's offsets in topics that it no longer reads.",
         ),
-        "export": Lazy("penstock.groups.resetting:export", "Print the offsets of groups."),
+        "export": Lazy("penstock.groups.offset_reset:export", "Print the offsets of groups."),
         "import": Lazy(
-            "penstock.groups.resetting:import_offsets", "Set offsets to those that were exported."
+            "penstock.groups.offset_reset:import_offsets",
+            "Set offsets to those that were exported.",
         ),
     }
 }

@@ -32,7 +32,7 @@ from penstock.certificates.names import (
     check_host,
     check_name,
 )
-from penstock.certificates.signing import (
+from penstock.certificates.x509 import (
     Key,
     Purpose,
     authority_certificate,

@@ -17,8 +17,8 @@ from penstock.certificates.authority import (
     make_authority,
 )
 from penstock.certificates.names import AUTHORITY, BadName
-from penstock.certificates.reading import NoCertificate, certificates_in
-from penstock.certificates.signing import Purpose
+from penstock.certificates.pem_files import NoCertificate, certificates_in
+from penstock.certificates.x509 import Purpose
 from penstock.cli.failures import Failed
 from penstock.cli.output import Row, json_option, print_json, print_table, say
 

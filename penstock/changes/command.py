@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from ground.administration import OK, Entry, Kind
-from penstock.changes.choosing import COLUMNS, SinceType, Wanted, entry_time, row
+from penstock.changes.filters import COLUMNS, SinceType, Wanted, entry_time, row
 from penstock.changes.log_files import LogFile, default_places
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table
@@ -90,7 +90,7 @@ def command(
         if files:
             raise click.UsageError("--topic is in place of files")
         # Nobody else waits for Avro to be imported.
-        from penstock.changes.shipped import ShippedEntries  # noqa: PLC0415
+        from penstock.changes.shipped_logs import ShippedEntries  # noqa: PLC0415
 
         shipped = ShippedEntries(bootstrap, registry, topic, since)
         _show(shipped, wanted, last, as_json=as_json)

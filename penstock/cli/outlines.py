@@ -1,9 +1,9 @@
-"""What a shell has to know of every command, without the imports that the command works with.
+"""Outlines of all commands for shell completion, which thereby need not import the commands.
 
-`outlines.json` has of each command its parameters: what they are called, what comes after them and
-what they are for, as `penstock/outlining.py` finds it in the commands themselves. Completion builds
-a command of that. The command itself is imported for what no file can know: names that come from a
-cluster or a registry. Of such a parameter, it says that it `asks`.
+`outlines.json` lists the parameters of each command: their names, arguments and help, as
+`penstock/command_outlines.py` extracts them. Completion builds a command from that. The command
+itself is imported only where a value comes from a cluster or a registry; such a parameter is marked
+with `asks`.
 """
 
 import json

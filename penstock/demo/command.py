@@ -26,7 +26,7 @@ from penstock.directory.errors import UpError
 from penstock.directory.locks import ADMIN, Locks
 from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from penstock.report.words import Count
-from penstock.status.asking import Asking, KeptStatus
+from penstock.status.collector import LatestStatus, StatusCollector
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
 from penstock.up.screen import watching
@@ -288,7 +288,7 @@ def _demonstrated(
     """With all that is to be seen meanwhile on stderr."""
     screen = watching(sys.stderr, pipeline.places, pipeline.addresses)
     try:
-        with KeptStatus(Asking(pipeline.offline)) as following:
+        with LatestStatus(StatusCollector(pipeline.offline)) as following:
             watch = Watch(pipeline, screen, following, asked)
             return Demonstration(watch, seconds=seconds, seed=seed).run()
     finally:

@@ -19,16 +19,16 @@ from typing import Final
 import msgspec
 import yaml
 
-from penstock.demo.applications.writing import TALLY, WrittenTally, kept
-from penstock.demo.counting import counted
+from penstock.demo.applications.log_writer import TALLY, WrittenTally, kept
+from penstock.demo.counts import counted
 from penstock.demo.figures import DemonstrationOutcome
 from penstock.demo.kills import kills_of
 from penstock.demo.samples import SAMPLES, Sample, inputs, schema_text
 from penstock.demo.verdict import span, wait_for_verdict
 from penstock.demo.watch import DemoFailed, Watch
 from penstock.directory.places import Places
-from penstock.directory.preparing import literal
-from penstock.up.running import Child
+from penstock.directory.preparation import literal
+from penstock.up.child_process import Child
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
@@ -39,7 +39,7 @@ _PATIENCE_SECONDS: Final = 20.0
 
 
 class ApplicationProcess:
-    """It writes from here on. It ends with us, as the programs do (see penstock/up/running.py)."""
+    """A running sample application. It ends with this process (see up/child_process.py)."""
 
     def __init__(self, sample: Sample, directory: Path) -> None:
         """`directory` is where its folder is. Raises OSError."""

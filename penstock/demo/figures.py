@@ -16,7 +16,7 @@ import msgspec
 
 from audit.answers import TopicReport
 from audit.findings import State
-from penstock.demo.applications.writing import WrittenTally
+from penstock.demo.applications.log_writer import WrittenTally
 from penstock.demo.kills import KILLED, Kill
 from penstock.report.words import failing_words, headline_on, headline_words
 

@@ -16,7 +16,7 @@ from penstock.demo.samples import SAMPLES
 from penstock.demo.watch import Watch
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import OFFLINE, WINDOW_SECONDS
-from penstock.report.asking import Parameters, ask
+from penstock.report.audit_requests import Parameters, ask
 from penstock.report.words import failing_words
 
 _WINDOW_MILLIS = WINDOW_SECONDS * 1000

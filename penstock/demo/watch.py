@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from penstock.status.asking import KeptStatus
+from penstock.status.collector import LatestStatus
 from penstock.up.pipeline import LocalPipeline
-from penstock.up.programs import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStatus
 from penstock.up.screen import Screen
 from penstock.up.stop_requests import StopRequests
 
@@ -30,13 +30,13 @@ class Watch:
     """Belongs to the pipeline's thread. Whoever waits for something, waits here."""
 
     def __init__(
-        self, pipeline: LocalPipeline, screen: Screen, following: KeptStatus, asked: StopRequests
+        self, pipeline: LocalPipeline, screen: Screen, following: LatestStatus, asked: StopRequests
     ) -> None:
         self.pipeline = pipeline
         self._screen = screen
         self._following = following
         self._asked = asked
-        self._programs: dict[str, ProgramStanding] = {}
+        self._programs: dict[str, ProgramStatus] = {}
 
     def note(self, text: str) -> None:
         self._screen.note(text)
@@ -84,7 +84,7 @@ class Watch:
             )
 
 
-def _died(program: ProgramStanding) -> str:
+def _died(program: ProgramStatus) -> str:
     last = program.last_lines[-1] if program.last_lines else "it said nothing"
     return f"{program.name} does not start ({program.ended}): {last}"
 

@@ -21,7 +21,7 @@ from ground.files.durable_files import replace_file
 from ground.logins.password_file import SlowHash
 from ground.logins.secrets import NoSecret, Secret
 from penstock.certificates.authority import USUAL_DAYS, Authority, Refused, make_authority
-from penstock.certificates.signing import Purpose
+from penstock.certificates.x509 import Purpose
 from penstock.directory.errors import DirectoryUnusable
 from penstock.directory.locks import (
     ADMIN,
@@ -36,7 +36,7 @@ from penstock.directory.locks import (
     users,
 )
 from penstock.directory.places import PRIVATE
-from penstock.directory.preparing import literal_in
+from penstock.directory.preparation import literal_in
 
 RENEW_BEFORE: Final = timedelta(days=30)  # programs warn from two weeks on
 _LAST_DAYS: Final = timedelta(days=2)

@@ -13,7 +13,7 @@ from ground.http.client import HttpUrl
 from penstock.cli.failures import Failed
 from penstock.gate.baseline import AuditBefore, KnownFinding
 from penstock.gate.reasons import Reason, Trouble, some
-from penstock.report.asking import ask
+from penstock.report.audit_requests import ask
 
 ABOUT: Final = "audit"
 SECONDS: Final = 10.0

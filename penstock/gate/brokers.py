@@ -16,7 +16,7 @@ from ground.http.security import HttpAccess
 from penstock.brokers.replica_roles import is_under, why_under
 from penstock.cli.failures import WrongConfiguration
 from penstock.gate.reasons import Reason, Trouble, some
-from penstock.status.cluster import AskingBrokerPages
+from penstock.status.cluster import BrokerPageQuery
 from penstock.status.part import NoStatus
 
 ABOUT: Final = "brokers"
@@ -147,7 +147,7 @@ class PagesCheck:
         before: Mapping[str, Sequence[str]],
     ) -> None:
         self._asking = {
-            str(page): AskingBrokerPages(page, within=_SECONDS, access=access) for page in pages
+            str(page): BrokerPageQuery(page, within=_SECONDS, access=access) for page in pages
         }
         self._before = before
 

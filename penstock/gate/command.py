@@ -28,8 +28,8 @@ from penstock.gate.baseline import AuditBefore, Baseline, read_baseline, write_b
 from penstock.gate.brokers import BrokersCheck, PagesCheck
 from penstock.gate.canary import CanaryCheck, Proof, write_line
 from penstock.gate.reasons import Check, Reason, worst
-from penstock.gate.waiting import Waited, wait
-from penstock.report.asking import audit_option
+from penstock.gate.wait import Waited, wait
+from penstock.report.audit_requests import audit_option
 from penstock.services.agent_status import agent_option, agent_security
 from penstock.status.cluster import page_addresses
 from penstock.status.part import NoStatus

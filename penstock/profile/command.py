@@ -11,7 +11,7 @@ from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option
 from penstock.connections.profile import SYSTEM, profile, security_file
 from penstock.connections.registry import registry_option
-from penstock.report.asking import audit_option
+from penstock.report.audit_requests import audit_option
 from penstock.services.agent_status import agent_option
 
 _COLUMNS: Final = ("server", "address", "from", "credentials")

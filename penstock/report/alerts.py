@@ -16,7 +16,7 @@ from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.cli.time_arguments import DurationType, TimeType, time_text
 from penstock.config.options import configured
-from penstock.report.asking import ask, audit_option
+from penstock.report.audit_requests import ask, audit_option
 from penstock.report.operator import local_account
 
 _FEW: Final = 5

@@ -18,7 +18,7 @@ from penstock.cli.output import json_option, print_json
 from penstock.cli.time_arguments import DayType, HourType, TimeRange, TimeType
 from penstock.connections.cluster import existing_topics
 from penstock.report.alerts import raised_alerts
-from penstock.report.asking import asked_report, audit_option, last_day, verdict
+from penstock.report.audit_requests import asked_report, audit_option, last_day, verdict
 from penstock.report.page import report_page
 from penstock.report.table import show_report
 from penstock.report.words import Count

@@ -34,7 +34,7 @@ from penstock.connections.cluster import (
 )
 from penstock.connections.profile import readable_profile
 from penstock.connections.registry import registry_at, registry_option
-from penstock.report.asking import Parameters, ask, audit_option
+from penstock.report.audit_requests import Parameters, ask, audit_option
 from schemas.registry_client import RegistryClient
 from schemas.remote.address import RegistryAddress
 

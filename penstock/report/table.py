@@ -18,7 +18,7 @@ from audit.headline import MARKS, NOT_LOADED
 from ground.printable import one_line
 from penstock.cli.output import print_table
 from penstock.cli.time_arguments import time_text
-from penstock.report.asking import verdict
+from penstock.report.audit_requests import verdict
 from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
     Count,

@@ -161,7 +161,7 @@ def command(
             raise click.UsageError("--json goes with a file, and - is stdout")
         check_destination(avro_file, overwrite=overwrite)
         # Nobody else waits for Apache's avro to be imported.
-        from penstock.topics.avro_files.receiving import Receiving  # noqa: PLC0415
+        from penstock.topics.avro_files.consume_to_file import Receiving  # noqa: PLC0415
         from penstock.topics.avro_files.topic_schema import version_of  # noqa: PLC0415
 
         with (

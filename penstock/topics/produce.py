@@ -139,7 +139,7 @@ def command(
             _send_lines(source, producer(), key_separator, partition, counted)
         else:
             # Nobody else waits for Apache's avro to be imported.
-            from penstock.topics.avro_files.sending import FileSending  # noqa: PLC0415
+            from penstock.topics.avro_files.produce_from_file import FileSending  # noqa: PLC0415
 
             sending = FileSending(topic, avro_file, source)
             with registry_at(registry) as client:

@@ -15,9 +15,9 @@ from penstock.cli.failures import Failed
 from penstock.cli.time_arguments import EveryType
 from penstock.directory.errors import UpError, WrongFollow
 from penstock.directory.places import MirrorPorts, Places, Ports
-from penstock.directory.preparing import Follow, parse_follow
+from penstock.directory.preparation import Follow, parse_follow
 from penstock.directory.saved_start import SavedStart, load_start
-from penstock.status.asking import Asking, KeptStatus
+from penstock.status.collector import LatestStatus, StatusCollector
 from penstock.status.loader_log import LoaderLog
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
@@ -233,11 +233,11 @@ def _run(
                 words += " (TOPIC=GLOB names a topic)"
             screen.note(words, until=followed.topic)
         loader_log = LoaderLog(pipeline.places.log("loader"))
-        with KeptStatus(Asking(pipeline.offline), screen.asks_every) as following:
+        with LatestStatus(StatusCollector(pipeline.offline), screen.asks_every) as following:
             while not asked.times:
-                standing = following.latest
+                status = following.latest
                 loader_log.read()
-                screen.show(pipeline.turn(), standing and loader_log.added_to(standing))
+                screen.show(pipeline.turn(), status and loader_log.added_to(status))
                 asked.wait(_pause(pipeline))
         pipeline.begin_to_stop()
         while not pipeline.stopped:

@@ -1,9 +1,9 @@
 """Open files of a program, kept over its death: for our agent we are what systemd is for others.
 
-The program is told of a socket (NOTIFY_SOCKET) and of how many files may be kept (FDSTORE). What it
-sends there with FDSTORE=1 is kept under its name, until it says FDSTOREREMOVE=1, and handed to the
-process that takes its place (see hand_over.py): sd_notify(3) and sd_listen_fds(3) say how. All else
-that a program tells its supervisor there is not needed here.
+The program gets the path of a socket (NOTIFY_SOCKET) and the number of files that may be kept
+(FDSTORE). A file sent there with FDSTORE=1 is kept under its name until FDSTOREREMOVE=1, and handed
+to the next process (descriptor_handover.py), as sd_notify(3) and sd_listen_fds(3) describe. Other
+notifications are ignored.
 
 Only the process that was started is listened to. What is beyond the limit, or kept already under
 that name, is closed. What is kept ends with us: no file outlives `penstock up` by it.

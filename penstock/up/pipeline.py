@@ -24,9 +24,9 @@ from penstock.directory.lock import Lock
 from penstock.directory.locks import Locks
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import PRIVATE, Addresses, MirrorPorts, Places, Ports
-from penstock.directory.preparing import Follow, prepare
+from penstock.directory.preparation import Follow, prepare
 from penstock.up.admission import Admission
-from penstock.up.programs import ProgramStanding, programs
+from penstock.up.programs import ProgramStatus, programs
 from penstock.up.supervisor import Supervisor
 
 _TURN_SECONDS: Final = 0.05
@@ -114,7 +114,7 @@ class LocalPipeline:
         with self._held:
             self.stop()
 
-    def turn(self) -> tuple[ProgramStanding, ...]:
+    def turn(self) -> tuple[ProgramStatus, ...]:
         """Does what is due, and says how all programs stand. Several times a second, please.
 
         Raises DirectoryGone: files that are open would be written on, and be nowhere. Raises

@@ -48,7 +48,7 @@ class ProgramPhase(StrEnum):
     STOPPED = "stopped"
 
 
-class ProgramStanding(NamedTuple):
+class ProgramStatus(NamedTuple):
     """One program. Times are seconds since 1970."""
 
     name: str

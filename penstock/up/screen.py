@@ -28,7 +28,7 @@ from penstock.status.words import (
     size,
     verdict_words,
 )
-from penstock.up.programs import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStatus
 
 _FIGURES_S: Final = 60.0
 _AT_ONCE: Final = 0.05
@@ -55,7 +55,7 @@ class PlainScreen:
         self._places = places
         self._addresses = addresses
         self._clock = clock
-        self._before: dict[str, ProgramStanding] = {}
+        self._before: dict[str, ProgramStatus] = {}
         self._rates = Rates()
         self._figures_at = clock() + _FIGURES_S
         self._all_ran = False
@@ -63,7 +63,7 @@ class PlainScreen:
         self._failing: set[str] = set()  # tables
         self._silent: set[str] = set()  # lines about servers that do not answer
 
-    def show(self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None) -> None:
+    def show(self, programs: Sequence[ProgramStatus], status: PipelineStatus | None) -> None:
         for program in programs:
             if event := _event(self._before.get(program.name), program):
                 self._say(event)
@@ -84,8 +84,8 @@ class PlainScreen:
             if self._addresses != Addresses():
                 environment = shlex.quote(str(self._places.environment))
                 self._say(f"for commands in a shell: . {shown(environment)}")
-        if standing is not None:
-            self._figures(standing)
+        if status is not None:
+            self._figures(status)
 
     def note(self, text: str, *, until: str = "") -> None:
         self._say(shown(text))
@@ -93,28 +93,28 @@ class PlainScreen:
     def close(self) -> None:
         """Nothing was changed that must be changed back."""
 
-    def _figures(self, standing: PipelineStatus) -> None:
-        self._rates.add(standing)
-        was, self._faulty = self._faulty, standing.verdict in FAULTY
-        self._tell_failing(standing)
-        self._tell_silent(standing)
+    def _figures(self, status: PipelineStatus) -> None:
+        self._rates.add(status)
+        was, self._faulty = self._faulty, status.verdict in FAULTY
+        self._tell_failing(status)
+        self._tell_silent(status)
         now = self._clock()
         if now >= self._figures_at or (self._faulty and not was):
             self._figures_at = now + _FIGURES_S
-            self._say(_figures(standing, self._rates))
+            self._say(_figures(status, self._rates))
 
-    def _tell_silent(self, standing: PipelineStatus) -> None:
+    def _tell_silent(self, status: PipelineStatus) -> None:
         """Once, when a server that ran no longer answers: a program that hangs has not ended."""
-        silent = set(filter(_SILENT.match, standing.problems)) if self._all_ran else set()
+        silent = set(filter(_SILENT.match, status.problems)) if self._all_ran else set()
         for name in sorted(silent - self._silent):
             self._say(shown(name))
         self._silent = silent
 
-    def _tell_failing(self, standing: PipelineStatus) -> None:
+    def _tell_failing(self, status: PipelineStatus) -> None:
         """Once when it begins, and once when it is over; with the figures again and again."""
-        failing = {failing_load.topic for failing_load in standing.failing_loads}
+        failing = {failing_load.topic for failing_load in status.failing_loads}
         if failing - self._failing:
-            self._say("; ".join(failing_word.text for failing_word in failing_words(standing)))
+            self._say("; ".join(failing_word.text for failing_word in failing_words(status)))
         for table in sorted(self._failing - failing):
             self._say(f"{shown(table)} is loaded again" if table else "loads begin again")
         self._failing = failing
@@ -128,7 +128,7 @@ class PlainScreen:
             give_up(self._stream)
 
 
-def _event(before: ProgramStanding | None, now: ProgramStanding) -> str:
+def _event(before: ProgramStatus | None, now: ProgramStatus) -> str:
     """What happened; empty if nothing did."""
     if before is not None and (before.phase, before.since) == (now.phase, now.since):
         return ""
@@ -153,16 +153,16 @@ def _event(before: ProgramStanding | None, now: ProgramStanding) -> str:
             return f"{now.name} has stopped"
 
 
-def _figures(standing: PipelineStatus, rates: Rates) -> str:
-    topics = standing.topics
+def _figures(status: PipelineStatus, rates: Rates) -> str:
+    topics = status.topics
     parts = [
-        verdict_words(standing).text,
-        *(failing_word.text for failing_word in failing_words(standing)),
+        verdict_words(status).text,
+        *(failing_word.text for failing_word in failing_words(status)),
         "1 topic" if len(topics) == 1 else f"{len(topics):,} topics",
         f"{rate(sum(max(0.0, rates.of(each.topic)) for each in topics))} events/s",
         f"{size(sum(max(0, each.unread_bytes) for each in topics))} not read",
-        *([load_words(standing.last_load, standing.now)] if standing.alerts >= 0 else []),
-        *(shown(problem) for problem in standing.problems),
+        *([load_words(status.last_load, status.now)] if status.alerts >= 0 else []),
+        *(shown(problem) for problem in status.problems),
     ]
     return "; ".join(parts)
 
@@ -172,9 +172,7 @@ class Screen(Protocol):
 
     asks_every: float  # seconds, of how all are asked what there is to show
 
-    def show(
-        self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None
-    ) -> None: ...
+    def show(self, programs: Sequence[ProgramStatus], status: PipelineStatus | None) -> None: ...
 
     def note(self, text: str, *, until: str = "") -> None:
         """A line that stays; with a topic's name, until lines of that topic have come."""

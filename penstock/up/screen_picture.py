@@ -15,7 +15,7 @@ import msgspec
 from rich.text import Text
 
 from penstock.directory.locks import ADMIN
-from penstock.status.values import PipelineStatus, Rates, TopicStanding
+from penstock.status.values import PipelineStatus, Rates, TopicStatus
 from penstock.status.words import (
     NOT_LOADED,
     count,
@@ -30,7 +30,7 @@ from penstock.status.words import (
     verdict_words,
     waiting_words,
 )
-from penstock.up.programs import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStatus
 
 _GAP: Final = 2
 _SHORTEST: Final = 8  # of a cell that is cut
@@ -110,8 +110,8 @@ def _line(cells: Sequence[tuple[Text, int, bool]], width: int) -> Text:
 class ScreenState(msgspec.Struct, frozen=True):
     """What there is to show."""
 
-    programs: Sequence[ProgramStanding]
-    standing: PipelineStatus | None
+    programs: Sequence[ProgramStatus]
+    status: PipelineStatus | None
     rates: Rates
     notes: Sequence[str]
     directory: Path
@@ -124,7 +124,7 @@ class ScreenState(msgspec.Struct, frozen=True):
     now: float
 
 
-def all_run(programs: Sequence[ProgramStanding]) -> bool:
+def all_run(programs: Sequence[ProgramStatus]) -> bool:
     return all(program.phase is ProgramPhase.RUNNING for program in programs)
 
 
@@ -175,7 +175,7 @@ def _programs(seen: ScreenState, width: int) -> list[Text]:
     """A line each, and below those that are dead what they said last."""
     rows = table(
         [
-            Column("", [_name(entry, seen.standing) for entry in seen.programs], 0),
+            Column("", [_name(entry, seen.status) for entry in seen.programs], 0),
             Column("", [Text(entry.address) for entry in seen.programs], 2),
             Column("", [_phase(entry, seen.now) for entry in seen.programs], 1),
             Column("", [_restarts(entry) for entry in seen.programs], 3),
@@ -190,7 +190,7 @@ def _programs(seen: ScreenState, width: int) -> list[Text]:
             continue
         # What it died of takes the place of what it has while it runs.
         again = pause(program.retry_at - seen.now)
-        died = _name(program, seen.standing) + Text(" " * (2 + longest - len(program.name)))
+        died = _name(program, seen.status) + Text(" " * (2 + longest - len(program.name)))
         died.append(f"{shown(program.ended)}, again in {again}", style="red")
         died.truncate(width, overflow="ellipsis")
         lines.append(died)
@@ -199,15 +199,15 @@ def _programs(seen: ScreenState, width: int) -> list[Text]:
     return lines
 
 
-def _name(program: ProgramStanding, standing: PipelineStatus | None) -> Text:
+def _name(program: ProgramStatus, status: PipelineStatus | None) -> Text:
     sign, colour = _SIGNS[program.phase]
-    fails = program.name == "loader" and standing is not None and standing.failing_loads
+    fails = program.name == "loader" and status is not None and status.failing_loads
     if fails and program.phase is ProgramPhase.RUNNING:
         sign, colour = NOT_LOADED.mark, NOT_LOADED.colour
     return Text.assemble((sign, colour), f" {program.name}")
 
 
-def _phase(program: ProgramStanding, now: float) -> Text:
+def _phase(program: ProgramStatus, now: float) -> Text:
     since = duration(max(0.0, now - program.since))
     match program.phase:
         case ProgramPhase.RUNNING:
@@ -220,7 +220,7 @@ def _phase(program: ProgramStanding, now: float) -> Text:
             return Text(program.phase.value, style="dim")
 
 
-def _restarts(program: ProgramStanding) -> Text:
+def _restarts(program: ProgramStatus) -> Text:
     if not program.restarts:
         return Text()
     times = "once" if program.restarts == 1 else f"{program.restarts:,} times"
@@ -229,11 +229,11 @@ def _restarts(program: ProgramStanding) -> Text:
 
 
 def _topics(seen: ScreenState, width: int) -> list[Text]:
-    if seen.standing is None:
+    if seen.status is None:
         return []
-    topics = seen.standing.topics
+    topics = seen.status.topics
     if not topics:
-        empty = all_run(seen.programs) and seen.standing.brokers
+        empty = all_run(seen.programs) and seen.status.brokers
         return [_cut(_FOLLOWED if seen.follows else _HOW_TO_FOLLOW, width)] if empty else []
 
     def numbers(texts: Sequence[str]) -> list[Text]:
@@ -254,41 +254,41 @@ def _topics(seen: ScreenState, width: int) -> list[Text]:
     )
 
 
-def _state(topic: TopicStanding) -> Text:
+def _state(topic: TopicStatus) -> Text:
     words = topic_words(topic)
     return Text(f"{words.mark} {words.text}".lstrip(), style=words.colour)
 
 
 def _sums(seen: ScreenState, width: int) -> list[Text]:
     """Whether everything has arrived, and what is in the way."""
-    standing = seen.standing
-    if standing is None:
+    status = seen.status
+    if status is None:
         return []
     lines: list[Text] = []
-    heard = standing.alerts >= 0  # from the audit, who knows of loads, too
+    heard = status.alerts >= 0  # from the audit, who knows of loads, too
     # While programs start or stop, that they do not answer is no news.
-    if standing.topics and (heard or all_run(seen.programs)):
-        words = verdict_words(standing)
+    if status.topics and (heard or all_run(seen.programs)):
+        words = verdict_words(status)
         lines = [Text.assemble((f"{words.mark} ", words.colour), words.text)]
-        lines += _failing(standing, width)
+        lines += _failing(status, width)
         if heard:
-            lines.append(Text(f"  {_load(standing, seen.loads)}"))
-        for waiting_word in waiting_words(standing)[:_REMARKS]:
+            lines.append(Text(f"  {_load(status, seen.loads)}"))
+        for waiting_word in waiting_words(status)[:_REMARKS]:
             lines += _wrapped(waiting_word, width, "  ")
-    elif standing.failing_loads:
-        lines = _failing(standing, width)
+    elif status.failing_loads:
+        lines = _failing(status, width)
     if all_run(seen.programs):
-        for problem in standing.problems[:_REMARKS]:
+        for problem in status.problems[:_REMARKS]:
             lines += _marked("!", "yellow", shown(problem, 400), width)
     for line in lines:
         line.truncate(width, overflow="ellipsis")
     return lines
 
 
-def _failing(standing: PipelineStatus, width: int) -> list[Text]:
+def _failing(status: PipelineStatus, width: int) -> list[Text]:
     """Before all else that is to be known: waiting does not help."""
     lines: list[Text] = []
-    said = failing_words(standing)
+    said = failing_words(status)
     for mark, colour, text in said[: 2 * _REMARKS]:
         lines += _marked(mark, colour, text, width)
     return lines
@@ -316,12 +316,12 @@ def _wrapped(text: str, width: int, indent: str) -> list[Text]:
     return [Text(line) for line in found or [""]]
 
 
-def _load(standing: PipelineStatus, now: str) -> str:
+def _load(status: PipelineStatus, now: str) -> str:
     if now:
-        return f"{load_words(standing.last_load, standing.now)}; now: {shown(now)}"
-    begins = standing.last_load is None and not standing.failing_loads
+        return f"{load_words(status.last_load, status.now)}; now: {shown(now)}"
+    begins = status.last_load is None and not status.failing_loads
     first = " (the first load has to start Spark)" if begins else ""
-    return load_words(standing.last_load, standing.now) + first
+    return load_words(status.last_load, status.now) + first
 
 
 def _places(seen: ScreenState, width: int) -> list[Text]:

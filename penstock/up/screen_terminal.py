@@ -25,11 +25,11 @@ from rich.text import Text
 from penstock.cli.output import give_up
 from penstock.directory.locks import ADMIN, Locks
 from penstock.directory.places import Addresses, Places
-from penstock.status.asking import EVERY_SECONDS
+from penstock.status.collector import EVERY_SECONDS
 from penstock.status.loader_log import load_at_work
 from penstock.status.values import PipelineStatus, Rates
 from penstock.status.words import shown
-from penstock.up.programs import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStatus
 from penstock.up.screen_picture import ScreenState, all_run, picture
 
 _USUAL_SIZE: Final = (80, 24)  # of a terminal that says 0, as one on a serial line does
@@ -70,8 +70,8 @@ class TerminalScreen:
         self._console = Console(file=stream, highlight=False)
         self._rates = Rates()
         self._notes: list[_Note] = []
-        self._programs: Sequence[ProgramStanding] = ()
-        self._standing: PipelineStatus | None = None
+        self._programs: Sequence[ProgramStatus] = ()
+        self._status: PipelineStatus | None = None
         self._drawn_at = float("-inf")
         self._open = False
         self._gone = False
@@ -80,15 +80,15 @@ class TerminalScreen:
         if self._on_ctrl_z is not signal.SIG_IGN:
             signal.signal(signal.SIGTSTP, self._take_ctrl_z)
 
-    def show(self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None) -> None:
+    def show(self, programs: Sequence[ProgramStatus], status: PipelineStatus | None) -> None:
         changed = programs != self._programs
         self._programs = programs
-        if standing is not None and (standing.brokers or all_run(programs)):
+        if status is not None and (status.brokers or all_run(programs)):
             # While the brokers are away, what was last known of topics stays.
-            self._standing = standing
-            self._rates.add(standing)
-            if standing.brokers:
-                ends = {topic.topic: topic.end for topic in standing.topics}
+            self._status = status
+            self._rates.add(status)
+            if status.brokers:
+                ends = {topic.topic: topic.end for topic in status.topics}
                 self._notes = [note for note in self._notes if not note.is_over(ends)]
         if self._is_to_stand_still:
             self._stand_still()
@@ -125,7 +125,7 @@ class TerminalScreen:
     def _drawn(self, columns: int, lines: int) -> str:
         seen = ScreenState(
             programs=self._programs,
-            standing=self._standing,
+            status=self._status,
             rates=self._rates,
             notes=[note.text for note in self._notes],
             directory=self._places.directory,

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Final
 
 from penstock.directory import log_files
+from penstock.up.child_process import Child
 from penstock.up.descriptor_store import ProgramDescriptors
-from penstock.up.programs import Program, ProgramPhase, ProgramStanding
-from penstock.up.running import Child
+from penstock.up.programs import Program, ProgramPhase, ProgramStatus
 
 LONGEST_PAUSE: Final = 30.0
 LIVED_SECONDS: Final = 60.0
@@ -63,7 +63,7 @@ class Supervisor:
         self._cut_at = clock()
         self.stopping = False
 
-    def turn(self) -> tuple[ProgramStanding, ...]:
+    def turn(self) -> tuple[ProgramStatus, ...]:
         """One look at all of them."""
         for program in self._watched.values():
             program.look()
@@ -75,11 +75,11 @@ class Supervisor:
             self._cut_at = self._clock()
             for program in self._watched.values():
                 log_files.cut(program.log)
-        return self.standings
+        return self.statuses
 
     @property
-    def standings(self) -> tuple[ProgramStanding, ...]:
-        return tuple(program.standing for program in self._watched.values())
+    def statuses(self) -> tuple[ProgramStatus, ...]:
+        return tuple(program.status for program in self._watched.values())
 
     @property
     def ready(self) -> bool:
@@ -146,7 +146,7 @@ class _Watched:
         self._retry = 0.0
         self._killed_at = 0.0  # when it will be, if it has not stopped
         self._log_size = 0  # when it was started
-        self.standing = ProgramStanding(
+        self.status = ProgramStatus(
             name=program.name,
             phase=ProgramPhase.WAITING,
             address=program.address,
@@ -156,7 +156,7 @@ class _Watched:
 
     @property
     def phase(self) -> ProgramPhase:
-        return self.standing.phase
+        return self.status.phase
 
     @property
     def is_to_be_back(self) -> bool:
@@ -187,7 +187,7 @@ class _Watched:
         except OSError as error:
             self._has_ended(f"could not be started: {error.strerror}")
         else:
-            self.standing = self.standing._replace(pid=self._child.pid)
+            self.status = self.status._replace(pid=self._child.pid)
             self._enter(ProgramPhase.STARTING)
 
     def _start(self) -> Child:
@@ -238,7 +238,7 @@ class _Watched:
             self._answer = None
 
     def _has_ended(self, how: str) -> None:
-        self.standing = self.standing._replace(pid=0)
+        self.status = self.status._replace(pid=0)
         if self.phase is ProgramPhase.STOPPING:
             self._enter(ProgramPhase.STOPPED)
             return
@@ -248,8 +248,8 @@ class _Watched:
         if self._program.keeps_open:
             pause = PAUSE_IF_SOON if now - self._started < DIED_SOON_SECONDS else 0.0
         self._retry = now + pause
-        self.standing = self.standing._replace(
-            restarts=self.standing.restarts + 1,
+        self.status = self.status._replace(
+            restarts=self.status.restarts + 1,
             ended=how,
             last_lines=log_files.last_lines(self.log, self._log_size, LAST_LINES),
             retry_at=time.time() + pause,
@@ -261,7 +261,7 @@ class _Watched:
             self._store.close()
             self._store = None
         if phase is not self.phase:
-            self.standing = self.standing._replace(phase=phase, since=time.time())
+            self.status = self.status._replace(phase=phase, since=time.time())
 
 
 def _ask(is_ready: Callable[[], bool]) -> Future[bool]:

@@ -97,7 +97,7 @@ def users_at(
         return
     try:
         # An agent's host has no kazoo, and asks brokers.
-        from penstock.users.in_zookeeper import zookeeper_users  # noqa: PLC0415
+        from penstock.users.zookeeper_users import zookeeper_users  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         if missing.name != "kazoo":
             raise

@@ -15,7 +15,7 @@ from ground.tls.client import Tls, client_context
 from ground.tls.server import ListenerTls, server_context
 from penstock.certificates.authority import USUAL_DAYS, Authority, Entry, Refused, make_authority
 from penstock.certificates.names import BadName, check_host, check_name
-from penstock.certificates.signing import Purpose
+from penstock.certificates.x509 import Purpose
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)

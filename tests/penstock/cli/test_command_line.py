@@ -28,7 +28,7 @@ from penstock.cli.failures import missing_extra
 from penstock.cli.lazy_group import Lazy
 from penstock.command_line import penstock as command_line
 from penstock.connections.profile import hint
-from penstock.report.asking import DEFAULT_AUDIT
+from penstock.report.audit_requests import DEFAULT_AUDIT
 from tests.penstock.running import INTERPRETER, REPOSITORY, fresh_penstock, penstock
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from audit.answers import Flow, ReportAnswer, TierTotals, TopicReport
 from audit.findings import FaultKind, Finding, State
 from audit.verdicts import Wait
-from penstock.demo.applications.writing import WrittenTally
+from penstock.demo.applications.log_writer import WrittenTally
 from penstock.demo.command import show_outcome
 from penstock.demo.figures import (
     Arrivals,

@@ -10,7 +10,7 @@ from harness.penstock.audit import AuditProcess
 from harness.processes.waiting import wait_until
 from penstock.config.configuration import load
 from penstock.directory.places import Places, Ports
-from penstock.directory.preparing import prepare
+from penstock.directory.preparation import prepare
 from tests.audit.alerting.listener import Listener
 from tests.penstock.running import penstock
 

@@ -13,7 +13,7 @@ from audit.answers import ListPage, Problem, ReportAnswer, TopicReport
 from audit.findings import State
 from harness.penstock.audit import AuditProcess
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS
-from penstock.report.asking import last_day, verdict
+from penstock.report.audit_requests import last_day, verdict
 from penstock.report.command import command, exit_code
 from tests.penstock.answering_audit import Query, always, answering
 from tests.penstock.report.made_up_report import (

@@ -58,10 +58,10 @@ def test_users_have_the_passwords_of_their_files(locks: Locks, chroot: str) -> N
 
 
 def permissions_of(*, mirrored: bool) -> Permissions:
-    standing: dict[ResourcePattern, tuple[Acl, ...]] = {}
+    status: dict[ResourcePattern, tuple[Acl, ...]] = {}
     for pattern, acl in rules(mirrored=mirrored):
-        standing[pattern] = (*standing.get(pattern, ()), acl)
-    return Permissions(standing)
+        status[pattern] = (*status.get(pattern, ()), acl)
+    return Permissions(status)
 
 
 def who_may(operation: Operation, topic: str, *, mirrored: bool = False) -> list[str]:

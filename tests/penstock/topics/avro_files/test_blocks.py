@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ground.varints import long_bytes
+from penstock.topics.avro_files.block_reader import AvroFile, BadAvroFile
 from penstock.topics.avro_files.codecs import MOST_BYTES
-from penstock.topics.avro_files.reading import AvroFile, BadAvroFile
 from penstock.topics.consume import AVRO_CODECS
 from schemas.parsing import parse
 from tests.penstock.topics.avro_files.container_files import (

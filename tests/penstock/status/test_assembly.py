@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from agent.status import AgentPhase
 from audit.answers import HealthRow
 from audit.findings import State
+from penstock.status.assembly import StatusParts, assembled
 from penstock.status.audit import OpenTopic
-from penstock.status.joining import StatusParts, joined
-from penstock.status.values import AgentStanding, LoadStanding
+from penstock.status.values import AgentStatus, LoadStatus
 from tests.penstock.status.made_up import (
     NOW,
     agent_row,
@@ -23,10 +23,10 @@ from tests.penstock.status.made_up import (
 
 
 def test_nobody_answers() -> None:
-    standing = joined(StatusParts(silent=["no broker"]), NOW)
-    assert standing.problems == ("no broker",)
-    assert (standing.brokers, standing.topics, standing.agents) == ((), (), ())
-    assert (standing.registry_subjects, standing.alerts, standing.verdict) == (-1, -1, "")
+    status = assembled(StatusParts(silent=["no broker"]), NOW)
+    assert status.problems == ("no broker",)
+    assert (status.brokers, status.topics, status.agents) == ((), (), ())
+    assert (status.registry_subjects, status.alerts, status.verdict) == (-1, -1, "")
 
 
 def test_a_topic_from_file_to_warehouse() -> None:
@@ -37,39 +37,39 @@ def test_a_topic_from_file_to_warehouse() -> None:
         opened={("c", "t"): OpenTopic(NOW - 9_000, "the loader")},
     )
     parts = StatusParts(cluster=cluster_part(t=100, other=7), agent=agent_status(), audit=audit)
-    standing = joined(parts, NOW)
-    other, t = standing.topics
+    status = assembled(parts, NOW)
+    other, t = status.topics
     assert (t.topic, t.end, t.stored, t.landed, t.unread_bytes) == ("t", 100, 100, 60, 15)
     assert (t.state, t.waits, t.complete_until) == ("pending", "the loader", NOW - 9_000)
     assert (other.topic, other.end, other.landed, other.unread_bytes) == ("other", 7, 0, 0)
     assert (other.state, other.complete_until) == ("", -1)
     assert (t.partly_unseen, other.partly_unseen) == (True, False)
-    assert standing.last_load == LoadStanding(
+    assert status.last_load == LoadStatus(
         destination="file:///w", time=NOW - 5_000, topics=1, rows=60, lag=47
     )
-    assert (standing.verdict, standing.complete_until) == ("pending", NOW - 9_000)
-    assert standing.problems == ()
+    assert (status.verdict, status.complete_until) == ("pending", NOW - 9_000)
+    assert status.problems == ()
 
 
 def test_nothing_at_all_is_not_complete() -> None:
     for state, verdict in ((State.COMPLETE, ""), (State.MISSING, "missing")):
         parts = StatusParts(cluster=cluster_part(), audit=audit_part([topic_row("t", state)]))
-        standing = joined(parts, NOW)
-        assert (standing.topics, standing.verdict) == ((), verdict)
+        status = assembled(parts, NOW)
+        assert (status.topics, status.verdict) == ((), verdict)
 
 
 def test_without_brokers_topics_are_those_that_the_audit_knows() -> None:
     deleted = replace(topic_row("was"), deleted=True)
-    standing = joined(StatusParts(audit=audit_part([topic_row("t"), deleted])), NOW)
-    assert [(each.topic, each.end, each.landed) for each in standing.topics] == [("t", -1, 0)]
-    assert standing.verdict == "complete"
+    status = assembled(StatusParts(audit=audit_part([topic_row("t"), deleted])), NOW)
+    assert [(each.topic, each.end, each.landed) for each in status.topics] == [("t", -1, 0)]
+    assert status.verdict == "complete"
 
 
 def test_without_an_audit_nothing_is_said_of_what_has_landed() -> None:
-    standing = joined(StatusParts(cluster=cluster_part(t=100), agent=agent_status()), NOW)
-    (t,) = standing.topics
+    status = assembled(StatusParts(cluster=cluster_part(t=100), agent=agent_status()), NOW)
+    (t,) = status.topics
     assert (t.end, t.landed, t.unread_bytes, t.state) == (100, -1, 15, "")
-    assert standing.last_load is None
+    assert status.last_load is None
 
 
 def test_of_several_clusters_that_counts_whose_brokers_were_asked() -> None:
@@ -80,54 +80,54 @@ def test_of_several_clusters_that_counts_whose_brokers_were_asked() -> None:
         brokers=[broker_row(1, "there:9092", cluster="a"), broker_row(1, "here:9092", cluster="b")],
         clusters=["a", "b"],
     )
-    standing = joined(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
-    assert (standing.cluster, standing.verdict) == ("b", "complete")
-    assert [each.agent for each in standing.agents] == ["b1"]
-    assert standing.last_load is not None
-    assert standing.last_load.rows == 2
-    assert standing.problems == ()
+    status = assembled(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
+    assert (status.cluster, status.verdict) == ("b", "complete")
+    assert [each.agent for each in status.agents] == ["b1"]
+    assert status.last_load is not None
+    assert status.last_load.rows == 2
+    assert status.problems == ()
 
 
 def test_an_audit_of_other_clusters_is_a_problem() -> None:
     audit = audit_part([topic_row("t", cluster="a")], clusters=["a", "b"])
-    standing = joined(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
-    assert standing.verdict == ""
-    assert standing.problems == ("audit: it reads a, b, none of them has these brokers",)
+    status = assembled(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
+    assert status.verdict == ""
+    assert status.problems == ("audit: it reads a, b, none of them has these brokers",)
 
 
 def test_of_the_agent_that_was_asked_counts_what_it_says_itself() -> None:
     audit = audit_part(agents=[agent_row("a1"), agent_row("a2")])
-    standing = joined(StatusParts(agent=agent_status("a1"), audit=audit), NOW)
-    assert [(each.agent, each.files, each.lag_bytes) for each in standing.agents] == [
+    status = assembled(StatusParts(agent=agent_status("a1"), audit=audit), NOW)
+    assert [(each.agent, each.files, each.lag_bytes) for each in status.agents] == [
         ("a1", 3, 15),
         ("a2", -1, 7),
     ]
 
 
 def test_an_agent_of_which_the_audit_has_not_heard() -> None:
-    standing = joined(StatusParts(agent=agent_status("new", AgentPhase.STARTING)), NOW)
-    assert standing.agents == (
-        AgentStanding(
+    status = assembled(StatusParts(agent=agent_status("new", AgentPhase.STARTING)), NOW)
+    assert status.agents == (
+        AgentStatus(
             agent="new", host="h", state="starting", version="0.1.0", files=3, lag_bytes=15
         ),
     )
-    assert standing.cluster == "c"
-    assert standing.problems == ("agent: not ready: starting",)
+    assert status.cluster == "c"
+    assert status.problems == ("agent: not ready: starting",)
 
 
 def test_nothing_is_complete_up_to_now_while_an_agent_is_silent() -> None:
     silent = agent_row("a1", state="silent", heard=NOW - 39_000)
     opened = {("c", "t"): OpenTopic(NOW - 1_000, "")}
     audit = audit_part([topic_row("t")], agents=[silent], opened=opened)
-    standing = joined(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
-    assert (standing.verdict, standing.complete_until) == ("pending", NOW - 39_000)
+    status = assembled(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
+    assert (status.verdict, status.complete_until) == ("pending", NOW - 39_000)
 
 
 def test_partitions_without_a_leader_are_a_problem() -> None:
     cluster = cluster_part(t=100)
     lost = replace(cluster.topics["t"], end=-1, stored=-1, without_leader=2)
     parts = StatusParts(cluster=replace(cluster, topics={"t": lost}))
-    assert joined(parts, NOW).problems == ("brokers: 2 partitions have no leader",)
+    assert assembled(parts, NOW).problems == ("brokers: 2 partitions have no leader",)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +139,14 @@ def test_partitions_without_a_leader_are_a_problem() -> None:
     ],
 )
 def test_an_audit_that_is_behind(as_of: int, problems: tuple[str, ...]) -> None:
-    standing = joined(StatusParts(audit=audit_part([topic_row("t")], as_of=as_of)), NOW)
-    assert standing.problems == problems
-    assert standing.verdict_as_of == (as_of or -1)
+    status = assembled(StatusParts(audit=audit_part([topic_row("t")], as_of=as_of)), NOW)
+    assert status.problems == problems
+    assert status.verdict_as_of == (as_of or -1)
 
 
 def test_what_the_audit_says_of_itself_is_a_problem() -> None:
-    standing = joined(StatusParts(audit=audit_part(notices=["It was rebuilt"])), NOW)
-    assert standing.problems == ("audit: It was rebuilt",)
+    status = assembled(StatusParts(audit=audit_part(notices=["It was rebuilt"])), NOW)
+    assert status.problems == ("audit: It was rebuilt",)
 
 
 def test_an_agent_that_is_silent_is_a_problem_and_so_is_a_host_that_was_never_heard() -> None:
@@ -164,8 +164,8 @@ def test_an_agent_that_is_silent_is_a_problem_and_so_is_a_host_that_was_never_he
         brokers=[broker_row(1, "here:9092")],
     )
     parts = StatusParts(cluster=cluster_part(t=1), audit=audit)
-    assert joined(parts, 1_795_245_000_000 + 720_000).problems == (
-        "no agent of host web-1 was ever heard, and the inventory names it",
+    assert assembled(parts, 1_795_245_000_000 + 720_000).problems == (
+        "host web-1 is in the inventory, and none of its agents was ever heard from",
         "agent a1 on web-1 is silent: last heard 12 min ago, at 2026-11-21T07:10:00Z",
     )
 
@@ -174,7 +174,7 @@ def test_an_agent_that_is_silent_is_a_problem_and_so_is_a_host_that_was_never_he
 def test_an_agent_that_has_just_started_is_given_a_moment(up_for: int, lines: int) -> None:
     audit = audit_part(agents=[agent_row("a1", state="silent", heard=NOW - 80_000_000)])
     agent = replace(agent_status("a1"), started_millis=NOW - up_for)
-    assert len(joined(StatusParts(agent=agent, audit=audit), NOW).problems) == lines
+    assert len(assembled(StatusParts(agent=agent, audit=audit), NOW).problems) == lines
 
 
 def unwell(kind: str, cluster: str = "c", command: str = "") -> HealthRow:
@@ -196,7 +196,7 @@ def test_programs_with_something_wrong_are_problems() -> None:
         *(unwell("disk", command="df -h /d  # on h"), unwell("certificate", ""), unwell("silent")),
         *(unwell("zookeeper"), unwell("disk", "other"), *(unwell("mirror") for _ in range(9))),
     ]
-    problems = joined(StatusParts(audit=audit_part(clusters=["c"], unwell=rows)), NOW).problems
+    problems = assembled(StatusParts(audit=audit_part(clusters=["c"], unwell=rows)), NOW).problems
     assert problems[:2] == (
         "agent: it is disk; what to do: df -h /d  # on h",
         "agent: it is certificate",
@@ -211,7 +211,7 @@ def test_of_many_lines_the_first_are_shown() -> None:
         audit=audit_part([topic_row("t")], agents=silent),
         broker_remarks={"http://b:1": [f"lost: {number}" for number in range(1_010)]},
     )
-    problems = joined(parts, NOW).problems
+    problems = assembled(parts, NOW).problems
     assert problems[10] == "broker at http://b:1: and 1,000 lines more, see http://b:1/readyz"
     assert problems[21] == "and 2 agents more are silent"
     assert len(problems) == 22

@@ -1,4 +1,4 @@
-"""Runs a command with kept files handed to it: `python -I -S hand_over.py FD,FD,… COMMAND…`
+"""Runs a command with kept files handed to it: `python -I -S THIS_FILE FD,FD,… COMMAND…`
 
 They become 3, 4, 5 and so on, and LISTEN_PID says that they are meant for the process that the
 command becomes, which is this one: only after the fork is it known which that is. It is a script of

@@ -20,12 +20,12 @@ from penstock.config.options import configured
 from penstock.config.reference import KINDS
 from penstock.connections.reachability import broker_problem, registry_problem, zookeeper_problem
 from penstock.services.agent_configuration import load_agent
-from penstock.services.audit_check import check_audit
-from penstock.services.audit_check import show_report as show_audit
-from penstock.services.findings import print_findings
-from penstock.services.locks_check import broken_locks
-from penstock.services.mirror_check import check_mirror
-from penstock.services.mirror_check import show_report as show_mirror
+from penstock.services.checks.audit_check import check_audit
+from penstock.services.checks.audit_check import show_report as show_audit
+from penstock.services.checks.findings import print_findings
+from penstock.services.checks.locks_check import broken_locks
+from penstock.services.checks.mirror_check import check_mirror
+from penstock.services.checks.mirror_check import show_report as show_mirror
 from registry.config import RegistryConfig
 from schemas.remote.address import RegistryAddress
 
@@ -158,14 +158,14 @@ def command(
 
 def _agent(file: Path, *, offline: bool) -> Checked:
     # Only an agent's host needs what it stands on.
-    from penstock.services.agent_check import check_agent, show_report  # noqa: PLC0415
+    from penstock.services.checks.agent_check import check_agent, show_report  # noqa: PLC0415
 
     config = load_agent(file, ())
     return _checked(config, check_agent(config, offline=offline), show_report)
 
 
 def _inputs(file: Path, beside: Path | None, *, offline: bool) -> Checked:
-    from penstock.services.agent_check import check_inputs_file, show_report  # noqa: PLC0415
+    from penstock.services.checks.agent_check import check_inputs_file, show_report  # noqa: PLC0415
 
     report = check_inputs_file(file, beside, offline=offline)
     return Checked(report=report, effective=None, show=show_report)

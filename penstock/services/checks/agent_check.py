@@ -32,8 +32,8 @@ from penstock.connections.reachability import (
     registry_within,
 )
 from penstock.services.agent_configuration import load_agent, load_inputs, or_not_taken
-from penstock.services.findings import print_section
-from penstock.services.locks_check import broken_locks
+from penstock.services.checks.findings import print_section
+from penstock.services.checks.locks_check import broken_locks
 from schemas.errors import RegistryError
 
 

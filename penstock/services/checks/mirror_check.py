@@ -19,8 +19,8 @@ from penstock.connections.reachability import (
     registry_problem,
     zookeeper_problem,
 )
-from penstock.services.findings import print_section
-from penstock.services.locks_check import broken_locks
+from penstock.services.checks.findings import print_section
+from penstock.services.checks.locks_check import broken_locks
 
 _COLUMNS: Final = ("topic", "copy", "standing", "would_be")
 _MOST_SHOWN: Final = 50

@@ -1,11 +1,11 @@
-"""The parts of a pipeline asked how they stand, each on its own; and asked again and again.
+"""Collects the status of a pipeline from its brokers, registry, agent and audit.
 
-Asked side by side, each within a short time: one that is away leaves its part of the
-`PipelineStatus` empty and a line among its problems. Nothing here raises for what others do or
-answer.
+All are asked in parallel, each with a short time limit. One that does not answer leaves its part of
+the `PipelineStatus` empty and adds a line to its problems. Whatever the servers answer, nothing
+here raises.
 
-The latest `PipelineStatus` is kept by a thread of its own, so that whoever shows it never waits.
-That thread is a daemon's and remembers nothing: it can be left behind at any time.
+`LatestStatus` collects repeatedly on a daemon thread of its own, so that the screen never waits.
+The thread has no state worth saving, and may be abandoned at any time.
 """
 
 import threading
@@ -22,22 +22,22 @@ from ground.http.security import HttpAccess, access_to
 from ground.known_types import known_type
 from penstock.connections.reachability import registry_failure
 from penstock.directory.pipeline_access import PipelineAccess
-from penstock.status.audit import AskingAudit
-from penstock.status.cluster import AskingBrokerPages, AskingCluster, page_addresses
-from penstock.status.joining import StatusParts, joined
-from penstock.status.part import NoStatus, Part, Silent, said_by
+from penstock.status.assembly import StatusParts, assembled
+from penstock.status.audit import AuditQuery
+from penstock.status.cluster import BrokerPageQuery, ClusterQuery, page_addresses
+from penstock.status.part import NoStatus, Part, Silent, body_of
 from penstock.status.values import PipelineStatus
 from schemas.errors import RegistryError, SchemaError
 from schemas.registry_client import RegistryClient
 
 T = TypeVar("T")
 _SECONDS: Final = 2.0
-_LONGEST: Final = 300  # of what is said about one
+_LONGEST: Final = 300  # characters of one problem
 EVERY_SECONDS: Final = 1.0
 
 
-class Asking:
-    """Asks again and again, and keeps connections for that. One thread at a time. A context."""
+class StatusCollector:
+    """Collects statuses over connections that it keeps open. For one thread. A context."""
 
     def __init__(
         self,
@@ -45,14 +45,14 @@ class Asking:
         *,
         within: float = _SECONDS,
     ) -> None:
-        """ValueError, BadAddress if an address cannot be understood. Nobody is asked yet.
+        """Connect to nothing yet. ValueError or BadAddress if an address is malformed.
 
-        `within` so many seconds all of them answer, or are said not to.
+        `within`: seconds until a server that has not answered counts as silent.
         """
         self._within = within
         addresses = pipeline_access.addresses
-        cluster = AskingCluster(addresses.brokers, pipeline_access.security)
-        audit = AskingAudit(
+        cluster = ClusterQuery(addresses.brokers, pipeline_access.security)
+        audit = AuditQuery(
             parse_program_url(addresses.audit),
             within=within,
             access=access_to(pipeline_access.audit_security),
@@ -68,10 +68,10 @@ class Asking:
         self._subjects = Part(
             f"registry at {addresses.registry}", self._ask_registry, self._registry.close, every=5
         )
-        self._status = _part_of_agent(pipeline_access, within) if addresses.agent else None
+        self._status = _agent_part(pipeline_access, within) if addresses.agent else None
         self._audit = Part(f"audit at {addresses.audit}", audit.ask, audit.close, every=2)
         self._pages = {
-            str(at): _part_of_pages(at, within, access_to(pipeline_access.broker_http_security))
+            str(at): _pages_part(at, within, access_to(pipeline_access.broker_http_security))
             for at in page_addresses(addresses.broker_http)
         }
 
@@ -82,12 +82,12 @@ class Asking:
         self.close()
 
     def close(self) -> None:
-        """Does not wait for answers that are outstanding."""
+        """Close all connections, without waiting for outstanding answers."""
         for part in self._all:
             part.close()
 
     def ask(self) -> PipelineStatus:
-        """How everything stands now."""
+        """The status of everything now."""
         for part in self._all:
             part.ask()
         deadline = time.monotonic() + self._within
@@ -95,12 +95,12 @@ class Asking:
         cluster = self._answer(self._brokers, deadline, silent)
         without_page: list[str] = []
         pages = {at: self._answer(part, deadline, without_page) for at, part in self._pages.items()}
-        if cluster is not None:  # or it has been said that nobody answers
+        if cluster is not None:  # otherwise the brokers are already reported as silent
             silent += without_page
-        return joined(
+        return assembled(
             StatusParts(
                 cluster=cluster,
-                broker_remarks={at: said for at, said in pages.items() if said},
+                broker_remarks={at: remarks for at, remarks in pages.items() if remarks},
                 subjects=self._answer(self._subjects, deadline, silent),
                 agent=self._answer(self._status, deadline, silent),
                 audit=self._answer(self._audit, deadline, silent),
@@ -130,18 +130,18 @@ class Asking:
             silent.append(f"no {part.name}: no answer within {self._within:g} s")
         except (ClientError, NoStatus, SchemaError) as error:
             # Some say by themselves who it is, or where.
-            words = str(error).removeprefix(part.name.rpartition(" ")[2]).lstrip(": ")
-            said = words if words.startswith("no ") else f"no {part.name}: {words}"
-            silent.append(said[:_LONGEST])
+            message = str(error).removeprefix(part.name.rpartition(" ")[2]).lstrip(": ")
+            problem = message if message.startswith("no ") else f"no {part.name}: {message}"
+            silent.append(problem[:_LONGEST])
         return None
 
 
-def _part_of_agent(pipeline_access: PipelineAccess, within: float) -> Part[Status]:
+def _agent_part(pipeline_access: PipelineAccess, within: float) -> Part[Status]:
     at = pipeline_access.addresses.agent
     client = HttpClient(parse_program_url(at), access=access_to(pipeline_access.agent_security))
 
     def ask() -> Status:
-        body = said_by(client, STATUS_PATH, within=within)
+        body = body_of(client, STATUS_PATH, within=within)
         try:
             return msgspec.json.decode(body, type=known_type(Status))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -150,38 +150,38 @@ def _part_of_agent(pipeline_access: PipelineAccess, within: float) -> Part[Statu
     return Part(f"agent at {at}", ask, client.close, every=1)
 
 
-def _part_of_pages(at: HttpUrl, within: float, access: HttpAccess) -> Part[Sequence[str]]:
-    pages = AskingBrokerPages(at, within=within, access=access)
+def _pages_part(at: HttpUrl, within: float, access: HttpAccess) -> Part[Sequence[str]]:
+    pages = BrokerPageQuery(at, within=within, access=access)
     return Part(f"broker's page at {at}", pages.ask, pages.close, every=2)
 
 
-class KeptStatus:
-    """Asks again and again from when it is entered until it is left. A context."""
+class LatestStatus:
+    """Collects repeatedly from when it is entered until it is left. A context."""
 
-    def __init__(self, asking: Asking, every_seconds: float = EVERY_SECONDS) -> None:
-        """`asking` is closed in the end."""
-        self._asking = asking
+    def __init__(self, collector: StatusCollector, every_seconds: float = EVERY_SECONDS) -> None:
+        """`collector` is closed at the end."""
+        self._collector = collector
         self._every = every_seconds
-        self._left = threading.Event()
+        self._exited = threading.Event()
         self._latest: PipelineStatus | None = None
-        self._thread = threading.Thread(target=self._run, name="standing", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="status", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Does not wait for an answer that is outstanding."""
-        self._left.set()
+        """End, without waiting for an outstanding answer."""
+        self._exited.set()
 
     @property
     def latest(self) -> PipelineStatus | None:
-        """None until everybody was asked once."""
+        """None until the first collection has ended."""
         return self._latest
 
     def _run(self) -> None:
-        with self._asking as asking:
+        with self._collector as collector:
             due = time.monotonic()
-            while not self._left.wait(max(0.0, due - time.monotonic())):
+            while not self._exited.wait(max(0.0, due - time.monotonic())):
                 due = time.monotonic() + self._every
-                self._latest = asking.ask()
+                self._latest = collector.ask()

@@ -1,4 +1,4 @@
-"""The parts put together: what each of them says, and what follows from one being away. Pure."""
+"""Assembles a `PipelineStatus` from its parts, any of which may be absent. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -14,17 +14,17 @@ from penstock.report.words import headline_words
 from penstock.status.audit import AuditPart, OpenTopic, cluster_of, landed_of, last_load
 from penstock.status.cluster import ClusterPart, Remarks
 from penstock.status.values import (
-    AgentStanding,
-    AlertStanding,
-    FailingLoadStanding,
-    LoadStanding,
+    AgentStatus,
+    AlertStatus,
+    FailingLoadStatus,
+    LoadStatus,
     PipelineStatus,
-    TopicStanding,
+    TopicStatus,
 )
 from penstock.status.words import silence_words
 
-_STALE_MILLIS: Final = 60_000  # a ledger that was not read since then says nothing of now
-_JUST_STARTED_MILLIS: Final = 60_000  # the audit hears of an agent a moment after its start
+_STALE_MILLIS: Final = 60_000  # age from which the audit's reading of the ledger is reported
+_JUST_STARTED_MILLIS: Final = 60_000  # until the audit has heard of a new agent
 _MOST_OF_ONE_KIND: Final = 10  # lines
 _NOT_HEARD: Final = ("never", "silent")
 # Kinds of alerts about programs that nothing else here is about.
@@ -32,7 +32,7 @@ _OF_PROGRAMS: Final = frozenset({"mirror", "loader", "zookeeper", "disk", "certi
 
 
 class StatusParts(msgspec.Struct, frozen=True):
-    """What has answered; None what has not, and then `silent` says why."""
+    """The answers. Where one is None, `silent` says why."""
 
     cluster: ClusterPart | None = None
     subjects: int | None = None
@@ -42,7 +42,7 @@ class StatusParts(msgspec.Struct, frozen=True):
     broker_remarks: Remarks = {}
 
 
-def joined(parts: StatusParts, now: int) -> PipelineStatus:
+def assembled(parts: StatusParts, now: int) -> PipelineStatus:
     cluster, rows, load = _of_audit(parts)
     topics = tuple(_topics(parts, cluster, rows, load))
     silent = _silent_agents(parts, cluster, now)
@@ -80,8 +80,8 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
 
 def _of_audit(
     parts: StatusParts,
-) -> tuple[str, Mapping[str, answers.TopicRow], LoadStanding | None]:
-    """The cluster's name, and what the audit says of its topics and its loads."""
+) -> tuple[str, Mapping[str, answers.TopicRow], LoadStatus | None]:
+    """The cluster's name, the audit's rows of its topics, and its last load."""
     audit = parts.audit
     if audit is None:
         return "", {}, None
@@ -95,32 +95,32 @@ def _topics(
     parts: StatusParts,
     cluster: str,
     rows: Mapping[str, answers.TopicRow],
-    load: LoadStanding | None,
-) -> Iterator[TopicStanding]:
-    """Those that the brokers have; without brokers, those of which the audit knows."""
+    load: LoadStatus | None,
+) -> Iterator[TopicStatus]:
+    """The brokers' topics; without an answer of theirs, the audit's."""
     stored = parts.cluster.topics if parts.cluster else None
     unread = _unread(parts.agent)
     landed: Mapping[str, int] = {}
-    opened: Mapping[tuple[str, str], OpenTopic] = {}
-    unlanded = -1
+    open_topics: Mapping[tuple[str, str], OpenTopic] = {}
+    no_offsets = -1
     if parts.audit is not None:
-        unlanded, opened = 0, parts.audit.open
+        no_offsets, open_topics = 0, parts.audit.open
         landed = landed_of(parts.audit, cluster, load.destination) if load else {}
     for name in sorted(rows if stored is None else stored):
-        held = stored[name] if stored is not None else None
+        stored_topic = stored[name] if stored is not None else None
         row = rows.get(name)
-        unfinished = opened.get((cluster, name))
-        yield TopicStanding(
+        open_topic = open_topics.get((cluster, name))
+        yield TopicStatus(
             topic=name,
-            partitions=held.partitions if held else -1,
-            stored=held.stored if held else -1,
-            end=held.end if held else -1,
+            partitions=stored_topic.partitions if stored_topic else -1,
+            stored=stored_topic.stored if stored_topic else -1,
+            end=stored_topic.end if stored_topic else -1,
             rate=row.rate.events if row else -1.0,
-            landed=landed.get(name, unlanded),
+            landed=landed.get(name, no_offsets),
             unread_bytes=-1 if unread is None else unread.get(name, 0),
             state=row.state if row else "",
-            complete_until=unfinished.complete_until if unfinished else -1,
-            waits=(unfinished.waits if unfinished else "") or (row.waits if row else ""),
+            complete_until=open_topic.complete_until if open_topic else -1,
+            waits=(open_topic.waits if open_topic else "") or (row.waits if row else ""),
             missing=row.missing if row else 0,
             excess=row.excess if row else 0,
             of_last_day=row.events if row else -1,
@@ -130,10 +130,10 @@ def _topics(
         )
 
 
-def _failing(audit: AuditPart | None, cluster: str) -> Iterator[FailingLoadStanding]:
+def _failing(audit: AuditPart | None, cluster: str) -> Iterator[FailingLoadStatus]:
     for failing_load in audit.topics.failing_loads if audit else ():
         if failing_load.cluster == cluster:
-            yield FailingLoadStanding(
+            yield FailingLoadStatus(
                 topic=failing_load.topic,
                 since=failing_load.since,
                 reason=failing_load.reason,
@@ -142,38 +142,38 @@ def _failing(audit: AuditPart | None, cluster: str) -> Iterator[FailingLoadStand
             )
 
 
-def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStanding]:
-    """Without what the headline or a failing load says."""
+def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStatus]:
+    """Without those that the headline or a failing load already reports."""
     headline = audit.headlines.get(cluster) if audit else None
-    known = {entry.finding.id for entry in headline.worst} if headline else set()
+    reported = {topic_finding.finding.id for topic_finding in headline.worst} if headline else set()
     for alert in audit.alerts if audit else ():
-        is_said = alert.kind == UNLOADED or (alert.finding and alert.finding in known)
-        if alert.cluster in {cluster, ""} and not is_said:
-            yield AlertStanding(
+        is_reported = alert.kind == UNLOADED or (alert.finding and alert.finding in reported)
+        if alert.cluster in {cluster, ""} and not is_reported:
+            yield AlertStatus(
                 kind=alert.kind, words=alert.words, raised=alert.raised, command=alert.command
             )
 
 
 def _headline(audit: AuditPart | None, cluster: str) -> str:
-    """Empty where nothing is wrong; an audit of an earlier release has none."""
-    found = audit.headlines.get(cluster) if audit else None
-    is_wrong = found is not None and (found.state.is_fault or found.mark == NOT_LOADED)
-    return headline_words(found) if found is not None and is_wrong else ""
+    """Empty if nothing is wrong, or if the audit is of a release without headlines."""
+    headline = audit.headlines.get(cluster) if audit else None
+    is_wrong = headline is not None and (headline.state.is_fault or headline.mark == NOT_LOADED)
+    return headline_words(headline) if headline is not None and is_wrong else ""
 
 
 def _command(audit: AuditPart | None, cluster: str) -> str:
-    """Of the worst finding."""
-    found = audit.headlines.get(cluster) if audit else None
-    return found.worst[0].finding.command if found and found.worst else ""
+    """The command of the worst finding."""
+    headline = audit.headlines.get(cluster) if audit else None
+    return headline.worst[0].finding.command if headline and headline.worst else ""
 
 
 def _verdict(
     rows: Mapping[str, answers.TopicRow],
-    topics: Sequence[TopicStanding],
+    topics: Sequence[TopicStatus],
     silent: Sequence[answers.AgentRow],
 ) -> str:
-    """The worst of all topics; none where the brokers have no topic. While an agent is silent there
-    may be lines that it has not read, so nothing is complete up to now."""
+    """The worst state of all topics; empty if the brokers have none. A silent agent may have unread
+    lines, so with one nothing is complete up to now."""
     state = worst([row.state for row in rows.values()]) if rows else ""
     if state is State.COMPLETE and silent:
         return State.PENDING
@@ -189,18 +189,18 @@ def _unread(agent: Status | None) -> dict[str, int] | None:
     return unread
 
 
-def _agents(parts: StatusParts, cluster: str) -> Iterator[AgentStanding]:
-    """As the audit heard them; of the one that was asked, what it says itself."""
-    asked = parts.agent
-    heard = parts.audit.agents.items if parts.audit else []
-    known = False
-    for row in heard:
+def _agents(parts: StatusParts, cluster: str) -> Iterator[AgentStatus]:
+    """Agents as the audit knows them; the local one by its own answer."""
+    local = parts.agent
+    rows = parts.audit.agents.items if parts.audit else []
+    is_listed = False
+    for row in rows:
         if row.cluster != cluster:
             continue
-        itself = asked is not None and row.agent == asked.agent
-        known |= itself
-        files, lag = _files_and_lag(asked) if asked and itself else (-1, row.lag_bytes)
-        yield AgentStanding(
+        is_local = local is not None and row.agent == local.agent
+        is_listed |= is_local
+        files, lag = _files_and_lag(local) if local and is_local else (-1, row.lag_bytes)
+        yield AgentStatus(
             agent=row.agent,
             host=row.host,
             state=row.state,
@@ -209,20 +209,20 @@ def _agents(parts: StatusParts, cluster: str) -> Iterator[AgentStanding]:
             lag_bytes=lag,
             heard=row.heard,
         )
-    if asked is not None and not known:
-        files, lag = _files_and_lag(asked)
-        yield AgentStanding(
-            agent=asked.agent,
-            host=asked.host,
-            state=asked.phase.value,
-            version=asked.version,
+    if local is not None and not is_listed:
+        files, lag = _files_and_lag(local)
+        yield AgentStatus(
+            agent=local.agent,
+            host=local.host,
+            state=local.phase.value,
+            version=local.version,
             files=files,
             lag_bytes=lag,
         )
 
 
 def _files_and_lag(status: Status) -> tuple[int, int]:
-    """Files that several inputs read are counted by each of them, as their lag is."""
+    """Totals of all inputs; a file that several inputs read counts once for each."""
     return (
         sum(agent_input.files for agent_input in status.inputs),
         sum(agent_input.lag_bytes for agent_input in status.inputs),
@@ -230,13 +230,13 @@ def _files_and_lag(status: Status) -> tuple[int, int]:
 
 
 def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
-    """What those say who did answer."""
+    """The problems that the answers report."""
     for at, remarks in parts.broker_remarks.items():
         for remark in remarks[:_MOST_OF_ONE_KIND]:
             yield f"broker at {at}: {remark}"
         if len(remarks) > _MOST_OF_ONE_KIND:
             more = len(remarks) - _MOST_OF_ONE_KIND
-            yield f"broker at {at}: and {more:,} lines more, see {at}/readyz"
+            yield f"broker at {at}: and {more:,} more lines, see {at}/readyz"
     if parts.cluster is not None:
         leaderless = sum(topic.without_leader for topic in parts.cluster.topics.values())
         if leaderless:
@@ -246,57 +246,57 @@ def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
     yield from _not_heard(parts, cluster, now)
     yield from _unwell(parts, cluster)
     if parts.audit is not None:
-        said = parts.audit.topics
-        for notice in said.notices:
+        topics = parts.audit.topics
+        for notice in topics.notices:
             yield f"audit: {notice}"
-        if not cluster and said.clusters:
-            yield f"audit: it reads {_few(said.clusters)}, none of them has these brokers"
-        if 0 < said.as_of < said.now - _STALE_MILLIS:
-            seconds = (said.now - said.as_of) // 1000
-            yield f"audit: the ledger was read {seconds:,} s ago, what is said is as old"
+        if not cluster and topics.clusters:
+            yield f"audit: none of its clusters ({_few(topics.clusters)}) has these brokers"
+        if 0 < topics.as_of < topics.now - _STALE_MILLIS:
+            seconds = (topics.now - topics.as_of) // 1000
+            yield f"audit: it last read the ledger {seconds:,} s ago, so its answers are that old"
 
 
 def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
-    """Who ships nothing, or cannot say so. One that has started just now is given a moment."""
+    """Silent agents, but for one that has just started."""
     rows = _silent_agents(parts, cluster, now)
     for row in rows[:_MOST_OF_ONE_KIND]:
         yield silence_words(row.agent, row.host, row.heard, now)
     if len(rows) > _MOST_OF_ONE_KIND:
-        yield f"and {len(rows) - _MOST_OF_ONE_KIND:,} agents more are silent"
+        yield f"and {len(rows) - _MOST_OF_ONE_KIND:,} more agents are silent"
 
 
 def _silent_agents(parts: StatusParts, cluster: str, now: int) -> list[answers.AgentRow]:
-    asked = parts.agent
+    local = parts.agent
     clocks = (
         {alert.host for alert in parts.audit.alerts if alert.kind == CLOCK} if parts.audit else ()
     )
-    new = asked and now - asked.started_millis < _JUST_STARTED_MILLIS
+    is_new = local and now - local.started_millis < _JUST_STARTED_MILLIS
     return [
         row
         for row in (parts.audit.agents.items if parts.audit else [])
         if row.state in _NOT_HEARD
-        and row.host not in clocks  # it is heard, with another time
-        and row.cluster in {cluster, ""}  # a host of the inventory is no cluster's
-        and not (asked and new and row.agent == asked.agent)
+        and row.host not in clocks  # heard from, under a wrong time
+        and row.cluster in {cluster, ""}  # a host of the inventory belongs to no cluster
+        and not (local and is_new and row.agent == local.agent)
     ]
 
 
 def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
-    """Programs that the audit knows something wrong of. Agents that are silent, and brokers and
-    registries that do not answer, are said elsewhere."""
+    """Programs with a problem that the audit knows of, except those that other lines report: silent
+    agents, and brokers and registries that do not answer."""
     rows = [
         row
         for row in (parts.audit.unwell if parts.audit else [])
         if row.kind in _OF_PROGRAMS
         and row.cluster in {cluster, ""}
-        and (row.program, row.kind) != ("broker", "zookeeper")  # as ZooKeeper's row says
+        and (row.program, row.kind) != ("broker", "zookeeper")  # ZooKeeper's own row says it
     ]
     for row in rows[:_MOST_OF_ONE_KIND]:
         about = f"{row.program}: {row.words}"
         yield f"{about}; what to do: {row.command}" if row.command else about
     if len(rows) > _MOST_OF_ONE_KIND:
         more = len(rows) - _MOST_OF_ONE_KIND
-        yield f"and {more:,} programs more need attention: see the audit's page, Health"
+        yield f"and {more:,} more programs need attention: see the audit's page, Health"
 
 
 def _few(names: Sequence[str]) -> str:

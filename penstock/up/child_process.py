@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cluster.zookeeper_server import tether
 from penstock.directory.log_files import open_log
-from penstock.up import hand_over
+from penstock.up import descriptor_handover
 
 
 class Child:
@@ -37,7 +37,7 @@ class Child:
         added = dict(environment or {})
         if fds:
             added["LISTEN_FDNAMES"] = ":".join(name for name, _ in named)
-            command = [*_script(hand_over.__file__), ",".join(map(str, fds)), *command]
+            command = [*_script(descriptor_handover.__file__), ",".join(map(str, fds)), *command]
         output = open_log(log)
         try:
             self._process = subprocess.Popen(

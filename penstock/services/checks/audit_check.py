@@ -21,8 +21,8 @@ from penstock.connections.reachability import (
     registry_failure,
     registry_within,
 )
-from penstock.services.findings import print_section
-from penstock.services.locks_check import broken_locks
+from penstock.services.checks.findings import print_section
+from penstock.services.checks.locks_check import broken_locks
 from schemas.errors import RegistryError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
-from penstock.services.audit_check import problems_of_ledger
+from penstock.services.checks.audit_check import problems_of_ledger
 from tests.penstock.services.checking import Checking
 
 DAY_MS = 86_400_000

@@ -1,9 +1,8 @@
-"""`penstock status --watch`: the same output again and again, until Ctrl-C.
+"""`penstock status --watch`: repeats a command's output until Ctrl-C.
 
-On a terminal each picture is written over the last one, on the terminal's other screen, without
-clearing anything before: that would flicker. What does not fit is cut off; the last picture stays
-behind, whole, on the first screen. Elsewhere the outputs follow each other, with a blank line
-behind each.
+On a terminal each picture overwrites the last one on the alternate screen, which is not cleared
+first, as that would flicker. Lines that do not fit are cut off; the last picture remains on the
+main screen as a whole. Elsewhere outputs follow each other, separated by blank lines.
 """
 
 import io
@@ -16,7 +15,7 @@ from contextlib import contextmanager, redirect_stdout
 from types import FrameType
 from typing import Final, NoReturn
 
-_ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # the other screen, no cursor, no wrapped lines
+_ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # alternate screen, no cursor, no line wrap
 _LEAVE: Final = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _TOP: Final = "\x1b[H"
 _END_OF_LINE: Final = "\x1b[K\r\n"
@@ -25,28 +24,28 @@ _TERMINATED: Final = 128 + signal.SIGTERM
 
 
 def watch(show: Callable[[], object], every_seconds: float, *, has_blank_lines: bool) -> NoReturn:
-    """Has `show` print to stdout every so many seconds. Ends by KeyboardInterrupt only."""
+    """Call `show`, which prints to stdout, every so many seconds until KeyboardInterrupt."""
     if sys.stdout.isatty():
-        with _other_screen() as draw:
+        with _alternate_screen() as draw:
             while True:
                 began = time.monotonic()
                 draw(_captured(show))
-                _rest(began, every_seconds)
+                _sleep(began, every_seconds)
     while True:
         began = time.monotonic()
         show()
         if has_blank_lines:
             print()
         sys.stdout.flush()
-        _rest(began, every_seconds)
+        _sleep(began, every_seconds)
 
 
-def _rest(began: float, every_seconds: float) -> None:
+def _sleep(began: float, every_seconds: float) -> None:
     time.sleep(max(0.0, began + every_seconds - time.monotonic()))
 
 
 class _Picture(io.StringIO):
-    """Takes what is printed for a terminal."""
+    """Collects output that is meant for a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -59,7 +58,7 @@ def _captured(show: Callable[[], object]) -> str:
 
 
 @contextmanager
-def _other_screen() -> Iterator[Callable[[str], None]]:
+def _alternate_screen() -> Iterator[Callable[[str], None]]:
     last = ""
 
     def draw(picture: str) -> None:
@@ -73,11 +72,11 @@ def _other_screen() -> Iterator[Callable[[str], None]]:
     def end(_: int, __: FrameType | None) -> None:
         sys.exit(_TERMINATED)
 
-    before = signal.signal(signal.SIGTERM, end)
+    earlier_handler = signal.signal(signal.SIGTERM, end)
     sys.stdout.write(_ENTER)
     try:
         yield draw
     finally:
         sys.stdout.write(f"{_LEAVE}{last}")
         sys.stdout.flush()
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, earlier_handler)

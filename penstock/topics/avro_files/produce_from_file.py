@@ -17,8 +17,8 @@ import click
 from client.producing.producer import Delivered, Producer
 from penstock.cli.failures import Failed
 from penstock.schemas.arguments import Which
-from penstock.topics.avro_files.left_out import LeftOut
-from penstock.topics.avro_files.reading import AvroFile, BadAvroFile
+from penstock.topics.avro_files.block_reader import AvroFile, BadAvroFile
+from penstock.topics.avro_files.skipped_values import LeftOut
 from penstock.topics.avro_files.topic_schema import version_for, version_of
 from schemas.bodies.checking import read_long
 from schemas.conversion import Conversion

@@ -19,7 +19,7 @@ from client.errors import ClientError
 from client.reading.consumer import Consumer
 from client.reading.offsets import Beginning
 from penstock.cli.failures import Failed
-from penstock.demo.applications.writing import WrittenTally
+from penstock.demo.applications.log_writer import WrittenTally
 from penstock.demo.figures import NO_NUMBER, Arrivals, Figures, arrivals
 from penstock.demo.samples import NUMBER_IN_TEXT, SAMPLES, Sample
 from penstock.demo.verdict import TimeSpan, asked

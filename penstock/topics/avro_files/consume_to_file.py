@@ -33,8 +33,8 @@ from client.reading.consumer import Consumer, ConsumerRecord
 from penstock.cli.failures import Failed
 from penstock.cli.output import print_json
 from penstock.topics.avro_files.codecs import CODECS
-from penstock.topics.avro_files.left_out import LeftOut
 from penstock.topics.avro_files.new_file import STDOUT, NewFile, Output, StandardOutput
+from penstock.topics.avro_files.skipped_values import LeftOut
 from penstock.topics.avro_files.topic_schema import RegisteredTopicSchema
 from schemas.conversion import MessageConverter
 from schemas.errors import BadMessage, SchemaError

@@ -14,7 +14,7 @@ from harness.penstock.registry import RegistryProcess
 from harness.processes.waiting import wait_until
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses
-from penstock.status.asking import Asking, KeptStatus
+from penstock.status.collector import LatestStatus, StatusCollector
 from penstock.status.values import PipelineStatus
 from tests.ground.peers import peer
 from tests.penstock.answering_audit import Query, answering
@@ -27,20 +27,20 @@ PATIENT = 30.0  # on a busy machine
 
 
 def asked(addresses: Addresses) -> PipelineStatus:
-    with Asking(PipelineAccess(addresses), within=PATIENT) as asking:
-        return asking.ask()
+    with StatusCollector(PipelineAccess(addresses), within=PATIENT) as collector:
+        return collector.ask()
 
 
 def test_nobody_answers() -> None:
-    standing = asked(AWAY)
+    status = asked(AWAY)
     refused = "connection refused"
-    assert standing.problems == (
+    assert status.problems == (
         f"no broker at 127.0.0.1:1: {refused}",
         f"no registry at {NOBODY}: {refused}",
         f"no agent at {NOBODY}: {refused}",
         f"no audit at {NOBODY}: {refused}",
     )
-    assert (standing.brokers, standing.topics, standing.verdict) == ((), (), "")
+    assert (status.brokers, status.topics, status.verdict) == ((), (), "")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_nobody_answers() -> None:
 )
 def test_an_address_that_cannot_be_understood(wrong: Addresses) -> None:
     with pytest.raises((ValueError, BadAddress)):
-        Asking(PipelineAccess(wrong))
+        StatusCollector(PipelineAccess(wrong))
 
 
 def test_everybody_answers(
@@ -66,29 +66,29 @@ def test_everybody_answers(
     servers = (running_broker.bootstrap, running_registry.url)
     page = f"http://127.0.0.1:{running_broker.http_port}"
     bodies = answers_of(audit_part([topic_row(new_topic)]))
-    status = msgspec.json.encode(agent_status())
+    agent_answer = msgspec.json.encode(agent_status())
     with (
         answering(lambda path, _: (200, bodies[path])) as audit,
-        answering(lambda _path, _query: (200, status)) as agent,
-        Asking(
+        answering(lambda _path, _query: (200, agent_answer)) as agent,
+        StatusCollector(
             PipelineAccess(Addresses(*servers, audit.url, agent.url, broker_http=page)),
             within=PATIENT,
-        ) as asking,
+        ) as collector,
     ):
-        standing = asking.ask()
+        status = collector.ask()
         at.output("produce", new_topic, stdin="four\n")
-        later = asking.ask()
-    assert [each.address for each in standing.brokers] == [running_broker.bootstrap]
-    assert standing.brokers[0].controller
-    assert standing.registry_subjects >= 0
-    topics = {each.topic: each for each in standing.topics}
+        later = collector.ask()
+    assert [each.address for each in status.brokers] == [running_broker.bootstrap]
+    assert status.brokers[0].controller
+    assert status.registry_subjects >= 0
+    topics = {each.topic: each for each in status.topics}
     found = topics[new_topic]
     assert (found.partitions, found.stored, found.end, found.landed) == (3, 3, 3, 0)
     assert (found.state, found.unread_bytes) == ("complete", 0)
     assert not any(name.startswith("_") for name in topics)
-    assert [each.agent for each in standing.agents] == ["a1"]
-    assert (standing.cluster, standing.verdict) == ("c", "complete")
-    assert standing.problems == later.problems
+    assert [each.agent for each in status.agents] == ["a1"]
+    assert (status.cluster, status.verdict) == ("c", "complete")
+    assert status.problems == later.problems
     assert [each.end for each in later.topics if each.topic == new_topic] == [4]
 
 
@@ -138,12 +138,12 @@ def test_who_hangs_is_not_waited_for_and_the_others_are_heard() -> None:
     with (
         peer(says_nothing) as port,
         answering(lambda _path, _query: (200, status)) as agent,
-        Asking(
+        StatusCollector(
             PipelineAccess(AWAY._replace(brokers=f"127.0.0.1:{port}", agent=agent.url)), within=0.2
-        ) as asking,
+        ) as collector,
     ):
-        wait_until(lambda: asking.ask().agents, what="the agent is heard")
-        problems = asking.ask().problems
+        wait_until(lambda: collector.ask().agents, what="the agent is heard")
+        problems = collector.ask().problems
     assert f"no broker at 127.0.0.1:{port}: no answer within 0.2 s" in problems
 
 
@@ -169,10 +169,10 @@ def test_where_it_is_is_said_once() -> None:
 )
 def test_an_agent_that_answers_anything(body: bytes, times: int, why: str) -> None:
     with answering(lambda _path, _query: (200, body * times)) as agent:
-        standing = asked(AWAY._replace(agent=agent.url))
-    assert any(each.startswith(f"no agent at {agent.url}") for each in standing.problems)
-    assert any(why in each for each in standing.problems)
-    assert all(len(each) <= 300 for each in standing.problems)
+        status = asked(AWAY._replace(agent=agent.url))
+    assert any(each.startswith(f"no agent at {agent.url}") for each in status.problems)
+    assert any(why in each for each in status.problems)
+    assert all(len(each) <= 300 for each in status.problems)
 
 
 def test_of_an_agent_with_many_files_all_is_taken() -> None:
@@ -183,10 +183,10 @@ def test_of_an_agent_with_many_files_all_is_taken() -> None:
         "topic": "t",
     }
     file = FileStatus(**names, size=1, position=1, acknowledged=1, lag_bytes=0)
-    status = msgspec.structs.replace(agent_status(), files=(file,) * 10_000)
-    with answering(lambda _path, _query: (200, msgspec.json.encode(status))) as agent:
-        standing = asked(AWAY._replace(agent=agent.url))
-    assert [each.files for each in standing.agents] == [3]
+    answer = msgspec.structs.replace(agent_status(), files=(file,) * 10_000)
+    with answering(lambda _path, _query: (200, msgspec.json.encode(answer))) as agent:
+        status = asked(AWAY._replace(agent=agent.url))
+    assert [each.files for each in status.agents] == [3]
 
 
 def test_the_latest_is_kept_and_follows() -> None:
@@ -200,7 +200,7 @@ def test_the_latest_is_kept_and_follows() -> None:
 
     with (
         answering(answers) as audit,
-        KeptStatus(Asking(PipelineAccess(AWAY._replace(audit=audit.url)))) as following,
+        LatestStatus(StatusCollector(PipelineAccess(AWAY._replace(audit=audit.url)))) as following,
     ):
         wait_until(lambda: says("complete"), what="asked")
         rows[:] = [topic_row("t", State.MISSING)]
