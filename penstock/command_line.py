@@ -83,9 +83,7 @@ SECTIONS: Final = {
             "Make, sign, renew, revoke, list, show certificates.",
         ),
         "profile": Lazy("penstock.profile.command", "Show the addresses that commands use here."),
-        "check-config": Lazy(
-            "penstock.services.checks.check_config", "Validate a configuration file."
-        ),
+        "check-config": Lazy("penstock.services.check_config", "Validate a configuration file."),
         "keys": Lazy("penstock.config.keys", "Explain the keys of a configuration."),
         "password-line": Lazy(
             "penstock.connections.password_line", "Make a line for a file of users."

@@ -162,7 +162,7 @@ class Shop:
                         client.register(sample.subject, schema_text(sample))
             for agent in self.agents.values():
                 agent.spawn()
-            self._until(lambda: "everything runs" in self._up.log(), "everything to run")
+            self._until(lambda: "all programs run" in self._up.log(), "everything to run")
         except BaseException:
             self.__exit__(None, None, None)
             raise

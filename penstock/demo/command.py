@@ -29,7 +29,7 @@ from penstock.report.words import Count
 from penstock.status.collector import LatestStatus, StatusCollector
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
-from penstock.up.screen import watching
+from penstock.up.screen import screen_for
 from penstock.up.stop_requests import StopRequests
 
 _COLUMNS: Final = (
@@ -286,7 +286,7 @@ def _demonstrated(
     pipeline: LocalPipeline, asked: StopRequests, seconds: int, seed: int | None
 ) -> DemonstrationOutcome:
     """With all that is to be seen meanwhile on stderr."""
-    screen = watching(sys.stderr, pipeline.places, pipeline.addresses)
+    screen = screen_for(sys.stderr, pipeline.places, pipeline.addresses)
     try:
         with LatestStatus(StatusCollector(pipeline.offline)) as following:
             watch = Watch(pipeline, screen, following, asked)

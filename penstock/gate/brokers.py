@@ -1,7 +1,8 @@
-"""Whether a cluster is in sync, as its brokers say and as those that were changed say themselves.
+"""The gate's checks that a cluster is in sync, by the account of any broker and of the changed
+ones.
 
-A broker that was just killed may be among the live ones until its session ends, and in sync until
-it is missed. So those that are meant are asked themselves, and the whole must hold for a while.
+A broker that was just killed is listed as live until its session ends, and as in sync until its
+leaders notice. So the changed brokers are asked themselves, and the state must hold for a while.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,12 +22,16 @@ from penstock.status.part import NoStatus
 
 ABOUT: Final = "brokers"
 _SECONDS: Final = 5.0
-_LASTING: Final = ("lost:", "damaged:", "offline:")  # how such remarks of a broker begin
+_LASTING: Final = (
+    "lost:",
+    "damaged:",
+    "offline:",
+)  # prefixes of remarks that do not pass by themselves
 
 
 class BrokersCheck:
-    """`before` are the brokers that there were, in the cluster with this id if that is known;
-    `wanted` are those that were changed."""
+    """`before`: the brokers of the baseline; `cluster_id`: its cluster, if known; `wanted`: the
+    changed brokers."""
 
     about = ABOUT
 
@@ -57,11 +62,11 @@ class BrokersCheck:
             cluster = self.ask()
         except ClientError as error:
             self.close()
-            return [Reason(ABOUT, Trouble.SILENCE, f"no answer of the cluster: {error}")]
+            return [Reason(ABOUT, Trouble.SILENCE, f"the cluster does not answer: {error}")]
         if self._cluster_id and cluster.cluster_id and cluster.cluster_id != self._cluster_id:
             raise WrongConfiguration(
-                f"the baseline is of the cluster with the id {self._cluster_id}, this one has "
-                f"{cluster.cluster_id}: give the file that was recorded of this cluster"
+                f"the baseline is of cluster {self._cluster_id}, but this is cluster "
+                f"{cluster.cluster_id}: pass the file that was recorded for this cluster"
             )
         if not cluster.topics and not self._may_be_empty:
             return [Reason(ABOUT, Trouble.SILENCE, _nothing_shown(cluster))]
@@ -95,10 +100,10 @@ class BrokersCheck:
 
 
 def _nothing_shown(cluster: ClusterMetadata) -> str:
-    who = cluster.who or "the client"
+    client = cluster.who or "the client"
     return (
-        f"the cluster shows no topic: if it has none yet, pass --may-be-empty; otherwise {who} "
-        "may not describe them"
+        f"the cluster shows no topic: if it has none yet, pass --may-be-empty; otherwise {client} "
+        "lacks the right to describe them"
     )
 
 
@@ -108,35 +113,40 @@ def absent(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
 
 
 def out_of_sync(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
-    """What is not as it should be, in words, each kind of it in one."""
+    """What keeps the cluster from being in sync: a sentence for each kind."""
     if cluster.controller not in cluster.brokers:
-        yield "no broker is controller"
-    hidden, headless, under, led = list[str](), list[str](), list[str](), list[str]()
+        yield "no broker is the controller"
+    hidden, leaderless, under_replicated, led_by_others = (
+        list[str](),
+        list[str](),
+        list[str](),
+        list[str](),
+    )
     for name, topic in sorted(cluster.topics.items()):
         if topic.error is not ErrorCode.none:
             hidden.append(f"{name} ({topic.error.name})")
         for replicas in topic.partitions:
             partition = f"{name}-{replicas.index}"
             if replicas.leader == NO_LEADER:
-                headless.append(partition)
+                leaderless.append(partition)
             elif is_under(replicas):
-                under.append(f"{partition} ({why_under(replicas, cluster)})")
+                under_replicated.append(f"{partition} ({why_under(replicas, cluster)})")
             elif replicas.replicas[0] in wanted and replicas.leader != replicas.replicas[0]:
-                led.append(
-                    f"{partition} (by {replicas.leader}, not yet by {replicas.replicas[0]} again)"
+                led_by_others.append(
+                    f"{partition} (by {replicas.leader}, not yet by {replicas.replicas[0]})"
                 )
     for names, words in (
         (hidden, "not shown"),
-        (headless, "without a leader"),
-        (under, "under-replicated"),
-        (led, "led by another broker"),
+        (leaderless, "without a leader"),
+        (under_replicated, "under-replicated"),
+        (led_by_others, "led by another broker"),
     ):
         if names:
             yield f"{words}: {some(names)}"
 
 
 class PagesCheck:
-    """What brokers say on their own pages: what was lost, is damaged, is offline."""
+    """What brokers report on their pages: lost, damaged and offline partitions."""
 
     about = ABOUT
 
@@ -146,20 +156,20 @@ class PagesCheck:
         access: HttpAccess,
         before: Mapping[str, Sequence[str]],
     ) -> None:
-        self._asking = {
+        self._queries = {
             str(page): BrokerPageQuery(page, within=_SECONDS, access=access) for page in pages
         }
         self._before = before
 
     def close(self) -> None:
-        for connection in self._asking.values():
-            connection.close()
+        for query in self._queries.values():
+            query.close()
 
     def look(self) -> Sequence[Reason]:
         reasons = []
-        for at, asking in self._asking.items():
+        for at, query in self._queries.items():
             try:
-                remarks = asking.ask()
+                remarks = query.ask()
             except NoStatus as error:
                 words = f"broker at {at}: {error}"
                 reasons.append(Reason(ABOUT, Trouble.SILENCE, words))
@@ -174,9 +184,9 @@ class PagesCheck:
 
     def remarks(self) -> dict[str, list[str]]:
         """Raises NoStatus."""
-        return {at: list(asking.ask()) for at, asking in self._asking.items()}
+        return {at: list(query.ask()) for at, query in self._queries.items()}
 
 
 def _trouble(remark: str) -> Trouble:
-    """What does not pass by itself is news; that replicas are behind passes."""
+    """NEW for a remark that does not pass by itself."""
     return Trouble.NEW if remark.startswith(_LASTING) else Trouble.WAITING

@@ -1,4 +1,4 @@
-"""A gate that is waited for: until everything holds at once, and goes on holding for a while."""
+"""Waits until all checks pass at once, and keep passing for a while."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ _LOOKS_SECONDS: Final = 1.0
 
 
 class Waited(NamedTuple):
-    """No reasons: it is open."""
+    """The outcome; without reasons, the gate has passed."""
 
     reasons: Sequence[Reason]
     seconds: float
@@ -23,12 +23,12 @@ def wait(
     steady: float,
     tell: Callable[[Sequence[Reason]], None],
 ) -> Waited:
-    """Each look asks everybody. `tell` is called when the reasons are others than before. What is
-    said at the end is what the last look found. The limit is passed by one look, and where nothing
-    is wrong when it is reached, until that has held for long enough."""
+    """Run all checks every second, and call `tell` when the reasons have changed. The result has
+    the reasons of the last round. If all checks pass when the limit is reached, they get the time
+    to hold for `steady` seconds."""
     begun = time.monotonic()
     holds_since: float | None = None
-    told: Sequence[Reason] = ()
+    reported: Sequence[Reason] = ()
     try:
         while True:
             started = time.monotonic()
@@ -36,9 +36,9 @@ def wait(
             now = time.monotonic()
             if reasons:
                 holds_since = None
-                if reasons != told:
+                if reasons != reported:
                     tell(reasons)
-                    told = reasons
+                    reported = reasons
                 if now - begun >= within:
                     return Waited(reasons, now - begun)
             else:

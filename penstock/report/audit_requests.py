@@ -64,7 +64,7 @@ def ask(
     posted: msgspec.Struct | None = None,
 ) -> T:
     """The answer. Raises Failed if there is none of that kind. Without `access`, the credentials of
-    the running command are used. `posted`: what an operator says."""
+    the running command are used. `posted`: an operator's statement."""
     query = urlencode({name: value for name, value in parameters.items() if value != ""})
     access = access or access_to(audit_security(audit))
     body = None if posted is None else msgspec.json.encode(posted)
@@ -89,20 +89,20 @@ def ask(
 
 def _why(body: bytes) -> str:
     try:
-        said = msgspec.json.decode(body, type=known_type(Problem)).error
+        reason = msgspec.json.decode(body, type=known_type(Problem)).error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        said = body[:200].decode(errors="replace").strip()
-    return shortened(said)
+        reason = body[:200].decode(errors="replace").strip()
+    return shortened(reason)
 
 
-_LATELY_MILLIS: Final = 60_000  # a ledger that was read since then is read all the time
+_RECENT_MILLIS: Final = 60_000  # a reading of the ledger that is no older counts as current
 
 
 def asked_report(
-    audit: HttpUrl, topics: Sequence[str], cluster: str, asked: TimeRange
+    audit: HttpUrl, topics: Sequence[str], cluster: str, range_: TimeRange
 ) -> ReportAnswer:
-    """Of all topics, or of each of these. Failed if there is no answer, or no such topic."""
-    reports = [_one(audit, topic, cluster, asked) for topic in dict.fromkeys(topics) or [""]]
+    """The report on all topics, or on these. Failed without an answer or such a topic."""
+    reports = [_one(audit, topic, cluster, range_) for topic in dict.fromkeys(topics) or [""]]
     return msgspec.structs.replace(
         reports[0],
         state=worst([report.state for report in reports]),
@@ -112,29 +112,29 @@ def asked_report(
     )
 
 
-def _one(audit: HttpUrl, topic: str, cluster: str, asked: TimeRange) -> ReportAnswer:
+def _one(audit: HttpUrl, topic: str, cluster: str, range_: TimeRange) -> ReportAnswer:
     parameters: Parameters = {
         "topic": topic,
         "cluster": cluster,
-        "from": asked.begin,
-        "to": asked.end,
+        "from": range_.begin,
+        "to": range_.end,
     }
     report = ask(audit, "report", parameters, ReportAnswer)
     if topic and not report.topics:
         where = f" in cluster {cluster}" if cluster else ""
-        raise Failed(f"the audit at {audit} knows no topic {topic}{where}")
+        raise Failed(f"topic {topic}{where} is unknown to the audit at {audit}")
     return report
 
 
 def verdict(report: ReportAnswer) -> State:
-    """Complete only if something is known, and up to the end of what was asked; or to about now."""
-    known = report.as_of >= min(report.to_time, report.now - _LATELY_MILLIS)
-    if not report.topics or not known:
+    """The report's state; at best pending unless the ledger was read to the end of the range."""
+    is_current = report.as_of >= min(report.to_time, report.now - _RECENT_MILLIS)
+    if not report.topics or not is_current:
         return worst([report.state, State.PENDING])
     return report.state
 
 
 def last_day(now: datetime) -> TimeRange:
-    """The whole hours of the last day: the one that is under way is never complete."""
+    """The last 24 whole hours: the present hour is never complete."""
     end = int(now.timestamp() * 1000) // HOUR_MILLIS * HOUR_MILLIS
     return TimeRange(end - DAY_MILLIS, end)

@@ -1,7 +1,7 @@
-"""A report as one HTML file: to be attached to a mail, opened anywhere, printed.
+"""A report as one HTML file, to be attached to a mail, opened anywhere, printed.
 
-Nothing is loaded and nothing runs: the page forbids it itself. Whatever comes from outside passes
-`_text`, which makes control characters visible and escapes what HTML would understand.
+The page's policy forbids scripts and loading of resources. All text from outside passes `_text`,
+which makes control characters visible and escapes HTML.
 """
 
 from collections.abc import Iterator, Sequence
@@ -77,7 +77,7 @@ def report_page(report: ReportAnswer) -> str:
 
 def _body(report: ReportAnswer) -> Iterator[str]:
     if not report.topics:
-        yield "<section><p>The audit knows no topic.</p></section>"
+        yield "<section><p>The audit knows of no topic.</p></section>"
         return
     yield from _overview(report.topics)
     for number, topic in enumerate(report.topics):
@@ -85,20 +85,20 @@ def _body(report: ReportAnswer) -> Iterator[str]:
 
 
 def _overview(topics: Sequence[TopicReport]) -> Iterator[str]:
-    seen = overview(topics)
+    summary = overview(topics)
     yield '<div class="overview wide">'
     yield "<table>"
-    cluster = ("cluster",) if seen.clusters else ()
-    yield _heading(("verdict", *cluster, "topic"), (*seen.places, *seen.sums))
-    for number, (topic, events, sums) in enumerate(seen.lines):
+    cluster = ("cluster",) if summary.clusters else ()
+    yield _heading(("verdict", *cluster, "topic"), (*summary.places, *summary.sums))
+    for number, (topic, events, sums) in enumerate(summary.lines):
         link = f'<a href="#topic-{number}">{_text(topic_name(topic))}</a>'
         yield "<tr>"
         yield f"<td>{_state(topic_shown(topic))}</td>"
-        if seen.clusters:
+        if summary.clusters:
             yield f'<td class="name">{_text(topic.cluster)}</td>'
         yield f'<td class="name">{link}</td>'
         yield from (_number(event) for event in events)
-        for name, value in zip(seen.sums, sums, strict=True):
+        for name, value in zip(summary.sums, sums, strict=True):
             yield _number(value, fault=name != "pending" and value > 0)
         yield "</tr>"
     yield "</table>"
@@ -183,10 +183,10 @@ def _more(words: str) -> str:
     return f'<p class="soft">{_text(words)}</p>' if words else ""
 
 
-def _heading(left: Sequence[str], right: Sequence[str]) -> str:
-    names = [f"<th>{_text(name)}</th>" for name in left]
-    names += [f'<th class="number">{_text(name)}</th>' for name in right]
-    return f"<tr>{''.join(names)}</tr>"
+def _heading(cells: Sequence[str], number_names: Sequence[str]) -> str:
+    cells = [f"<th>{_text(name)}</th>" for name in cells]
+    cells += [f'<th class="number">{_text(name)}</th>' for name in number_names]
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _state(shown: ShownVerdict) -> str:
@@ -194,7 +194,7 @@ def _state(shown: ShownVerdict) -> str:
 
 
 def _class(shown: ShownVerdict) -> str:
-    """The state's colour, unless its sign says something else."""
+    """The CSS class: the state's, except for a topic that is not loaded."""
     return "missing" if shown.mark == NOT_LOADED else shown.state.value
 
 

@@ -1,9 +1,9 @@
 """One program as a child of this process.
 
-It dies with us, however we end: even SIGKILL leaves none behind (see
-cluster/zookeeper_server/tether.py). That hangs on the thread that starts it, which must be the main
-one. It is in a session of its own, so that Ctrl-C in our terminal reaches only us, who stop
-programs in their order; and whatever it starts itself is killed with it.
+It ends with this process, even after SIGKILL (see cluster/zookeeper_server/tether.py), and depends
+on the thread that started it, which must be the main one. It has a session of its own, so that
+Ctrl-C in the terminal reaches only this process, which stops programs in order, and so that its own
+children are killed with it.
 """
 
 import os
@@ -20,7 +20,7 @@ from penstock.up import descriptor_handover
 
 
 class Child:
-    """It runs from here on. Raises OSError if it cannot be started."""
+    """A started program. Raises OSError if it cannot be started."""
 
     def __init__(
         self,
@@ -31,7 +31,8 @@ class Child:
         environment: Mapping[str, str] | None = None,
         open_files: Mapping[str, int] | None = None,
     ) -> None:
-        """`environment` is added to ours; `open_files` are handed to it by name, and stay ours."""
+        """`environment` is added to this process's; `open_files` are passed on by name, and stay
+        open here."""
         named = sorted((open_files or {}).items(), key=lambda item: item[1])
         fds = [fd for _, fd in named]
         added = dict(environment or {})
@@ -59,7 +60,7 @@ class Child:
 
     @property
     def ended(self) -> str:
-        """How, in words; empty while it runs."""
+        """How it ended, in words; empty while it runs."""
         code = self._process.poll()
         if code is None:
             return ""
@@ -74,11 +75,11 @@ class Child:
         self._process.terminate()
 
     def crash(self) -> None:
-        """Kills it, and it alone: what it started has to notice."""
+        """Kill the process, but none that it has started."""
         self._process.kill()
 
     def kill(self) -> None:
-        """With all that it started, as far as that stayed in its group."""
+        """Kill it with its process group."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

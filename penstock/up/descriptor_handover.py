@@ -1,10 +1,9 @@
 """Runs a command with kept files handed to it: `python -I -S THIS_FILE FD,FD,… COMMAND…`
 
-They become 3, 4, 5 and so on, and LISTEN_PID says that they are meant for the process that the
-command becomes, which is this one: only after the fork is it known which that is. It is a script of
-its own because a hook between fork and exec is unsafe in a process with threads. Their names are in
-LISTEN_FDNAMES already. The numbers ascend: so none is overwritten before it has been moved.
-"""
+They become 3, 4, 5 and so on. LISTEN_PID is this process's id, which is known only after the fork.
+This is a script, as a hook between fork and exec is unsafe in a process with threads.
+LISTEN_FDNAMES already has their names. The numbers ascend, so none is overwritten before it has
+been moved."""
 
 import os
 import sys
@@ -13,9 +12,9 @@ _FIRST = 3
 
 
 def main(fds: list[int], command: list[str]) -> None:
-    for wanted, fd in enumerate(fds, _FIRST):
-        if fd != wanted:
-            os.dup2(fd, wanted)
+    for target, fd in enumerate(fds, _FIRST):
+        if fd != target:
+            os.dup2(fd, target)
             os.close(fd)
     os.environ["LISTEN_PID"] = str(os.getpid())
     os.environ["LISTEN_FDS"] = str(len(fds))

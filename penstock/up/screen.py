@@ -1,8 +1,8 @@
-"""What `penstock up` shows: a screen on a terminal, lines elsewhere.
+"""The output of `penstock up`: a screen on a terminal, lines elsewhere.
 
-Those are one for each event, and one a minute with figures. What a program's log ended with, when
-it died, follows on lines that are indented. Once a line cannot be written, as the disk is full or
-the reader has gone, no more are: a pipeline does not end for that.
+There is a line for each event, and one with figures each minute. After a death, the end of the
+program's log follows in indented lines. When a line cannot be written, as the disk is full or the
+reader has gone, output ends, but not the pipeline.
 """
 
 import os
@@ -32,14 +32,14 @@ from penstock.up.programs import ProgramPhase, ProgramStatus
 
 _FIGURES_S: Final = 60.0
 _AT_ONCE: Final = 0.05
-_PLAIN_ASKS_S: Final = 3.0  # nobody looks at it all the time
+_PLAIN_ASKS_S: Final = 3.0  # less often than for a screen
 
 
 _SILENT: Final = re.compile(r"no (broker|registry|agent|audit) at ")
 
 
 class PlainScreen:
-    """Events are told from what was shown before."""
+    """Lines of text. Events are the differences from what was shown before."""
 
     asks_every: float = _PLAIN_ASKS_S
 
@@ -71,15 +71,15 @@ class PlainScreen:
         if not self._all_ran and all(program.phase is ProgramPhase.RUNNING for program in programs):
             self._all_ran = True
             self._say(
-                f"everything runs: dashboard {self._addresses.audit}, data in "
+                f"all programs run: dashboard {self._addresses.audit}, data in "
                 f"{shown(str(self._places.directory))}"
             )
             if self._addresses.page_wants_login:
                 locks = Locks.of(self._places)
                 password, ca = (shown(str(path)) for path in (locks.password(ADMIN), locks.ca))
                 self._say(
-                    f"log in there as {ADMIN}, with the password in {password}; a browser believes "
-                    f"the page once it knows {ca}"
+                    f"log in there as {ADMIN}, with the password in {password}; for the browser to "
+                    f"trust the page, import {ca}"
                 )
             if self._addresses != Addresses():
                 environment = shlex.quote(str(self._places.environment))
@@ -91,7 +91,7 @@ class PlainScreen:
         self._say(shown(text))
 
     def close(self) -> None:
-        """Nothing was changed that must be changed back."""
+        """Nothing to restore."""
 
     def _figures(self, status: PipelineStatus) -> None:
         self._rates.add(status)
@@ -104,19 +104,19 @@ class PlainScreen:
             self._say(_figures(status, self._rates))
 
     def _tell_silent(self, status: PipelineStatus) -> None:
-        """Once, when a server that ran no longer answers: a program that hangs has not ended."""
+        """Report a server once when it stops answering, as a program that hangs has not ended."""
         silent = set(filter(_SILENT.match, status.problems)) if self._all_ran else set()
         for name in sorted(silent - self._silent):
             self._say(shown(name))
         self._silent = silent
 
     def _tell_failing(self, status: PipelineStatus) -> None:
-        """Once when it begins, and once when it is over; with the figures again and again."""
+        """Report loads that begin to fail, and those that succeed again."""
         failing = {failing_load.topic for failing_load in status.failing_loads}
         if failing - self._failing:
-            self._say("; ".join(failing_word.text for failing_word in failing_words(status)))
+            self._say("; ".join(line.text for line in failing_words(status)))
         for table in sorted(self._failing - failing):
-            self._say(f"{shown(table)} is loaded again" if table else "loads begin again")
+            self._say(f"{shown(table)} is loaded again" if table else "loads start again")
         self._failing = failing
 
     def _say(self, text: str) -> None:
@@ -129,7 +129,7 @@ class PlainScreen:
 
 
 def _event(before: ProgramStatus | None, now: ProgramStatus) -> str:
-    """What happened; empty if nothing did."""
+    """The event in words; empty if there was none."""
     if before is not None and (before.phase, before.since) == (now.phase, now.since):
         return ""
     match now.phase:
@@ -142,11 +142,11 @@ def _event(before: ProgramStatus | None, now: ProgramStatus) -> str:
             took = f" after {duration(now.since - before.since)}" if before else ""
             return f"{now.name} runs{at}{took}"
         case ProgramPhase.DEAD:
-            last = "; the end of its log:" if now.last_lines else ""
+            log_end = "; the end of its log:" if now.last_lines else ""
             seconds = now.retry_at - now.since
             again = f"in {pause(seconds)}" if seconds > _AT_ONCE else "at once"
-            died = f"{now.name} died: {shown(now.ended)}; it is started again {again}{last}"
-            return "\n    ".join([died, *(shown(last_line) for last_line in now.last_lines)])
+            died = f"{now.name} died: {shown(now.ended)}; it is started again {again}{log_end}"
+            return "\n    ".join([died, *(shown(line) for line in now.last_lines)])
         case ProgramPhase.STOPPING:
             return f"{now.name} stops"
         case ProgramPhase.STOPPED:
@@ -157,10 +157,10 @@ def _figures(status: PipelineStatus, rates: Rates) -> str:
     topics = status.topics
     parts = [
         verdict_words(status).text,
-        *(failing_word.text for failing_word in failing_words(status)),
+        *(line.text for line in failing_words(status)),
         "1 topic" if len(topics) == 1 else f"{len(topics):,} topics",
-        f"{rate(sum(max(0.0, rates.of(each.topic)) for each in topics))} events/s",
-        f"{size(sum(max(0, each.unread_bytes) for each in topics))} not read",
+        f"{rate(sum(max(0.0, rates.of(topic.topic)) for topic in topics))} events/s",
+        f"{size(sum(max(0, topic.unread_bytes) for topic in topics))} not read",
         *([load_words(status.last_load, status.now)] if status.alerts >= 0 else []),
         *(shown(problem) for problem in status.problems),
     ]
@@ -168,21 +168,21 @@ def _figures(status: PipelineStatus, rates: Rates) -> str:
 
 
 class Screen(Protocol):
-    """Shows what it is given. Call `show` as often as you like; it decides what is new."""
+    """Shows the state of a pipeline. `show` may be called at any rate; it decides what is new."""
 
-    asks_every: float  # seconds, of how all are asked what there is to show
+    asks_every: float  # seconds between two statuses
 
     def show(self, programs: Sequence[ProgramStatus], status: PipelineStatus | None) -> None: ...
 
     def note(self, text: str, *, until: str = "") -> None:
-        """A line that stays; with a topic's name, until lines of that topic have come."""
+        """Show a lasting line; with `until`, until lines of that topic have come."""
 
     def close(self) -> None:
-        """Leaves the terminal as it was, with the notes on it. May be called twice."""
+        """Restore the terminal, and leave the notes on it. May be called twice."""
 
 
-def watching(stream: TextIO, places: Places, addresses: Addresses) -> Screen:
-    """A screen where there is a terminal, otherwise a line for each event."""
+def screen_for(stream: TextIO, places: Places, addresses: Addresses) -> Screen:
+    """A screen on a terminal, otherwise a line for each event."""
     if not stream.isatty() or os.environ.get("TERM", "") in {"", "dumb"}:
         return PlainScreen(stream, places, addresses)
     # Only a terminal waits for rich to be imported.

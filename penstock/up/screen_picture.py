@@ -1,8 +1,7 @@
-"""What stands on the screen of `penstock up`: programs, topics, the verdict, where to look. Pure.
+"""The picture on the screen of `penstock up`: programs, topics, the verdict, where to look. Pure.
 
-It fits whatever size a terminal has. Where there are too few lines, first topics and notes give
-way, then empty lines; in the end it is cut. Of a table, columns that do not fit are left out, then
-names are cut.
+It fits any size of terminal. If there are too few lines, topics and notes are dropped first, then
+empty lines; the rest is cut. Columns of a table that do not fit are dropped, then names are cut.
 """
 
 import shlex
@@ -33,7 +32,7 @@ from penstock.status.words import (
 from penstock.up.programs import ProgramPhase, ProgramStatus
 
 _GAP: Final = 2
-_SHORTEST: Final = 8  # of a cell that is cut
+_SHORTEST: Final = 8  # characters that a cut cell keeps
 _SIGNS: Final = {
     ProgramPhase.WAITING: ("·", "dim"),
     ProgramPhase.STARTING: ("…", "yellow"),
@@ -46,7 +45,7 @@ _ENDING: Final = {ProgramPhase.STOPPING, ProgramPhase.STOPPED}
 _HOW_TO_FOLLOW: Final = (
     "No lines have come yet. To follow files: penstock up --follow '/var/log/*.log'"
 )
-_FOLLOWED: Final = "No lines have come yet from what is followed: penstock agent --status"
+_FOLLOWED: Final = "No lines have come yet from the followed files: penstock agent --status"
 _WIDEST: Final = 100
 _LAST_LINES: Final = 3
 _REMARKS: Final = 3
@@ -57,8 +56,8 @@ _FEWEST_TOPICS: Final = 3
 
 
 class Column(NamedTuple):
-    """`rank` says which goes first where there is no room, the highest; 0 never does, and is cut
-    instead."""
+    """The column of the highest `rank` is dropped first if there is no room; one of rank 0 is
+    cut."""
 
     title: str
     cells: Sequence[Text]
@@ -108,19 +107,19 @@ def _line(cells: Sequence[tuple[Text, int, bool]], width: int) -> Text:
 
 
 class ScreenState(msgspec.Struct, frozen=True):
-    """What there is to show."""
+    """The input of a picture."""
 
     programs: Sequence[ProgramStatus]
     status: PipelineStatus | None
     rates: Rates
     notes: Sequence[str]
     directory: Path
-    here: Path  # where the user stands
+    here: Path  # the working directory
     dashboard: str
-    password: Path | None  # that the admin logs in with there; None if nobody has to
-    loads: str  # what the loader is about; empty if no load runs
-    elsewhere: bool  # than where commands look by themselves
-    follows: bool  # whether the agent has been told of any files
+    password: Path | None  # the admin's password for the dashboard; None if it needs no login
+    loads: str  # what the loader is doing; empty if no load runs
+    elsewhere: bool  # whether the addresses differ from the defaults
+    follows: bool  # whether the agent has inputs
     now: float
 
 
@@ -129,7 +128,7 @@ def all_run(programs: Sequence[ProgramStatus]) -> bool:
 
 
 def picture(seen: ScreenState, width: int, height: int) -> list[Text]:
-    """Lines of that width at most, not more than that many."""
+    """The picture as at most `height` lines of at most `width` columns."""
     width = min(width, _WIDEST)
     topics = _topics(seen, width)
     notes = [_cut(note, width) for note in seen.notes[-_NOTES:]]
@@ -172,7 +171,7 @@ def _head(seen: ScreenState, width: int) -> list[Text]:
 
 
 def _programs(seen: ScreenState, width: int) -> list[Text]:
-    """A line each, and below those that are dead what they said last."""
+    """A line for each program, and below a dead one the end of its log."""
     rows = table(
         [
             Column("", [_name(entry, seen.status) for entry in seen.programs], 0),
@@ -243,11 +242,16 @@ def _topics(seen: ScreenState, width: int) -> list[Text]:
         [
             Column("topic", [Text(shown(topic.topic)) for topic in topics], 0),
             Column(
-                "events/s", numbers([rate(seen.rates.of(e.topic)) for e in topics]), 2, right=True
+                "events/s",
+                numbers([rate(seen.rates.of(topic.topic)) for topic in topics]),
+                2,
+                right=True,
             ),
             Column("events", numbers([count(topic.end) for topic in topics]), 4, right=True),
             Column("landed", numbers([count(topic.landed) for topic in topics]), 3, right=True),
-            Column("not read", numbers([size(e.unread_bytes) for e in topics]), 5, right=True),
+            Column(
+                "not read", numbers([size(topic.unread_bytes) for topic in topics]), 5, right=True
+            ),
             Column("verdict", [_state(topic) for topic in topics], 1),
         ],
         width,
@@ -260,21 +264,21 @@ def _state(topic: TopicStatus) -> Text:
 
 
 def _sums(seen: ScreenState, width: int) -> list[Text]:
-    """Whether everything has arrived, and what is in the way."""
+    """The verdict, and what stands in its way."""
     status = seen.status
     if status is None:
         return []
     lines: list[Text] = []
-    heard = status.alerts >= 0  # from the audit, who knows of loads, too
+    has_audit = status.alerts >= 0  # which knows of loads, too
     # While programs start or stop, that they do not answer is no news.
-    if status.topics and (heard or all_run(seen.programs)):
+    if status.topics and (has_audit or all_run(seen.programs)):
         words = verdict_words(status)
         lines = [Text.assemble((f"{words.mark} ", words.colour), words.text)]
         lines += _failing(status, width)
-        if heard:
+        if has_audit:
             lines.append(Text(f"  {_load(status, seen.loads)}"))
-        for waiting_word in waiting_words(status)[:_REMARKS]:
-            lines += _wrapped(waiting_word, width, "  ")
+        for sentence in waiting_words(status)[:_REMARKS]:
+            lines += _wrapped(sentence, width, "  ")
     elif status.failing_loads:
         lines = _failing(status, width)
     if all_run(seen.programs):
@@ -286,10 +290,10 @@ def _sums(seen: ScreenState, width: int) -> list[Text]:
 
 
 def _failing(status: PipelineStatus, width: int) -> list[Text]:
-    """Before all else that is to be known: waiting does not help."""
+    """Failing loads, which come first, as waiting does not repair them."""
     lines: list[Text] = []
-    said = failing_words(status)
-    for mark, colour, text in said[: 2 * _REMARKS]:
+    sentences = failing_words(status)
+    for mark, colour, text in sentences[: 2 * _REMARKS]:
         lines += _marked(mark, colour, text, width)
     return lines
 
@@ -303,8 +307,8 @@ def _marked(mark: str, colour: str, text: str, width: int) -> list[Text]:
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[Text]:
-    """Over some lines: half of a time, or of what to do, is of no use."""
-    found = textwrap.wrap(
+    """The text on several lines, as half a sentence is of no use."""
+    lines = textwrap.wrap(
         text,
         max(_NARROWEST, width),
         initial_indent=indent,
@@ -313,15 +317,15 @@ def _wrapped(text: str, width: int, indent: str) -> list[Text]:
         max_lines=_MOST_LINES,
         placeholder=" …",
     )
-    return [Text(line) for line in found or [""]]
+    return [Text(line) for line in lines or [""]]
 
 
 def _load(status: PipelineStatus, now: str) -> str:
     if now:
         return f"{load_words(status.last_load, status.now)}; now: {shown(now)}"
-    begins = status.last_load is None and not status.failing_loads
-    first = " (the first load has to start Spark)" if begins else ""
-    return load_words(status.last_load, status.now) + first
+    is_first = status.last_load is None and not status.failing_loads
+    note = " (the first load has to start Spark)" if is_first else ""
+    return load_words(status.last_load, status.now) + note
 
 
 def _places(seen: ScreenState, width: int) -> list[Text]:
@@ -344,7 +348,7 @@ def _places(seen: ScreenState, width: int) -> list[Text]:
 
 
 def _short(path: Path, here: Path) -> str:
-    """From where the user stands, if it is below."""
+    """The path relative to the working directory, if it is below it."""
     return f"./{path.relative_to(here)}" if path.is_relative_to(here) else str(path)
 
 

@@ -1,11 +1,11 @@
 """The screen of `penstock up` on a terminal.
 
-It is the terminal's other screen, so that the first one is as it was when this ends. Each picture
-is written over the last one, from the top, without clearing anything before: that would flicker.
-What is typed meanwhile, or a new size, is gone with the next picture.
+It uses the alternate screen, so that the main one is unchanged at the end. Each picture overwrites
+the last one from the top; the screen is not cleared first, as that would flicker. Typed characters
+and remains of another size vanish with the next picture.
 
-Ctrl-Z gives the terminal back before we stand still; in the background nothing is drawn. A terminal
-that has gone is drawn on no more: the pipeline does not end for that.
+Ctrl-Z restores the terminal before the process stops; in the background nothing is drawn. When the
+terminal has gone, drawing ends, but not the pipeline.
 """
 
 import os
@@ -32,9 +32,9 @@ from penstock.status.words import shown
 from penstock.up.programs import ProgramPhase, ProgramStatus
 from penstock.up.screen_picture import ScreenState, all_run, picture
 
-_USUAL_SIZE: Final = (80, 24)  # of a terminal that says 0, as one on a serial line does
-_UNTIL_IT_RUNS_S: Final = 2.0  # after its start, in which it has begun to work
-_ENTER: Final = "\x1b[?1049h\x1b[?25l"  # the other screen, no cursor
+_USUAL_SIZE: Final = (80, 24)  # for a terminal that reports 0, such as a serial line
+_UNTIL_IT_RUNS_S: Final = 2.0  # a loader may log before it counts as running
+_ENTER: Final = "\x1b[?1049h\x1b[?25l"  # alternate screen, no cursor
 _LEAVE: Final = "\x1b[?25h\x1b[?1049l"
 _TOP: Final = "\x1b[H"
 _END_OF_LINE: Final = "\x1b[K"
@@ -42,11 +42,11 @@ _END_OF_SCREEN: Final = "\x1b[J"
 
 
 class _Note(msgspec.Struct):
-    """`until` is the topic of which new lines end it; none if it is empty."""
+    """A note. New lines of the topic `until` end it; empty: it stays."""
 
     text: str
     until: str
-    begin: int | None = None  # where the topic ended when it was first looked at
+    begin: int | None = None  # the topic's end when it was first seen
 
     def is_over(self, ends: Mapping[str, int]) -> bool:
         end = ends.get(self.until, 0)
@@ -56,7 +56,7 @@ class _Note(msgspec.Struct):
 
 
 class TerminalScreen:
-    """Draws every second, and at once when a program has changed. Of the main thread."""
+    """Draws every second, and at once when a program has changed. For the main thread."""
 
     asks_every: float = EVERY_SECONDS
 
@@ -75,7 +75,7 @@ class TerminalScreen:
         self._drawn_at = float("-inf")
         self._open = False
         self._gone = False
-        self._is_to_stand_still = False
+        self._must_suspend = False
         self._on_ctrl_z: Any = signal.getsignal(signal.SIGTSTP)
         if self._on_ctrl_z is not signal.SIG_IGN:
             signal.signal(signal.SIGTSTP, self._take_ctrl_z)
@@ -90,8 +90,8 @@ class TerminalScreen:
             if status.brokers:
                 ends = {topic.topic: topic.end for topic in status.topics}
                 self._notes = [note for note in self._notes if not note.is_over(ends)]
-        if self._is_to_stand_still:
-            self._stand_still()
+        if self._must_suspend:
+            self._suspend()
         if changed or time.monotonic() - self._drawn_at >= EVERY_SECONDS:
             self._draw()
 
@@ -114,12 +114,12 @@ class TerminalScreen:
             self._give_up()
 
     def _is_ours(self) -> bool:
-        """Whether it can be drawn on just now."""
+        """Whether drawing is possible now."""
         if self._gone or not select.select([], [self._stream], [], 0)[1]:
-            return False  # somebody has stopped it with Ctrl-S: the programs do not wait for that
+            return False  # stopped with Ctrl-S, for which programs must not wait
         try:
             return os.tcgetpgrp(self._stream.fileno()) == os.getpgrp()
-        except OSError:  # it is not the one that we were started from, which has no background
+        except OSError:  # not the controlling terminal, so there is no background
             return True
 
     def _drawn(self, columns: int, lines: int) -> str:
@@ -158,23 +158,23 @@ class TerminalScreen:
         return captured.get()
 
     def _take_ctrl_z(self, _: int, __: FrameType | None) -> None:
-        """Amid anything, so it is only noted: a picture may be half written."""
-        self._is_to_stand_still = True
+        """Only set a flag, as a picture may be half written."""
+        self._must_suspend = True
 
-    def _stand_still(self) -> None:
-        """As the shell expects it of whoever is sent to the background; returns with `fg`, `bg`."""
-        self._is_to_stand_still = False
+    def _suspend(self) -> None:
+        """Stop, as the shell expects after Ctrl-Z; returns after `fg` or `bg`."""
+        self._must_suspend = False
         self._leave("")
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, self._take_ctrl_z)
 
     def _leave(self, last_words: str) -> None:
-        left = f"{_LEAVE}{last_words}" if self._open else last_words
+        output = f"{_LEAVE}{last_words}" if self._open else last_words
         self._open = False
-        if left and not self._gone:
+        if output and not self._gone:
             try:
-                self._write(left)
+                self._write(output)
             except OSError:
                 self._give_up()
 

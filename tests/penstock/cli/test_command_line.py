@@ -191,7 +191,7 @@ USAGE = [
     ("changes x --topic administration", "--topic is in place of files"),
     ("changes --since recently", "an age like 2h or 7d"),
     ("changes --kind weather", "weather"),
-    ("gate check", "give one of --canary FILE and --no-canary"),
+    ("gate check", "pass either --canary FILE or --no-canary"),
     ("backup make f", "this needs --zookeeper, or a profile with `zookeeper`"),
     ("status --watch x", "'x' is not a number"),
     ("status --watch 0", "0.0 is not in the range 0.2<=x<=86400"),

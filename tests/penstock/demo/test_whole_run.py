@@ -25,7 +25,7 @@ from penstock.demo.watch import DemoFailed, DemonstrationStopped, Watch
 from penstock.directory.places import HOST, Places
 from penstock.status.collector import LatestStatus, StatusCollector
 from penstock.up.pipeline import LocalPipeline
-from penstock.up.screen import watching
+from penstock.up.screen import screen_for
 from penstock.up.stop_requests import StopRequests
 from tests.penstock.running import PENSTOCK, REPOSITORY, penstock, running
 
@@ -158,7 +158,7 @@ def test_a_program_that_does_not_start_ends_the_demonstration(tmp_path: Path) ->
     asked = StopRequests()
     ports, mirror = free_ports()
     with LocalPipeline(places, ports, mirror=mirror) as pipeline:
-        screen = watching(io.StringIO(), places, pipeline.addresses)
+        screen = screen_for(io.StringIO(), places, pipeline.addresses)
         watch = Watch(pipeline, screen, LatestStatus(StatusCollector(pipeline.access)), asked)
         with pytest.raises(DemoFailed, match="zookeeper does not start \\(exit code 2\\): "):
             watch.until_ready(60.0, lambda: None)

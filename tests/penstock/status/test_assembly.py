@@ -92,7 +92,7 @@ def test_an_audit_of_other_clusters_is_a_problem() -> None:
     audit = audit_part([topic_row("t", cluster="a")], clusters=["a", "b"])
     status = assembled(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
     assert status.verdict == ""
-    assert status.problems == ("audit: it reads a, b, none of them has these brokers",)
+    assert status.problems == ("audit: none of its clusters (a, b) has these brokers",)
 
 
 def test_of_the_agent_that_was_asked_counts_what_it_says_itself() -> None:
@@ -134,7 +134,7 @@ def test_partitions_without_a_leader_are_a_problem() -> None:
     ("as_of", "problems"),
     [
         (NOW - 1_000, ()),
-        (NOW - 90_000, ("audit: the ledger was read 90 s ago, what is said is as old",)),
+        (NOW - 90_000, ("audit: it last read the ledger 90 s ago, so its answers are that old",)),
         (0, ()),
     ],
 )
@@ -201,7 +201,7 @@ def test_programs_with_something_wrong_are_problems() -> None:
         "agent: it is disk; what to do: df -h /d  # on h",
         "agent: it is certificate",
     )
-    assert problems[-1] == "and 1 programs more need attention: see the audit's page, Health"
+    assert problems[-1] == "and 1 more programs need attention: see the audit's page, Health"
     assert len(problems) == 11
 
 
@@ -212,6 +212,6 @@ def test_of_many_lines_the_first_are_shown() -> None:
         broker_remarks={"http://b:1": [f"lost: {number}" for number in range(1_010)]},
     )
     problems = assembled(parts, NOW).problems
-    assert problems[10] == "broker at http://b:1: and 1,000 lines more, see http://b:1/readyz"
-    assert problems[21] == "and 2 agents more are silent"
+    assert problems[10] == "broker at http://b:1: and 1,000 more lines, see http://b:1/readyz"
+    assert problems[21] == "and 2 more agents are silent"
     assert len(problems) == 22

@@ -118,7 +118,7 @@ def test_both_clusters_know_who_may_come_in(tmp_path: Path, zookeeper: EmbeddedZ
 def test_what_never_will_be_is_said(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
     admission = Admission(Places(tmp_path), Ports(zookeeper=zookeeper.port))
     assert not admission.is_done()
-    assert admission.failure.startswith("users and rules cannot be written into ZooKeeper: ")
+    assert admission.failure.startswith("cannot write users and ACLs into ZooKeeper: ")
     assert "admin.password cannot be read" in admission.failure
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from penstock.directory.places import Addresses, Places, Ports
 from penstock.status.values import FailingLoadStatus, PipelineStatus
 from penstock.up.programs import ProgramPhase, ProgramStatus
-from penstock.up.screen import PlainScreen, watching
+from penstock.up.screen import PlainScreen, screen_for
 from tests.penstock.status.made_up import LOAD, MISSING, status_of, topic
 from tests.penstock.status.made_up import NOW as MILLIS
 from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
@@ -47,7 +47,7 @@ class Watched:
 
 
 def test_what_is_no_terminal_gets_lines() -> None:
-    screen = watching(io.StringIO(), Places(DIRECTORY), Addresses())
+    screen = screen_for(io.StringIO(), Places(DIRECTORY), Addresses())
     assert isinstance(screen, PlainScreen)
     screen.close()
     screen.close()
@@ -61,7 +61,7 @@ def test_a_program_from_its_start_to_its_end() -> None:
     assert watched.shows([starting]) == []
     assert watched.shows([program("agent", since=NOW)]) == [
         "agent runs at 127.0.0.1:2003 after 5 s",
-        "everything runs: dashboard http://127.0.0.1:8090, data in /somewhere/penstock-data",
+        "all programs run: dashboard http://127.0.0.1:8090, data in /somewhere/penstock-data",
     ]
     died = DEAD._replace(name="agent")
     assert watched.shows([died]) == [

@@ -145,7 +145,7 @@ def test_nothing_has_come_yet() -> None:
     assert words in shown
     assert not any("pending" in line for line in shown)
     shown = lines(status=status_of(), follows=True)
-    assert "No lines have come yet from what is followed: penstock agent --status" in shown
+    assert "No lines have come yet from the followed files: penstock agent --status" in shown
 
 
 def test_that_the_first_load_takes_its_time() -> None:

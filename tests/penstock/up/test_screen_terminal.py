@@ -20,7 +20,7 @@ import pytest
 
 from harness.processes.waiting import wait_until
 from penstock.directory.places import Addresses, Places
-from penstock.up.screen import PlainScreen, Screen, watching
+from penstock.up.screen import PlainScreen, Screen, screen_for
 from penstock.up.screen_terminal import TerminalScreen
 from tests.penstock.running import REPOSITORY
 from tests.penstock.status.made_up import status_of, topic
@@ -76,7 +76,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
 
 @contextmanager
 def screen_on(terminal: Terminal) -> Iterator[Screen]:
-    screen = watching(terminal.stream, Places(DIRECTORY), Addresses())
+    screen = screen_for(terminal.stream, Places(DIRECTORY), Addresses())
     try:
         yield screen
     finally:
@@ -183,7 +183,7 @@ def test_a_terminal_that_has_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TERM", "xterm")
     seen_by, written_to = pty.openpty()
     with open(written_to, "w", encoding="utf-8") as stream:  # noqa: PTH123 it is no path
-        screen = watching(stream, Places(DIRECTORY), Addresses())
+        screen = screen_for(stream, Places(DIRECTORY), Addresses())
         screen.show(programs(), None)
         os.close(seen_by)
         screen.note("a line")
@@ -206,10 +206,10 @@ SHOWING = """
 import sys, time
 from pathlib import Path
 from penstock.directory.places import Addresses, Places
-from penstock.up.screen import watching
+from penstock.up.screen import screen_for
 
 shown, until = Path(sys.argv[1]), Path(f"{sys.argv[1]}.end")
-screen = watching(sys.stdout, Places(Path("/any")), Addresses())
+screen = screen_for(sys.stdout, Places(Path("/any")), Addresses())
 screen.note("a note")
 times = 0
 while not until.exists():

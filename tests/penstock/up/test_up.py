@@ -65,7 +65,7 @@ def test_from_an_open_pipeline_to_one_behind_locks(
     followed = (f"web={tmp_path}/app.log*", f"web={other}", f"shop={shop.path}")
     follow = [word for each in followed for word in ("--follow", each)]
     with Up(tmp_path / "open.txt", *directory, "--port-base", str(base), *follow) as up:
-        up.until("everything runs")
+        up.until("all programs run")
         assert sorted(up.programs()) == sorted(ALL)
         up.kill(("loader", "agent", "registry"))
         web.write(300)
@@ -82,7 +82,7 @@ def test_from_an_open_pipeline_to_one_behind_locks(
             wait_until(lambda: loader_lag(base) == 0, within=PATIENCE, what="it is shown")
         pids = family(up.process.pid)
         up.stop()
-        assert "Everything has stopped. penstock up --dir " in up.said()
+        assert "The pipeline has stopped. penstock up --dir " in up.said()
         wait_until_gone(pids)
     assert not locks.folder.exists()
 
@@ -96,7 +96,7 @@ def test_from_an_open_pipeline_to_one_behind_locks(
         StatusCollector(locked) as collector,
     ):
         wait_until_status(collector, web.are_stored)
-        assert up.times("this pipeline was open, and is behind locks from now on") == 1
+        assert up.times("this pipeline was open and is now secure") == 1
         pids = family(up.process.pid)
         assert_private(places, pids)
         up.process.kill()
@@ -110,7 +110,7 @@ def test_from_an_open_pipeline_to_one_behind_locks(
         Up(tmp_path / "again.txt", *directory) as up,
         StatusCollector(pipeline_access) as collector,
     ):
-        up.until("everything runs: dashboard https://")
+        up.until("all programs run: dashboard https://")
         # A file was renamed while nothing ran: others may have come and gone.
         wait_until_status(collector, web.are_landed, verdict="unknown")
         wait_until_status(
@@ -252,7 +252,7 @@ def test_lines_land_by_way_of_a_second_cluster(tmp_path: Path, base: int) -> Non
         Up(tmp_path / "first.txt", *directory, *first) as up,
         StatusCollector(offline) as collector,
     ):
-        up.until("everything runs")
+        up.until("all programs run")
         assert sorted(up.programs()) == sorted(WITH_MIRROR)
         wait_until_status(collector, log.are_stored, topic="dc1.web")
         up.kill(("mirror", "offline-broker", "offline-registry"))
@@ -298,7 +298,7 @@ def test_a_second_ctrl_c_does_not_wait(tmp_path: Path, base: int) -> None:
         up.interrupt()
         up.process.send_signal(signal.SIGTERM)  # another number: no two of them become one
         assert up.wait() == 0, up.said()
-    assert "Everything was killed, as by a crash. " in up.said()
+    assert "The pipeline was killed, as by a crash. " in up.said()
     wait_until_gone(pids)
 
 
@@ -309,8 +309,8 @@ def test_a_directory_that_is_removed_ends_it(tmp_path: Path, base: int) -> None:
         pids = family(up.process.pid)
         directory.rename(tmp_path / "elsewhere")
         assert up.wait() == 1, up.said()
-    assert f"penstock up: {directory} was removed while everything ran" in up.said()
-    assert "goes on where it stood" not in up.said()
+    assert f"penstock up: {directory} was removed while the pipeline ran" in up.said()
+    assert "continues where it stopped" not in up.said()
     wait_until_gone(pids)
 
 
@@ -326,4 +326,4 @@ def test_ctrl_c_while_it_still_looks_whether_it_can_start(tmp_path: Path, base: 
         up.interrupt()
         asked.unlink()
         assert up.wait() == 0
-    assert up.said() == "Nothing was started.\n"
+    assert up.said() == "No program was started.\n"
