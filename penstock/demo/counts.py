@@ -1,8 +1,8 @@
-"""What has arrived, counted where it is: at the brokers of both clusters, and in the warehouse.
+"""Counts the events that have arrived, at the brokers of both clusters and in the warehouse.
 
-At the brokers it is read back message by message, in the warehouse as any reader of Parquet would.
-Nothing is asked of loader, manifests or ledger: what counts is what is there. Files whose names
-begin with `_` or `.` are not data, by Hadoop's convention.
+Brokers' messages are read back one by one, the warehouse's Parquet files as by any reader. Loader,
+manifests and ledger are not consulted. By Hadoop's convention, files whose names begin with `_` or
+`.` are not data.
 """
 
 import re
@@ -41,7 +41,7 @@ def landed_files(table: Path) -> list[Path]:
 
 
 def landed_numbers(warehouse: Path, sample: Sample) -> Iterator[int]:
-    """Of each row, in the order of the files. OSError or ArrowException if one cannot be read."""
+    """The number of each row, in file order. OSError or ArrowException for an unreadable file."""
     for path in landed_files(warehouse / sample.copy):
         column = "number" if sample.typed else "message"
         # Not a dataset: that would make columns of the folders' names.
@@ -51,17 +51,17 @@ def landed_numbers(warehouse: Path, sample: Sample) -> Iterator[int]:
 
 
 def number_of(value: Any) -> int:
-    """What stands in the field `number`, or in a text."""
+    """The event's number, from the field `number` or from a text."""
     if isinstance(value, int):
         return value
-    found = _IN_TEXT.search(value) if isinstance(value, str) else None
-    return int(found[1]) if found else NO_NUMBER
+    match = _IN_TEXT.search(value) if isinstance(value, str) else None
+    return int(match[1]) if match else NO_NUMBER
 
 
 def stored_numbers(
     brokers: Brokers, registry: RegistryClient, topic: str, *, typed: bool
 ) -> Iterator[int]:
-    """Of each message, as they lie in the topic. ClientError or RegistryError if that fails."""
+    """The number of each message of a topic, in order. ClientError or RegistryError."""
     decoder = Decoder(registry.schema)
     field = "number" if typed else "message"
     with Consumer(brokers, topic, Beginning(), to_end=True) as consumer:
@@ -74,7 +74,7 @@ def stored_numbers(
                 yield number_of(event.get(field))
 
 
-class _At:
+class _Cluster:
     """A cluster and its registry. A context."""
 
     def __init__(self, pipeline_access: PipelineAccess) -> None:
@@ -96,41 +96,41 @@ class _At:
 
 
 def counted(
-    watch: Watch, tallies: Sequence[WrittenTally], asked_about: TimeSpan
+    watch: Watch, tallies: Sequence[WrittenTally], time_span: TimeSpan
 ) -> tuple[Figures, ...]:
-    """Of each application, in their order. Raises DemoFailed if something cannot be counted."""
-    found = []
+    """The figures of each application. Raises DemoFailed if events cannot be counted."""
+    all_figures = []
     try:
         pipeline = watch.pipeline
-        said = {topic.topic: topic for topic in asked(pipeline.offline, asked_about).topics}
-        with _At(pipeline.access) as there, _At(pipeline.offline) as offline:
+        reports = {topic.topic: topic for topic in asked(pipeline.offline, time_span).topics}
+        with _Cluster(pipeline.access) as first, _Cluster(pipeline.offline) as offline:
             for sample, tally in zip(SAMPLES, tallies, strict=True):
                 figures = Figures(
                     tally=tally,
-                    said=said.get(sample.copy),
-                    stored=there.arrivals(sample.name, sample, tally),
+                    report=reports.get(sample.copy),
+                    stored=first.arrivals(sample.name, sample, tally),
                     mirrored=offline.arrivals(sample.copy, sample, tally),
                     landed=_landed(watch, sample, tally),
                 )
-                found.append(figures)
+                all_figures.append(figures)
                 watch.turn()
     except Failed as error:
         raise DemoFailed(error.message) from None
     except (ClientError, SchemaError, OSError, pyarrow.ArrowException) as error:
-        raise DemoFailed(f"what has arrived cannot be counted: {error}") from None
-    return tuple(found)
+        raise DemoFailed(f"the arrived events cannot be counted: {error}") from None
+    return tuple(all_figures)
 
 
 def _landed(watch: Watch, sample: Sample, tally: WrittenTally) -> Arrivals:
-    """Counted again where something is not right: a loader may be merging files just then."""
+    """The landed events. A wrong count is repeated, as a loader may be merging files."""
 
     def count() -> Arrivals:
         return arrivals(landed_numbers(watch.pipeline.places.warehouse, sample), tally.events)
 
     for _ in range(_COUNTS - 1):
         with suppress(FileNotFoundError):
-            found = count()
-            if not any(found.faults("landed")):
-                return found
+            landed = count()
+            if not any(landed.faults("landed")):
+                return landed
         watch.until(lambda: False, _PAUSE_SECONDS)
     return count()

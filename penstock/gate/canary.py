@@ -269,7 +269,7 @@ def why_not_counted(answer: TopicAnswer, *, by_all: bool) -> str:
             if tier in {TierKind.AGENT.value, TierKind.BROKER.value}
         }
         if TierKind.BROKER.value not in events:
-            return f"no broker has counted {answer.topic} yet: is `registry` set in their configuration?"
+            return f"no broker has counted {answer.topic} yet: is `registry` configured there?"
         if cell.state not in {State.COMPLETE, State.PENDING}:
             return f"the audit's verdict on that minute of {answer.topic} is {cell.state.value}"
         counted, read = events[TierKind.BROKER.value], events.get(TierKind.AGENT.value, 0)

@@ -23,7 +23,7 @@ from penstock.cli.output import json_option, print_json, say
 from penstock.connections.cluster import bootstrap_option, brokers_security
 from penstock.connections.http_options import broker_http_of, broker_http_option, http_security
 from penstock.connections.profile import readable_profile
-from penstock.gate.audit import GateAudit, AuditCheck
+from penstock.gate.audit import AuditCheck, GateAudit
 from penstock.gate.baseline import AuditBefore, Baseline, read_baseline, write_baseline
 from penstock.gate.brokers import BrokersCheck, PagesCheck
 from penstock.gate.canary import CanaryCheck, Proof, write_line

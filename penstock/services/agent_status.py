@@ -1,4 +1,4 @@
-"""What a running agent says of itself, asked for over its HTTP port and shown."""
+"""The status of a running agent, requested over its HTTP port and shown."""
 
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
@@ -44,7 +44,7 @@ def agent_option(command: F) -> F:
 
 
 def own_agent_option(command: F) -> F:
-    """The same for `penstock agent`, which needs no address to run one: `agent` may be None."""
+    """The same for `penstock agent`, where `agent` may be None."""
     return _agent_option(is_needed=False)(command)
 
 
@@ -70,7 +70,7 @@ def agent_here() -> HttpUrl:
 
 
 def listening(host: str, port: int, *, in_tls: bool = False) -> HttpUrl:
-    """Where to ask an agent whose configuration says this."""
+    """The URL of an agent on this host with these settings."""
     return HttpUrl(
         "https" if in_tls else "http", "127.0.0.1" if is_everywhere(host) else host, port
     )
@@ -84,14 +84,14 @@ def ask_status(agent: HttpUrl) -> bytes:
     except NotReachable as error:
         raise Failed(f"{error.message}{origin('agent', str(agent))}") from None
     if answer.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        said = shortened(answer.body[:200].decode(errors="replace").strip())
+        excerpt = shortened(answer.body[:200].decode(errors="replace").strip())
         raise Failed(
-            f"the agent at {agent} rejected these credentials: {said} (--agent-security, "
+            f"the agent at {agent} rejected these credentials: {excerpt} (--agent-security, "
             f"{SECURITY}, or `agent_security` of a profile)"
         )
     if answer.status != HTTPStatus.OK:
-        said = shortened(answer.body[:200].decode(errors="replace").strip())
-        raise Failed(f"the server at {agent} is not an agent: {answer.status} {said}")
+        excerpt = shortened(answer.body[:200].decode(errors="replace").strip())
+        raise Failed(f"the server at {agent} is not an agent: {answer.status} {excerpt}")
     return answer.body
 
 
@@ -103,10 +103,10 @@ def read_status(body: bytes) -> Status:
 
 
 def show_status(status: Status) -> None:
-    """For people: first what somebody should know, then every file, by its lag."""
+    """Print the status: first the remarks, then every file, sorted by lag."""
     lag = sum(file.lag_bytes for file in status.files)
-    who = one_line(f"agent {status.agent or '-'} on {status.host}, cluster {status.cluster}")
-    print(f"{who}: {status.phase.value}, {len(status.files)} files, {lag:,} bytes behind")
+    title = one_line(f"agent {status.agent or '-'} on {status.host}, cluster {status.cluster}")
+    print(f"{title}: {status.phase.value}, {len(status.files)} files, {lag:,} bytes behind")
     for remark in _remarks(status):
         print(one_line(remark))
     _section(_FILES, [_file(file) for file in sorted(status.files, key=_by_lag)])
@@ -124,7 +124,7 @@ def _remarks(status: Status) -> Iterator[str]:
     if status.journal.damage:
         yield f"journal: {status.journal.damage}"
     if status.copied_from:
-        yield f"its data directory was copied from agent {status.copied_from}"
+        yield f"its data directory is a copy of agent {status.copied_from}'s"
     for input_status in status.inputs:
         for file in input_status.unreadable:
             yield f"input {input_status.name}: cannot read {file.path}: {file.why}"

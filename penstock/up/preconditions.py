@@ -131,7 +131,7 @@ def _taken(ports: Mapping[str, int]) -> Iterator[str]:
     taken = list(_unusable(ports))
     yield from taken
     if taken:
-        yield "stop the programs that use these ports, or choose others with --port-base, such as 19000"
+        yield "stop the programs that use them, or choose others with --port-base, such as 19000"
 
 
 def _unusable(ports: Mapping[str, int]) -> Iterator[str]:

@@ -1,17 +1,17 @@
-"""What a sample application does: events at a changing pace into its log, until it is told to stop.
+"""The main loop of a sample application: writes events at a changing pace into its log.
 
-SIGTERM ends it after the event that is being written; then its tally is there: what it wrote,
-counted by itself, which all that arrives is held against. The tally knows nothing of agents or
-ledgers. It is written once, and appears whole; an application that was killed leaves none.
+SIGTERM ends it after the event that is being written. It then writes its tally: its own count of
+what it wrote, with which all arrivals are compared, and which depends on no agent or ledger. The
+tally is written once, atomically; an application that was killed leaves none.
 
-The log is rotated when it is long, in one of three ways. None loses a byte.
+The log is rotated when it is long, in one of three ways, none of which loses a byte.
 
     Shifted    access.log becomes access.log.1, that access.log.2 …: all are renamed, as logrotate
                does. Older ones than the last twenty are deleted, as on any machine
     Numbered   payments.log becomes payments-1.log, the next one payments-2.log, as log4j can do
     NewNames   system-1.log, then system-2.log: nothing is renamed, a new file has a new name
 
-What is written in one call is in one file: a rotation comes between two calls.
+One call writes to one file: rotations take place between calls.
 """
 
 import random
@@ -29,19 +29,19 @@ import msgspec
 from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 
-SHIFTED_FILES: Final = 20  # that are kept
+SHIFTED_FILES: Final = 20  # number of old files kept
 TALLY: Final = "tally.json"  # in the application's directory, beside its logs
 _TURN_SECONDS: Final = 0.05
-_LONGEST_TURN: Final = 1.0  # on a busy machine: what was not written by then is not made up for
+_LONGEST_TURN: Final = 1.0  # longer delays, on a busy machine, are not made up for
 
 
 class WrittenTally(msgspec.Struct, frozen=True, kw_only=True):
-    """One application's. Its events are numbered 0, 1, 2 and so on."""
+    """An application's count of what it wrote. Events are numbered from 0."""
 
     application: str
     lines: int
     events: int  # of one line or several
-    files: int  # that its log has had
+    files: int  # of its log, rotated ones included
 
 
 def keep(tally: WrittenTally, path: Path) -> None:
@@ -54,13 +54,13 @@ def kept(path: Path) -> WrittenTally:
 
 
 class Rotation(Protocol):
-    """Files are counted from 1 on."""
+    """A scheme of rotation. Files are numbered from 1."""
 
     def current(self, number: int) -> str:
-        """The name of this file while it is written to."""
+        """The file's name while it is written to."""
 
     def give_way(self, directory: Path, number: int) -> None:
-        """This file is closed, and the next one is to be begun."""
+        """Make room for the next file; this one is closed."""
 
 
 class Shifted(msgspec.Struct, frozen=True):
@@ -95,11 +95,11 @@ class NewNames(msgspec.Struct, frozen=True):
         return f"{self.stem}-{number}.log"
 
     def give_way(self, directory: Path, number: int) -> None:
-        """The next one has another name already."""
+        """Nothing to do, as the next file has another name."""
 
 
 class RotatedLog:
-    """Begins a new file in a directory that has none of that name yet."""
+    """A log file that rotates itself, in a directory that has no file of its name yet."""
 
     def __init__(self, directory: Path, rotation: Rotation, most_bytes: int) -> None:
         self.files = 1
@@ -109,7 +109,7 @@ class RotatedLog:
         self._file = self._begun()
 
     def write(self, text: str) -> None:
-        """At once, and whole."""
+        """Write and flush the text, into one file."""
         if self._file.tell() >= self._most_bytes:
             self._file.close()
             self._rotation.give_way(self._directory, self.files)
@@ -127,7 +127,7 @@ class RotatedLog:
 
 
 class Application(NamedTuple):
-    """One application, as far as it differs from another."""
+    """The properties in which one application differs from another."""
 
     name: str
     rotation: Rotation
@@ -137,7 +137,7 @@ class Application(NamedTuple):
 
 
 def write(application: Application, directory: Path, stop: Event) -> WrittenTally:
-    """Writes into the directory until `stop` is set; what was written."""
+    """Write into the directory until `stop` is set. Returns the tally."""
     chance = random.Random(application.name)  # noqa: S311  # the same in each demonstration
     log = RotatedLog(directory, application.rotation, application.most_bytes)
     began = now = time.monotonic()

@@ -1,7 +1,8 @@
-"""`penstock check-config agent`: what an agent would do with its files, asked of who would know.
+"""`penstock check-config agent`: what an agent would do with its files, according to the disk, the
+registry and the brokers.
 
-And `check-config inputs`: the same of one file of its `inputs_dir`, as its team has it before it is
-put there. Whatever else is wrong with that agent is only worth knowing then.
+Also `check-config inputs`: the same for one file of its `inputs_dir`, before it is installed. Other
+problems of that agent are remarks then.
 """
 
 from pathlib import Path
@@ -31,15 +32,15 @@ from penstock.connections.reachability import (
     registry_failure,
     registry_within,
 )
-from penstock.services.agent_configuration import load_agent, load_inputs, or_not_taken
+from penstock.services.agent_configuration import load_agent, load_inputs, or_rejected
 from penstock.services.checks.findings import print_section
 from penstock.services.checks.locks_check import broken_locks
 from schemas.errors import RegistryError
 
 
 class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """`problems` keep the whole from working; each input and topic has its own. `unanswered` says
-    which servers did not answer."""
+    """`problems` concern the agent as a whole; each input and topic has its own. `unanswered` lists
+    the servers that did not answer."""
 
     inputs: tuple[InputCheck, ...]
     topics: tuple[TopicCheck, ...]
@@ -69,8 +70,8 @@ class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
-    """Looks at the disk and, unless `offline`, asks registry and brokers; registers what an agent
-    would register."""
+    """Check the disk and, unless `offline`, the registry and brokers. Schemas that the agent would
+    register are registered."""
     path = Path(config.inputs_dir) if config.inputs_dir else None
     directory = InputsDirectory(path, config.inputs, _read_file)
     directory.look()
@@ -83,13 +84,13 @@ def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
             inputs = _ask_registry(config, directory.inputs, problems)
         except RegistryError as error:
             why = registry_failure(error, config.registry_address.urls)
-            unanswered.append(f"schemas are not checked: {why}")
+            unanswered.append(f"schemas were not checked: {why}")
         try:
             with Brokers(answering_broker(config.bootstrap), patience_seconds=SECONDS) as brokers:
                 wanted = topics_of(directory.inputs, ledger=config.ledger)
                 topics = check_topics(brokers, config, wanted)
         except ClientError as error:
-            unanswered.append(f"topics are not checked: {error}")
+            unanswered.append(f"topics were not checked: {error}")
     return AgentCheck(
         inputs=tuple(inputs),
         topics=tuple(topics),
@@ -100,8 +101,8 @@ def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
 
 
 def check_inputs_file(file: Path, beside: Path | None, *, offline: bool) -> AgentCheck:
-    """One file of `inputs_dir`, beside all others of the agent whose configuration is `beside`. One
-    of its own name there is what it takes the place of. Raises ConfigurationError."""
+    """Check one file of `inputs_dir` with all others of the agent whose configuration is `beside`.
+    It replaces a file of the same name. Raises ConfigurationError."""
     inputs = load_inputs(file)
     if beside is None:
         return check_agent(AgentConfig(inputs=inputs), offline=True)
@@ -121,7 +122,7 @@ def check_inputs_file(file: Path, beside: Path | None, *, offline: bool) -> Agen
 
 
 def _read_file(path: Path) -> tuple[Input, ...]:
-    return or_not_taken(lambda: load_inputs(path))
+    return or_rejected(lambda: load_inputs(path))
 
 
 def _ask_registry(
@@ -135,14 +136,14 @@ def _ask_registry(
 
 
 def show_report(report: AgentCheck) -> None:
-    """Its inputs and topics, for people."""
+    """Print the inputs and topics."""
     columns = ("input", "topic", "format", "files", "bytes", "schema")
     print_section(columns, [_input(checked) for checked in report.inputs])
     print_section(("topic", "partitions"), [_topic(topic) for topic in report.topics])
 
 
 def _input(checked: InputCheck) -> dict[str, Any]:
-    known = (
+    schema = (
         f"{checked.schema} v{checked.version} (id {checked.id})" if checked.version >= 0 else None
     )
     return {
@@ -151,7 +152,7 @@ def _input(checked: InputCheck) -> dict[str, Any]:
         "format": checked.format,
         "files": checked.files,
         "bytes": checked.bytes,
-        "schema": known,
+        "schema": schema,
     }
 
 

@@ -1,6 +1,6 @@
-"""`penstock check-config audit`: which ledgers would be read, and who is expected to ship.
+"""`penstock check-config audit`: the ledgers that would be read, and the expected hosts.
 
-Asked of brokers and registries; nothing is written, and the audit is not asked.
+Asks brokers and registries, not the audit, and writes nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,11 +27,11 @@ from schemas.errors import RegistryError
 
 
 class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One ledger. What is not known, as nobody was asked or answered, is -1."""
+    """One ledger. -1 means unknown, as no server was asked or answered."""
 
     name: str
     brokers: int = -1
-    topics: int = -1  # that can be judged
+    topics: int = -1  # those that the audit would judge
     partitions: int = -1  # of the ledger's topic; 0 if there is none yet
     version: int = -1  # of the ledger's schema
     problems: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """`hosts` are those of the inventory; -1 without one."""
+    """`hosts`: the number of hosts in the inventory; -1 without one."""
 
     clusters: tuple[ClusterCheck, ...]
     hosts: int
@@ -64,7 +64,7 @@ class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_audit(config: AuditConfig, *, offline: bool) -> AuditCheck:
-    """Asks brokers and registries, unless `offline`."""
+    """Check the configuration and, unless `offline`, the brokers and registries."""
     hosts = -1
     problems = []
     if config.inventory:
@@ -88,11 +88,11 @@ def check_audit(config: AuditConfig, *, offline: bool) -> AuditCheck:
 
 def _remarks(config: AuditConfig) -> Iterator[str]:
     if config.insecure:
-        yield "insecure: others reach it without a login, or passwords go without TLS"
+        yield "insecure: it accepts remote clients without a login, or passwords without TLS"
     if not config.inventory:
-        yield "no inventory: a host that was never heard is not missed"
+        yield "no inventory: a host that never reported is not missed"
     if not config.alerts.all_receivers:
-        yield "no receiver: alerts are shown on the page only"
+        yield "no receiver: alerts appear on the page only"
 
 
 def _cluster(name: str, cluster: Cluster, retention: float, *, offline: bool) -> ClusterCheck:
@@ -100,40 +100,40 @@ def _cluster(name: str, cluster: Cluster, retention: float, *, offline: bool) ->
         return ClusterCheck(name=name)
     problems: list[str] = []
     remarks: list[str] = []
-    known: ClusterMetadata | None = None
+    metadata: ClusterMetadata | None = None
     version = -1
     try:
         with Brokers(answering_broker(cluster.bootstrap), patience_seconds=SECONDS) as brokers:
-            known = brokers.persist(lambda: brokers.refresh(None))
-            if known.has(LEDGER_TOPIC):
+            metadata = brokers.persist(lambda: brokers.refresh(None))
+            if metadata.has(LEDGER_TOPIC):
                 configs = {
                     topic_config.name: topic_config.value
                     for topic_config in topic_configs(brokers, LEDGER_TOPIC)
                 }
                 problems += problems_of_ledger(configs, retention)
     except ClientError as error:
-        problems.append(f"the ledger is not checked: {error}")
+        problems.append(f"the ledger was not checked: {error}")
     try:
         with registry_within(cluster.registry_address) as registry:
             latest = registry.latest(SUBJECT)
     except RegistryError as error:
         why = registry_failure(error, cluster.registry_address.urls)
-        problems.append(f"the ledger's schema is not checked: {why}")
+        problems.append(f"the ledger's schema was not checked: {why}")
     else:
         version = -1 if latest is None else latest.version
-    if known is None:
+    if metadata is None:
         check = ClusterCheck(name=name)
     else:
-        there = [topic for topic in known.topics if known.has(topic)]
-        ledger = len(known.topic(LEDGER_TOPIC).partitions) if LEDGER_TOPIC in there else 0
+        topics = [topic for topic in metadata.topics if metadata.has(topic)]
+        ledger = len(metadata.topic(LEDGER_TOPIC).partitions) if LEDGER_TOPIC in topics else 0
         if not ledger:
             remarks.append(
                 f"topic {LEDGER_TOPIC} does not exist: no program has written a ledger yet"
             )
         check = ClusterCheck(
             name=name,
-            brokers=len(known.brokers),
-            topics=sum(not topic.startswith("_") for topic in there),
+            brokers=len(metadata.brokers),
+            topics=sum(not topic.startswith("_") for topic in topics),
             partitions=ledger,
         )
     return msgspec.structs.replace(
@@ -142,19 +142,23 @@ def _cluster(name: str, cluster: Cluster, retention: float, *, offline: bool) ->
 
 
 def problems_of_ledger(configs: Mapping[str, str | None], retention: float) -> Iterator[str]:
-    """Why a database that was lost could not be built anew from the ledger's topic."""
+    """Why a lost database could not be rebuilt from the ledger's topic."""
     if "compact" in (configs.get("cleanup.policy") or ""):
-        yield f"cleanup.policy of {LEDGER_TOPIC} has compact: its entries have no keys; set delete"
-    kept = configs.get("retention.ms") or ""
-    if kept.isdecimal() and int(kept) < retention * 1000:
         yield (
-            f"retention.ms of {LEDGER_TOPIC} is {int(kept):,}, and the audit's `retention` is "
-            f"{retention:g} s: entries would be gone while their windows are still shown"
+            f"cleanup.policy of {LEDGER_TOPIC} includes compact: its entries have no keys, so set "
+            "delete"
+        )
+    retention_ms = configs.get("retention.ms") or ""
+    if retention_ms.isdecimal() and int(retention_ms) < retention * 1000:
+        yield (
+            f"retention.ms of {LEDGER_TOPIC} is {int(retention_ms):,}, but the audit's `retention` "
+            "is "
+            f"{retention:g} s: entries would be deleted while their windows are still shown"
         )
 
 
 def show_report(report: AuditCheck) -> None:
-    """Its clusters and its inventory, for people."""
+    """Print the clusters and the size of the inventory."""
     rows = [
         {
             "cluster": cluster.name,

@@ -1,7 +1,7 @@
-"""What is wrong with the files that a configuration names for its locks: certificates, keys, users,
-tokens, passwords. `penstock check-config` opens all of them, whichever program they are for.
+"""Checks the files with certificates, keys, users, tokens and passwords that a configuration names.
+`penstock check-config` opens all of them, for every kind of program.
 
-What is in an environment variable is the program's own, and not looked for here.
+Environment variables are not checked, as they are those of the program.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ _READ: Final[dict[str, Callable[[str], object]]] = {
 
 
 def broken_locks(configuration: object, key: str = "") -> Iterator[str]:
-    """A line for each that cannot be used, with its key."""
+    """A line for each unusable file, with its key."""
     match configuration:
         case ListenerTls():
             yield from _tried(key, lambda: server_context(configuration))

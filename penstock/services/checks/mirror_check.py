@@ -1,6 +1,6 @@
-"""`penstock check-config mirror`: which topics would be copied, and what would be done for that.
+"""`penstock check-config mirror`: the topics that would be copied, and the changes at the target.
 
-Asked of the brokers of both clusters; nothing is changed.
+Asks the brokers of both clusters, and changes nothing.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MirrorCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """Without topics where nobody was asked, or answered."""
+    """`topics` is empty if no broker was asked or answered."""
 
     topics: tuple[TopicCheck, ...] = ()
     problems: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class MirrorCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_mirror(config: MirrorConfig, *, offline: bool) -> MirrorCheck:
-    """Asks the brokers of both clusters, and what serves the target, unless `offline`."""
+    """Check the configuration and, unless `offline`, both clusters and the target's registry."""
     problems = [*broken_locks(config)]
     remarks = [*_remarks(config)]
     topics: tuple[TopicCheck, ...] = ()
@@ -59,12 +59,12 @@ def check_mirror(config: MirrorConfig, *, offline: bool) -> MirrorCheck:
     if not (offline or unanswered):
         scanner = ClusterScanner(config, SECONDS)
         try:
-            seen = scanner.planned()
+            scan = scanner.planned()
         except (NoTarget, ClientError) as error:
             problems.append(str(error))
         else:
-            topics = tuple(_topic(copy) for copy in seen.copies.values())
-            problems += _problems(seen)
+            topics = tuple(_topic(copy) for copy in scan.copies.values())
+            problems += _problems(scan)
             if not topics:
                 remarks.append(f"{config.source.cluster} has no topic that would be copied")
         finally:
@@ -75,7 +75,7 @@ def check_mirror(config: MirrorConfig, *, offline: bool) -> MirrorCheck:
 def _unanswered(config: MirrorConfig) -> Iterator[str]:
     for side in (config.source, config.target):
         if problem := broker_problem(side.bootstrap):
-            yield f"topics of {side.cluster} are not checked: {problem}"
+            yield f"topics of {side.cluster} were not checked: {problem}"
     if config.target.registry and (problem := registry_problem(config.target.registry_address)):
         yield problem
     if config.target.zookeeper and (problem := zookeeper_problem(config.target.zookeeper)):
@@ -84,27 +84,27 @@ def _unanswered(config: MirrorConfig) -> Iterator[str]:
 
 def _remarks(config: MirrorConfig) -> Iterator[str]:
     if config.insecure:
-        yield "insecure: others reach its pages without a login"
+        yield "insecure: its pages accept remote clients without a login"
     if not config.target.zookeeper:
-        yield "no `target.zookeeper`: only one worker can run, and no other takes over from it"
+        yield "no `target.zookeeper`: only one worker can run, and no other takes over"
 
 
-def _problems(seen: Scan) -> Iterator[str]:
-    for copy in seen.copies.values():
+def _problems(scan: Scan) -> Iterator[str]:
+    for copy in scan.copies.values():
         if copy.standing in {Standing.FOREIGN, Standing.ANEW}:
             yield f"{copy.here} would not be copied: {copy.reason}"
-    for name, trouble in seen.troubles.items():
+    for name, trouble in scan.troubles.items():
         yield f"{name}: {trouble}"
 
 
 def _topic(copy: TopicCopy) -> TopicCheck:
-    would_be = tuple(map(_said, copy.changes))
+    would_be = tuple(map(_change_words, copy.changes))
     return TopicCheck(
         topic=copy.there, copy=copy.here, standing=copy.standing.value, would_be=would_be
     )
 
 
-def _said(change: Change) -> str:
+def _change_words(change: Change) -> str:
     match change:
         case Create(_, partitions, _):
             return f"created with {partitions} partitions"
@@ -115,7 +115,7 @@ def _said(change: Change) -> str:
 
 
 def show_report(report: MirrorCheck) -> None:
-    """Its topics, for people."""
+    """Print the topics."""
     rows = [
         {
             "topic": topic.topic,

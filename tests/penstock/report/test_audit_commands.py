@@ -254,8 +254,8 @@ def test_clusters_stand_in_the_audits_configuration(cluster: Cluster, tmp_path: 
 
 
 WRONG = [
-    ("", "give --config FILE, or every key with --set"),
-    ("--count retire web-3", "options come after retire"),
+    ("", "pass --config FILE, or every key with --set"),
+    ("--count retire web-3", "put options after retire"),
     ("retire web-3", "--reason"),
     ("retire web-3 --since soon --reason x", "is no time like"),
     ("accept clicks --reason x", "pass --whole-topic alone"),

@@ -58,8 +58,8 @@ def test_a_ledger_is_kept_as_long_as_its_windows() -> None:
         assert list(problems_of_ledger(configs, 7 * 86_400.0)) == []
     configs = {"cleanup.policy": "compact,delete", "retention.ms": str(3 * DAY_MS)}
     compacted, short = problems_of_ledger(configs, 7 * 86_400.0)
-    assert "has compact" in compacted
-    assert "retention.ms of _audit is 259,200,000, and the audit's `retention` is 604800 s" in short
+    assert "includes compact" in compacted
+    assert "retention.ms of _audit is 259,200,000, but the audit's `retention` is 604800 s" in short
 
 
 def test_locks_that_do_not_work_are_problems(audit: Checking) -> None:
