@@ -1,6 +1,6 @@
-"""The text of `cli/outlines.json`, from the commands themselves.
+"""Generates `cli/outlines.json` from the commands.
 
-Imports every command, which completion does not. `make reference` writes the file.
+Imports every command, as completion does not. `make reference` writes the file.
 """
 
 import json
@@ -15,25 +15,26 @@ from penstock.command_line import penstock
 
 
 def outlines(group: LazyGroup) -> dict[str, Outline]:
-    """Of all commands below it that are in modules of their own; this imports every one of them."""
-    found: dict[str, Outline] = {}
+    """The outlines of all commands below a group that have modules of their own, which are
+    imported."""
+    outlines_by_name: dict[str, Outline] = {}
     for lazy in group.table.values():
         command = lazy.command()
         if not group.is_beside(lazy):
-            found[lazy.where] = _outline(command)
+            outlines_by_name[lazy.where] = _outline(command)
         if isinstance(command, LazyGroup):
-            found |= outlines(command)
-    return found
+            outlines_by_name |= outlines(command)
+    return outlines_by_name
 
 
 def _outline(command: click.Command) -> Outline:
-    outline: dict[str, Any] = {"parameters": [dict(_told(param)) for param in command.params]}
+    outline: dict[str, Any] = {"parameters": [dict(_properties(param)) for param in command.params]}
     if isinstance(command, LazyGroup):
         outline["commands"] = command.table
     return outline
 
 
-def _told(parameter: click.Parameter) -> Iterator[tuple[str, object]]:
+def _properties(parameter: click.Parameter) -> Iterator[tuple[str, object]]:
     yield "name", parameter.name
     if isinstance(parameter, click.Option):
         yield "options", _declared(parameter)
@@ -69,19 +70,19 @@ def _values(parameter: click.Parameter) -> Iterator[tuple[str, object]]:
 
 
 def asks(parameter: click.Parameter) -> bool:
-    """Whether it completes in a way of its own. There is no public way to know."""
+    """Whether the parameter has its own completion; click has no public way to ask."""
     return parameter._custom_shell_complete is not None
 
 
 def text() -> str:
-    """What outlines.json should say."""
+    """The contents of outlines.json."""
     assert isinstance(penstock, LazyGroup)
     commands = (f'"{where}": {_lines(outline)}' for where, outline in outlines(penstock).items())
     return f"{{\n{_joined(commands)}\n}}\n"
 
 
 def _lines(outline: Outline) -> str:
-    """A line for each parameter, so that it is seen which of them a change is about."""
+    """One line for each parameter, for readable diffs."""
     parts = [f'"parameters": [\n{_joined(map(json.dumps, outline["parameters"]))}]']
     if "commands" in outline:
         parts.append(f'"commands": {json.dumps(outline["commands"])}')

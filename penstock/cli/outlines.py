@@ -25,7 +25,7 @@ Outline = Mapping[str, Any]
 
 
 def outlined(lazy: Lazy) -> click.Command:
-    """Completes as the command does, which stays where it is."""
+    """A stand-in that completes like the command, which is not imported."""
     outline = json.loads(FILE.read_bytes())[lazy.where]
     parameters = [_parameter(parameter, lazy) for parameter in outline["parameters"]]
     if "commands" in outline:
@@ -45,7 +45,7 @@ class _Outlined(click.Command):
 def _parameter(outline: Outline, lazy: Lazy) -> click.Parameter:
     settings: dict[str, Any] = {"type": _type(outline), "nargs": outline.get("nargs", 1)}
     if outline.get("asks"):
-        settings["shell_complete"] = _Asking(lazy)
+        settings["shell_complete"] = _OwnCompletion(lazy)
     if "options" not in outline:
         return click.Argument([outline["name"]], required=False, **settings)
     if outline.get("flag"):
@@ -67,8 +67,8 @@ def _type(outline: Outline) -> click.ParamType[Any]:
     return click.STRING
 
 
-class _Asking:
-    """What the command itself offers, imported now, for a line that is parsed anew."""
+class _OwnCompletion:
+    """Completion by the command itself, which is imported, and parses the line again."""
 
     def __init__(self, lazy: Lazy) -> None:
         self._lazy = lazy
@@ -83,5 +83,5 @@ class _Asking:
             parent=context.parent,
             resilient_parsing=True,
         ) as parsed:
-            (asked,) = (param for param in command.params if param.name == parameter.name)
-            return asked.shell_complete(parsed, incomplete)
+            (own,) = (param for param in command.params if param.name == parameter.name)
+            return own.shell_complete(parsed, incomplete)

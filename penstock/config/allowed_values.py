@@ -1,4 +1,4 @@
-"""What a configuration's type allows: the question asked, and the answer in words.
+"""The values that a configuration's type allows: tests for them, and their description.
 
 Works on msgspec's description of a type. The words are for the one line that a wrong value gets:
 "a whole number from 1 to 65535". A `msgspec.Meta(description=…)` on the type takes precedence.
@@ -26,7 +26,7 @@ ListType = (
 
 
 def bare(kind: inspect.Type) -> inspect.Type:
-    """The type without what is only said about it."""
+    """The type without its metadata."""
     while isinstance(kind, inspect.Metadata):
         kind = kind.type
     return kind
@@ -76,7 +76,7 @@ def allows_null(kind: inspect.Type) -> bool:
 
 
 def is_text(kind: inspect.Type) -> bool:
-    """Whether a bare `1` or `true` can only be meant as text."""
+    """Whether the type allows text only, so that an unquoted `1` or `true` is text."""
     scalars = [
         alternative
         for alternative in alternatives(kind)
@@ -146,13 +146,13 @@ def describe(kind: inspect.Type) -> str:
     """What the type allows, in words."""
     match kind:
         case inspect.Metadata(inner, extra_json_schema):
-            said = (extra_json_schema or {}).get("description")
-            return str(said) if said else describe(inner)
+            description = (extra_json_schema or {}).get("description")
+            return str(description) if description else describe(inner)
         case inspect.UnionType(types):
-            named = [
+            members = [
                 describe(member) for member in types if not isinstance(member, inspect.NoneType)
             ]
-            return " or ".join(named)
+            return " or ".join(members)
         case inspect.BoolType():
             return "true or false"
         case inspect.IntType():

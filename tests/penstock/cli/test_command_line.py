@@ -137,8 +137,8 @@ def test_a_tab_imports_no_command(of: str, more: str, own: set[str]) -> None:
 
 # `{here}` is a folder with a few files that are wrong.
 USAGE = [
-    ("brokr", "penstock: there is no command 'brokr'; did you mean broker or brokers? (see"),
-    ("topics lst", "penstock topics: there is no command 'lst'; did you mean list? (see penstock"),
+    ("brokr", "penstock: no such command: 'brokr'; did you mean broker or brokers? (see"),
+    ("topics lst", "penstock topics: no such command: 'lst'; did you mean list? (see penstock"),
     ("consume", "penstock consume: missing argument 'TOPIC' (see penstock consume --help)"),
     ("consume t --from x", "'x' is none of beginning, end, an offset, a time like"),
     ("consume t --from 1969-12-31", "'1969-12-31' is none of beginning, end, an offset"),
@@ -210,7 +210,7 @@ USAGE = [
     ("zookeeper --data-dir x --port 65536", "65536 is not in the range 1<=x<=65535"),
     ("load", "pass --config FILE, or every key with --set KEY=VALUE"),
     ("load --every 1h --accept-gap", "would accept all that is lost from now on"),
-    ("load --every soon", "'soon' is no time such as 30m, 1h, 1d"),
+    ("load --every soon", "'soon' is not an interval such as 30m, 1h, 1d"),
     ("load --every 7h", "'7h' neither divides a day nor is whole days"),
     ("load --topics a,,b", "'a,,b' has an empty name"),
     ("load --rebuild dt=2026-11-20", "--rebuild needs --topics"),

@@ -209,7 +209,7 @@ def test_what_cannot_be_done_is_one_line(at: At, new_topic: str, tmp_path: Path)
         ([*reset, "--topic", f"{new_topic}:7", "--to-end", "-y"], 1, "only 0 to 1"),
         ([*reset, "--topic", "no-such-topic", "--to-end", "-y"], 1, "no topic no-such-topic"),
         ([*reset, "--all-topics", "--to-end"], 2, "stdin is not a terminal: pass --yes to confirm"),
-        ([*reset, "--all-topics", "--by-duration", "soon"], 2, "none of 90s, 15m"),
+        ([*reset, "--all-topics", "--by-duration", "soon"], 2, "not a duration such as 90s, 15m"),
         ([*reset, "--from-file", str(file), "-y"], 1, "line 2: 2 columns are not"),
         ([*reset, "--from-file", str(tmp_path), "-y"], 2, "is a directory"),
         (["import", str(file), "-y"], 1, "line 1: 3 columns are not group,topic"),

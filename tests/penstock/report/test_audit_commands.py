@@ -257,7 +257,7 @@ WRONG = [
     ("", "pass --config FILE, or every key with --set"),
     ("--count retire web-3", "put options after retire"),
     ("retire web-3", "--reason"),
-    ("retire web-3 --since soon --reason x", "is no time like"),
+    ("retire web-3 --since soon --reason x", "is not a time such as"),
     ("accept clicks --reason x", "pass --whole-topic alone"),
     ("accept clicks --host h", "--reason"),
     ("accept clicks --host h --reason REASON", "replace the placeholder by a reason"),

@@ -233,9 +233,9 @@ def refused(*arguments: str) -> str:
     ("wrong", "said"),
     [
         (["--dya", "today"], "--dya"),
-        (["--day", "2026-02-30"], "is no day like 2026-11-20"),
-        (["--hour", "2026-11-20T07:30"], "is no hour like"),
-        (["--from", "soon"], "is no time like"),
+        (["--day", "2026-02-30"], "is not a day such as 2026-11-20"),
+        (["--hour", "2026-11-20T07:30"], "is not an hour such as"),
+        (["--from", "soon"], "is not a time such as"),
         (["--to", "2026-11-20"], "--to needs --from"),
         (["--day", "today", "--hour", "2026-11-20T07"], "pass only one of --day"),
         (["--from", "2026-11-20", "--to", "2026-11-19"], "the range must begin before its end"),
