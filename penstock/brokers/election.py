@@ -1,4 +1,4 @@
-"""`penstock brokers elect`: the lead given back to first replicas, after a broker was away."""
+"""`penstock brokers elect`: makes a broker's preferred replicas leaders again."""
 
 import click
 
@@ -12,13 +12,13 @@ from penstock.connections.cluster import bootstrap_option, connected
 
 
 def led_by_others(cluster: ClusterMetadata, broker: int) -> dict[str, list[int]]:
-    """Partitions whose first replica it is, and that another one leads."""
-    found: dict[str, list[int]] = {}
+    """The partitions whose preferred leader is `broker`, but which another broker leads."""
+    partitions: dict[str, list[int]] = {}
     for name, topic in sorted(cluster.topics.items()):
         for partition in topic.partitions:
             if partition.replicas[:1] == (broker,) and partition.leader != broker:
-                found.setdefault(name, []).append(partition.index)
-    return found
+                partitions.setdefault(name, []).append(partition.index)
+    return partitions
 
 
 @click.command()
@@ -26,12 +26,12 @@ def led_by_others(cluster: ClusterMetadata, broker: int) -> dict[str, list[int]]
 @bootstrap_option
 @json_option
 def elect(broker: int, bootstrap: str, as_json: bool) -> None:
-    """Let a broker lead what it is the first replica of, where it is in sync.
+    """Make a broker the leader of all partitions of which it is the preferred replica.
 
-    The controller does so by itself every few minutes. Between two hosts of a roll it is asked for,
-    so that the next broker that is stopped does not have the lead of two.
+    The controller does so every few minutes. During a rolling restart, run this between two
+    brokers, so that the next broker does not lead the partitions of both.
 
-    Exit code 1: it does not lead all of them, as it is behind.
+    Exit code 1: the broker does not lead all of them, as it is out of sync.
 
     \b
     Example:
@@ -40,9 +40,9 @@ def elect(broker: int, bootstrap: str, as_json: bool) -> None:
     with connected(bootstrap) as brokers:
         cluster = all_topics(brokers)
         if broker not in cluster.brokers:
-            raise Failed(f"no broker {broker}: it is not there")
-        wanted = led_by_others(cluster, broker)
-        results = elect_preferred(brokers, wanted) if wanted else {}
+            raise Failed(f"no broker {broker} in the cluster")
+        partitions = led_by_others(cluster, broker)
+        results = elect_preferred(brokers, partitions) if partitions else {}
     elected = sorted(key for key, error in results.items() if error is ErrorCode.none)
     refused = {key: error for key, error in results.items() if error is not ErrorCode.none}
     if as_json:

@@ -1,4 +1,4 @@
-"""Which replicas go where when a broker is to go, or has been added. Pure.
+"""Plans the placement of replicas when a broker is removed or added. Pure.
 
 Rule 1: a partition keeps as many replicas as it has, on brokers that are there, and on no fewer
         racks. Where that cannot be, the plan says so instead; only a drain gives up a rack, if
@@ -25,18 +25,18 @@ import msgspec
 Key = tuple[str, int]
 """A partition."""
 Replicas = tuple[int, ...]
-"""The first one is to lead."""
+"""The first one is the preferred leader."""
 Placement = Mapping[Key, Replicas]
 Racks = Mapping[int, str | None]
-"""Of the brokers that are there."""
+"""The racks of live brokers."""
 
 
 class NoPlace(Exception):
-    """A replica has nowhere to go."""
+    """There is no broker for a replica."""
 
 
 def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]:
-    """What changes when this broker is to have no replicas. Raises `NoPlace`."""
+    """The changes that leave this broker without replicas. Raises `NoPlace`."""
     there = {other: rack for other, rack in racks.items() if other != broker}
     moving = {key: replicas for key, replicas in before.items() if broker in replicas}
     places: dict[frozenset[int], Places] = {}
@@ -50,9 +50,9 @@ def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]
     if stuck:
         topic, index = stuck[0]
         raise NoPlace(
-            f"{len(stuck)} partitions have nowhere to go ({topic}-{index} is on "
+            f"no broker can take {len(stuck)} partitions ({topic}-{index} is on "
             f"{','.join(map(str, before[stuck[0]]))}): there are {len(there)} other brokers, and "
-            "no two replicas may be on one"
+            "a broker can hold only one replica"
         )
     loads = Counter(dict.fromkeys(there, 0))
     loads.update(
@@ -76,7 +76,7 @@ def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]
 
 
 def filled(before: Placement, racks: Racks, new: Set[int]) -> dict[Key, Replicas]:
-    """What changes when these brokers, which are there, get their share."""
+    """The changes that give these new brokers their share of replicas."""
     filling = _Filling(before, racks, new)
     while filling.step():
         pass
@@ -84,7 +84,7 @@ def filled(before: Placement, racks: Racks, new: Set[int]) -> dict[Key, Replicas
 
 
 def spread(replicas: Sequence[int], racks: Racks) -> int:
-    """On how many racks they are."""
+    """The number of racks that the replicas are on."""
     return len({racks.get(replica) or replica for replica in replicas})
 
 
@@ -92,11 +92,11 @@ def spread(replicas: Sequence[int], racks: Racks) -> int:
 
 
 Places = tuple[int, ...]
-"""Where a replica can go."""
+"""The brokers that a replica can move to."""
 
 
 def _widest(stay: Set[int], racks: Racks) -> Places:
-    """Where one more replica can go, so that they are on as many racks as can be."""
+    """The brokers for one more replica that keep the number of racks highest."""
     free = [rack for rack in sorted(racks) if rack not in stay]
     used = {racks.get(broker) or broker for broker in stay}
     apart = [broker for broker in free if (racks[broker] or broker) not in used]
@@ -104,10 +104,11 @@ def _widest(stay: Set[int], racks: Racks) -> Places:
 
 
 def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int]:
-    """Who gets each, so that `loads` are as even as they can be; they are counted there.
+    """Assign a broker to each partition, so that `loads`, which are updated, are as even as
+    possible.
 
-    The least loaded one, first of all for those that have few to choose from; then, as long as
-    there is a chain of exchanges from one broker to another that has two less, that is made.
+    Each goes to its least loaded candidate, beginning with those that have the fewest candidates.
+    Then chains of exchanges are made as long as one leads to a broker with two replicas less.
     """
     gets: dict[Key, int] = {}
     of_topic: Counter[tuple[str, int]] = Counter()
@@ -133,11 +134,11 @@ def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int
 
 
 _Having = dict[int, dict[Places, dict[Key, None]]]
-"""What each broker gets, by where else that could go: many partitions, few such places."""
+"""The partitions assigned to each broker, grouped by their candidates, which are few."""
 
 
 def _chain(has: _Having, loads: Mapping[int, int]) -> list[tuple[Key, int]]:
-    """Who goes where instead, and makes room for the next; empty if it is as even as can be."""
+    """A chain of exchanges that evens out the loads; empty if there is none."""
     least = min(loads.values(), default=0)
     for begin in sorted(has, key=lambda candidate: (-loads[candidate], candidate)):
         if loads[begin] < least + 2:
@@ -167,7 +168,7 @@ def _back(came: Mapping[int, tuple[Key, int]], place: int, begin: int) -> Iterat
 
 
 class _Has(msgspec.Struct):
-    """What a broker has."""
+    """A broker's partitions, and how many of them it leads."""
 
     keys: set[Key]
     leads: int
@@ -218,7 +219,7 @@ it. Fewer racks: it is not to be given."""
 
 
 class _Filling:
-    """One replica after the other."""
+    """Moves replicas to new brokers, one by one."""
 
     def __init__(self, before: Placement, racks: Racks, new: Set[int]) -> None:
         self.placed = dict(before)
@@ -239,7 +240,7 @@ class _Filling:
         self._giving: dict[tuple[int, int], dict[_Worth, _Giving]] = {}
 
     def step(self) -> bool:
-        """Moves one, if there is one to move."""
+        """Move one replica. False if there is none to move."""
         while self._open:
             to = min(self._open, key=lambda broker: (len(self._brokers[broker].keys), broker))
             size = len(self._brokers[to].keys)
@@ -258,7 +259,7 @@ class _Filling:
         return False
 
     def _best(self, giver: int, to: int) -> Key | None:
-        """Which of the giver's partitions is best there."""
+        """The giver's best partition for this broker."""
         if (giver, to) not in self._giving:
             self._giving[giver, to] = {}
             for key in self._brokers[giver].keys:
@@ -277,7 +278,7 @@ class _Filling:
         return self._worth(giver, to, key) == worth
 
     def _worth(self, giver: int, to: int, key: Key) -> _Worth | None:
-        """None where it cannot be given."""
+        """The worth of a partition for a pair of brokers; None if it cannot be given."""
         replicas = self.placed[key]
         if giver not in replicas or to in replicas:
             return None
@@ -304,7 +305,7 @@ class _Filling:
             self._brokers[to].leads += 1
         self._of_topic[key[0], giver] -= 1
         self._of_topic[key[0], to] += 1
-        for replica in replicas:  # what of the others is best may have changed
+        for replica in replicas:  # the best partitions of the others may have changed
             for other in self._open:
                 if (replica, other) in self._giving:
                     self._offer(replica, other, key)

@@ -1,7 +1,7 @@
-"""`penstock brokers drain`, `fill`: replicas moved off a broker, and onto new ones.
+"""`penstock brokers drain` and `fill`: move replicas off a broker, and onto new ones.
 
-What is moved is planned here (placement.py), begun, and watched. The brokers go on by themselves if
-the command ends: called again, it goes on watching, and takes the throttle away at the end.
+The moves are planned (placement.py), started and watched. If the command ends early, the brokers
+continue; called again, it goes on watching, and removes the throttle at the end.
 """
 
 import time
@@ -24,9 +24,9 @@ from penstock.connections.cluster import bootstrap_option, connected
 
 COLUMNS: Final = ("topic", "partition", "from", "to")
 _LOOKS_SECONDS: Final = 0.5
-_SETTLED_SECONDS: Final = 30.0  # by when brokers have heard of what the controller did
-_UNEVEN_SECONDS: Final = 10.0  # by when all of them have, though none contradicts another
-_ROUNDS: Final = 5  # topics may be created meanwhile
+_SETTLED_SECONDS: Final = 30.0  # by then brokers know the controller's changes
+_UNEVEN_SECONDS: Final = 10.0  # by then all of them do, though their answers agree
+_ROUNDS: Final = 5  # more than one, as topics may be created meanwhile
 
 Plan = dict[Key, Replicas]
 NOTHING: Final[Plan] = {}
@@ -34,7 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class How(msgspec.Struct, frozen=True, kw_only=True):
-    """What the options say."""
+    """The options of a move."""
 
     dry_run: bool
     no_wait: bool
@@ -43,7 +43,7 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The cluster, with replicas where they are to be once all that moves has come."""
+    """The cluster, and the placement after all reassignments in progress."""
 
     cluster: ClusterMetadata
     moving: Mapping[Key, Moving]
@@ -51,20 +51,22 @@ class Found(msgspec.Struct, frozen=True):
 
     @property
     def racks(self) -> Racks:
-        """Without one, brokers with one address are one rack."""
+        """The brokers' racks; without one, brokers of the same address share a rack."""
         brokers = self.cluster.brokers.values()
         return {broker.id: broker.rack or broker.address.host for broker in brokers}
 
 
 def moving_options(command: F) -> F:
     for option in (
-        click.option("--dry-run", is_flag=True, help="Show what would be moved, and move nothing."),
-        click.option("--no-wait", is_flag=True, help="Begin, and do not wait for the end."),
+        click.option("--dry-run", is_flag=True, help="Show the moves, and make none."),
+        click.option(
+            "--no-wait", is_flag=True, help="Start the moves, and do not wait for their end."
+        ),
         click.option(
             "--throttle",
             type=click.FloatRange(min=1),
             metavar="N",
-            help="Bytes a second that each broker may send, and copy, for what is moved.",
+            help="Limit the bytes per second that each broker sends, and receives, for the moves.",
         ),
     ):
         command = option(command)
@@ -83,13 +85,12 @@ def drain(
     no_wait: bool,
     throttle: float | None,
 ) -> None:
-    """Move all replicas off a broker, before it is taken away for good.
+    """Move all replicas off a broker before it is removed for good.
 
-    They go where racks stay apart and brokers have as much as each other. What one of them copies
-    is in sync before the one that it replaces goes. Called again, it goes on where it was; with
-    another --throttle, that counts from then on.
+    Replicas stay spread over racks, and evenly over brokers. Each new replica is in sync before the
+    old one is removed. Called again, the command continues; a new --throttle applies from then on.
 
-    A new topic may get replicas on the broker as long as it runs: stop it when this is done.
+    New topics may get replicas on the broker while it runs: stop it when this is done.
 
     \b
     Example:
@@ -102,14 +103,14 @@ def drain(
         known = {replica for replicas in found.placement.values() for replica in replicas}
         leaving = {broker for every in found.moving.values() for broker in every.removing}
         if broker not in {*known, *leaving, *found.racks}:
-            raise Failed(f"no broker {broker}: it is not there, and has no replicas")
+            raise Failed(f"no broker {broker}: it is not in the cluster, and has no replicas")
         _carry_out(
             brokers,
             found,
             lambda now: drained(now.placement, now.racks, broker),
             how,
             nothing=f"broker {broker} has no replicas",
-            done=f"broker {broker} has no replicas now: stop it before topics are created",
+            done=f"broker {broker} has no replicas any more: stop it before topics are created",
         )
 
 
@@ -125,10 +126,10 @@ def fill(
     no_wait: bool,
     throttle: float | None,
 ) -> None:
-    """Give new brokers their share of the replicas, and of what is led.
+    """Give new brokers their share of replicas and leaders.
 
-    They get them from the brokers that have most, as few as make all even; racks stay apart.
-    Nothing is moved between the others.
+    The fewest replicas that even out the numbers move, from the brokers with the most; they stay
+    spread over racks. Nothing moves between the other brokers.
 
     \b
     Example:
@@ -140,15 +141,15 @@ def fill(
         found = _found(brokers)
         for broker in new:
             if broker not in found.racks:
-                raise Failed(f"no broker {broker}: it is not there")
-        said = ", ".join(map(str, new))
+                raise Failed(f"no broker {broker} in the cluster")
+        names = ", ".join(map(str, new))
         _carry_out(
             brokers,
             found,
             lambda now: filled(now.placement, now.racks, set(new)),
             how,
-            nothing=f"nothing is to be moved: broker {said} has its share",
-            done=f"broker {said} has its share of the replicas now",
+            nothing=f"nothing to move: broker {names} has its share",
+            done=f"broker {names} now has its share of the replicas",
             rounds=1,
         )
 
@@ -195,7 +196,7 @@ def _found(brokers: Brokers, come: Plan = NOTHING) -> Found:
 
 
 def _uneven(replicas: Mapping[Key, Collection[int]]) -> bool:
-    """Whether some of a topic's partitions have more than others."""
+    """Whether partitions of a topic differ in their number of replicas."""
     counts: dict[str, int] = {}
     return any(
         counts.setdefault(topic, len(copies)) != len(copies)
@@ -204,7 +205,7 @@ def _uneven(replicas: Mapping[Key, Collection[int]]) -> bool:
 
 
 def _seen_by_each(brokers: Brokers, cluster: ClusterMetadata) -> Iterator[Placement]:
-    """By those that answer: one may have died, and be drained for that."""
+    """The placement as seen by each broker that answers; a dead one may be drained."""
     for broker in cluster.brokers:
         with suppress(ClientError):
             yield _placement(brokers.as_seen_by(broker))
@@ -228,7 +229,7 @@ def _carry_out(
     done: str,
     rounds: int = _ROUNDS,
 ) -> None:
-    """Plan, begin and watch, until there is nothing left to plan."""
+    """Plan, start and watch moves until there is nothing left to plan."""
     moved: Plan = {}
     before = found.placement
     topics = {topic for topic, _ in found.moving}
@@ -253,7 +254,7 @@ def _carry_out(
         return
     # Moves that are over may have had one, and this command not have seen them.
     if take_throttle_away(brokers, found.cluster.topics, sorted(found.racks)):
-        _say("the throttle is taken away")
+        _say("the throttle was removed")
     _say(done if moved or topics else nothing)
 
 
@@ -287,7 +288,7 @@ def _rows(before: Placement, changes: Plan) -> list[dict[str, object]]:
 
 
 def _begin(brokers: Brokers, found: Found, changes: Plan, how: How) -> None:
-    """The throttle first, for what is under way already, too."""
+    """Set the throttle, also for moves in progress, and start the moves."""
     if how.throttle is not None:
         moves = dict(found.moving)
         for key, target in changes.items():
@@ -302,24 +303,25 @@ def _begin(brokers: Brokers, found: Found, changes: Plan, how: How) -> None:
     if refused:
         (topic, index), why = min(refused.items())
         raise Failed(
-            f"{len(refused)} of {len(changes)} partitions cannot be moved, as {topic}-{index}: "
-            f"{why} The others are being moved; call this again when that is mended"
+            f"{len(refused)} of {len(changes)} partitions cannot be moved, such as "
+            f"{topic}-{index}: "
+            f"{why} The others are being moved; run this again when that is repaired"
         )
 
 
 def _watch(brokers: Brokers, begun: Plan) -> Plan:
-    """Until nothing is on the move any more, of all that there is; what has come, as last seen."""
-    come = dict(begun)
-    told = -1
-    while left := moving(brokers):
-        come |= {key: reassignment.target for key, reassignment in left.items()}
-        if len(left) != told:
-            told = len(left)
-            _say(f"{len(come) - told} of {len(come)} partitions moved")
+    """Wait until no reassignment is in progress. Returns the completed moves."""
+    completed = dict(begun)
+    remaining = -1
+    while in_progress := moving(brokers):
+        completed |= {key: reassignment.target for key, reassignment in in_progress.items()}
+        if len(in_progress) != remaining:
+            remaining = len(in_progress)
+            _say(f"{len(completed) - remaining} of {len(completed)} partitions moved")
         time.sleep(_LOOKS_SECONDS)
-    if come:
-        _say(f"{len(come)} of {len(come)} partitions moved")
-    return come
+    if completed:
+        _say(f"{len(completed)} of {len(completed)} partitions moved")
+    return completed
 
 
 def _say(what: str) -> None:

@@ -1,4 +1,4 @@
-"""`penstock groups delete-offsets`: a group forgets topics that it reads no more."""
+"""`penstock groups delete-offsets`: removes a group's offsets of topics that it no longer reads."""
 
 from collections.abc import Collection, Iterable
 
@@ -25,10 +25,10 @@ from penstock.groups.topic_arguments import TopicArgument, topics_option
 def delete_offsets_command(
     *, group: str, topics: tuple[TopicArgument, ...], yes: bool, bootstrap: str, as_json: bool
 ) -> None:
-    """Delete what a group has committed in topics that none of its members reads.
+    """Delete a group's offsets of topics that none of its members reads.
 
-    So that it is not shown as lagging there for ever. Who reads the topic again begins where a new
-    group does.
+    Otherwise it would be shown as lagging there for ever. If it reads the topic again, it starts
+    like a new group.
 
     \b
     Example:
@@ -37,35 +37,35 @@ def delete_offsets_command(
     """
     with connected(bootstrap) as brokers:
         existing(brokers, [group])
-        going = _chosen(group, committed_offsets(brokers, [group])[group], topics)
+        partitions = _chosen(group, committed_offsets(brokers, [group])[group], topics)
         if not yes:
-            confirm_deletion(f"what {group} has committed in {', '.join(map(str, going))}")
-        delete_offsets(brokers, group, going)
+            confirm_deletion(f"offsets of {group} in {', '.join(map(str, partitions))}")
+        delete_offsets(brokers, group, partitions)
     if as_json:
         print_json(
             {
                 "deleted": [
                     {"group": group, "topic": partition.topic, "partition": partition.partition}
-                    for partition in going
+                    for partition in partitions
                 ]
             }
         )
     else:
-        say(f"deleted what {group} had committed in {', '.join(map(str, going))}")
+        say(f"deleted the offsets of {group} in {', '.join(map(str, partitions))}")
 
 
 def _chosen(
     group: str, committed: Collection[TopicPartition], topics: Iterable[TopicArgument]
 ) -> list[TopicPartition]:
-    """Of topics that may be there no more, only what was committed is known."""
-    going: set[TopicPartition] = set()
+    """The partitions to delete. Topics may no longer exist, so only committed partitions count."""
+    partitions_: set[TopicPartition] = set()
     for topic in topics:
         wanted = {TopicPartition(topic.topic, number) for number in topic.partitions} or {
-            known for known in committed if known.topic == topic.topic
+            partition for partition in committed if partition.topic == topic.topic
         }
         missing = sorted(wanted - set(committed))
         if missing or not wanted:
             names = ", ".join(map(str, missing)) or f"topic {topic.topic}"
-            raise Failed(f"group {group} has committed nothing in {names}")
-        going |= wanted
-    return sorted(going)
+            raise Failed(f"group {group} has no offsets in {names}")
+        partitions_ |= wanted
+    return sorted(partitions_)

@@ -1,4 +1,4 @@
-"""`penstock groups reset`, `export`, `import`: where a group without members is to go on."""
+"""`penstock groups reset`, `export` and `import`: reads and sets the offsets of groups."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -39,30 +39,30 @@ Plans = Mapping[str, list[Change]]
 
 
 def _to_options(command: F) -> F:
-    """Exactly one of them is said."""
+    """The options for the new position, of which exactly one is given."""
     file = click.Path(dir_okay=False, path_type=Path)
     for option in (
-        click.option("--to-beginning", is_flag=True, help="All that the log has, again."),
-        click.option("--to-end", is_flag=True, help="Only what is written from now on."),
+        click.option("--to-beginning", is_flag=True, help="The beginning of the log."),
+        click.option("--to-end", is_flag=True, help="The end of the log."),
         click.option("--to-offset", type=click.IntRange(0), metavar="N", help="This offset."),
         click.option(
             "--to-time",
             type=TimeType(),
             metavar="TIME",
-            help="The first message of this time or later; it is UTC unless it says otherwise.",
+            help="The first message of this time or later; UTC unless it carries an offset.",
         ),
         click.option(
             "--by-duration",
             type=DurationType(),
             metavar="D",
-            help="The first message of so long ago or later: 90s, 15m, 2h, 7d, P1DT6H.",
+            help="The first message written within this duration: 90s, 15m, 2h, 7d, P1DT6H.",
         ),
-        click.option("--shift", type=int, metavar="N", help="So many messages on; -N is back."),
+        click.option("--shift", type=int, metavar="N", help="N messages forward; -N is back."),
         click.option(
             "--from-file",
             type=file,
             metavar="FILE",
-            help="What `groups export`, or Kafka's tool, has written.",
+            help="A file from `groups export` or Kafka's tool.",
         ),
     )[::-1]:
         command = option(command)
@@ -70,16 +70,16 @@ def _to_options(command: F) -> F:
 
 
 def _changing_options(command: F) -> F:
-    dry = click.option("--dry-run", is_flag=True, help="Only show what would be changed.")
+    dry = click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
     return dry(yes_option(bootstrap_option(json_option(command))))
 
 
 @click.command()
 @click.argument("group", shell_complete=existing_groups)
 @topics_option()
-@click.option("--all-topics", is_flag=True, help="All that the group has committed.")
+@click.option("--all-topics", is_flag=True, help="All partitions with committed offsets.")
 @_to_options
-@click.option("--new", is_flag=True, help="Make the group if there is none of that name.")
+@click.option("--new", is_flag=True, help="Create the group if it does not exist.")
 @_changing_options
 def reset(
     *,
@@ -99,10 +99,10 @@ def reset(
     bootstrap: str,
     as_json: bool,
 ) -> None:
-    """Set where a group goes on, while it has no members.
+    """Set the offsets of a group that has no members.
 
-    What would be changed is shown, and then asked about. An offset that the log does not have
-    becomes its beginning or its end.
+    Shows the changes and asks for confirmation. An offset outside the log becomes its beginning or
+    end.
 
     \b
     Example:
@@ -123,9 +123,11 @@ def reset(
     )
     if isinstance(to, Given):
         if topics or all_topics:
-            raise click.UsageError("--from-file says which partitions: leave the topics out")
+            raise click.UsageError(
+                "--from-file names the partitions: omit --topic and --all-topics"
+            )
     elif bool(topics) == all_topics:
-        raise click.UsageError("say which topics: either --topic or --all-topics")
+        raise click.UsageError("name the topics: pass either --topic or --all-topics")
     with connected(bootstrap) as brokers:
         if new:
             _check_members(brokers, group)
@@ -143,13 +145,13 @@ def reset(
 
 @click.command()
 @click.argument("groups", nargs=-1, metavar="GROUP…", shell_complete=existing_groups)
-@click.option("--all", "all_groups", is_flag=True, help="All groups that there are.")
+@click.option("--all", "all_groups", is_flag=True, help="All groups.")
 @bootstrap_option
 @json_option
 def export(*, groups: tuple[str, ...], all_groups: bool, bootstrap: str, as_json: bool) -> None:
-    """Print how far groups are, for `import`: lines of group, topic, partition, offset.
+    """Print the offsets of groups, for `import`: lines of group, topic, partition, offset.
 
-    Apache Kafka's tool reads them too (--reset-offsets --from-file).
+    Apache Kafka's tool reads them, too (--reset-offsets --from-file).
 
     \b
     Example:
@@ -157,7 +159,7 @@ def export(*, groups: tuple[str, ...], all_groups: bool, bootstrap: str, as_json
         penstock groups export --all > groups.csv
     """
     if bool(groups) == all_groups:
-        raise click.UsageError("say which groups: either their names or --all")
+        raise click.UsageError("name the groups, or pass --all")
     with connected(bootstrap) as brokers:
         if all_groups:
             names = [list_group.name for list_group in list_groups(brokers)]
@@ -183,49 +185,49 @@ def export(*, groups: tuple[str, ...], all_groups: bool, bootstrap: str, as_json
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
 @_changing_options
 def import_offsets(*, file: Path, dry_run: bool, yes: bool, bootstrap: str, as_json: bool) -> None:
-    """Set groups to what `export` has written. Those that are not there are made.
+    """Set the offsets of groups from the output of `export`. Missing groups are created.
 
-    None of them may have members. All are looked at before any is changed.
+    None of them may have members. All are checked before any is changed.
 
     \b
     Example:
         penstock groups import groups.csv --dry-run
         penstock groups import groups.csv --yes
     """
-    wanted = offset_files.read(file)
+    offsets_by_group = offset_files.read(file)
     with connected(bootstrap) as brokers:
-        for name in wanted:
+        for name in offsets_by_group:
             _check_members(brokers, name)
         plans = {
             name: changes(brokers, Given(offsets), sorted(offsets), _committed(brokers, name))
-            for name, offsets in wanted.items()
+            for name, offsets in offsets_by_group.items()
         }
         _carry_out(brokers, plans, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-def _one_of(said: Mapping[str, To | None]) -> To:
-    given = {name: to for name, to in said.items() if to is not None}
+def _one_of(options: Mapping[str, To | None]) -> To:
+    given = {name: to for name, to in options.items() if to is not None}
     if len(given) != 1:
-        which = f", not {' and '.join(given)}" if given else ""
-        raise click.UsageError(f"say where to go on with one of {', '.join(said)}{which}")
+        surplus = f", not {' and '.join(given)}" if given else ""
+        raise click.UsageError(f"pass one of {', '.join(options)}{surplus}")
     return next(iter(given.values()))
 
 
 def _given(path: Path, group: str) -> Given:
-    found = offset_files.read(path, alone=group)
-    if group not in found:
-        raise Failed(f"{path}: nothing of group {group}, only of {', '.join(found)}")
-    return Given(found[group])
+    offsets = offset_files.read(path, alone=group)
+    if group not in offsets:
+        raise Failed(f"{path}: no offsets of group {group}, only of {', '.join(offsets)}")
+    return Given(offsets[group])
 
 
 def _check_members(brokers: Brokers, name: str) -> None:
-    """Of a group that may not be there."""
+    """Raise Failed if the group, which need not exist, has members."""
     without_members(describe_groups(brokers, [name])[name])
 
 
 def _committed(brokers: Brokers, name: str) -> dict[TopicPartition, int]:
-    found = committed_offsets(brokers, [name])[name]
-    return {target: committed.offset for target, committed in found.items()}
+    by_partition = committed_offsets(brokers, [name])[name]
+    return {target: committed.offset for target, committed in by_partition.items()}
 
 
 def _carry_out(brokers: Brokers, plans: Plans, *, dry_run: bool, yes: bool, as_json: bool) -> None:
@@ -260,6 +262,6 @@ def _commit(brokers: Brokers, group: str, plan: list[Change]) -> None:
     try:
         commit_offsets(brokers, group, {change.target: Consumed(change.after) for change in plan})
     except Refused as error:
-        if error.code is ErrorCode.unknown_member_id:  # somebody has come since
+        if error.code is ErrorCode.unknown_member_id:  # a member has joined since the check
             _check_members(brokers, group)
         raise

@@ -1,6 +1,6 @@
-"""Where a group is to go on: of each partition, from where to where.
+"""Computes the changes of a group's offsets: before and after, for each partition.
 
-Nothing lies beyond a log: what would is moved to its beginning or its end, and said.
+An offset outside the log is moved to its beginning or end, with a remark.
 """
 
 import time
@@ -17,19 +17,19 @@ from wire.messages.list_offsets import EARLIEST, LATEST
 
 
 class Shift(msgspec.Struct, frozen=True):
-    """So many messages on, or back, from where it is."""
+    """A number of messages forward or back."""
 
     by: int
 
 
 class Given(msgspec.Struct, frozen=True):
-    """Each partition has an offset of its own."""
+    """An offset for each partition."""
 
     offsets: Mapping[TopicPartition, int]
 
 
 class Ago(msgspec.Struct, frozen=True):
-    """The first message that was written so long ago, or later."""
+    """The first message written within a duration."""
 
     millis: int
 
@@ -45,7 +45,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class _Logs(msgspec.Struct, frozen=True):
-    """Where the logs of the chosen partitions begin and end."""
+    """The start and end offsets of the chosen partitions."""
 
     begins: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
@@ -57,10 +57,10 @@ def chosen(
     topics: Sequence[TopicArgument] | None,
     committed: Collection[TopicPartition],
 ) -> list[TopicPartition]:
-    """The partitions of these topics; without any, what the group has committed."""
+    """The partitions of these topics; without topics, those with committed offsets."""
     if topics is None:
         if not committed:
-            raise Failed(f"group {group} has committed nothing: say with --topic what it reads")
+            raise Failed(f"group {group} has no committed offsets: name topics with --topic")
         return sorted(committed)
     _check_topics(brokers, [topic.topic for topic in topics])
     wanted: set[TopicPartition] = set()
@@ -120,7 +120,7 @@ def _wanted(
 
 def _where(target: TopicPartition, committed: Mapping[TopicPartition, int]) -> int:
     if target not in committed:
-        raise Failed(f"the group has committed nothing in {target}: there is nothing to shift")
+        raise Failed(f"the group has no offset in {target} that could be shifted")
     return committed[target]
 
 
@@ -128,14 +128,14 @@ def _change(
     target: TopicPartition, before: int | None, wanted: int, begins: int, ends: int
 ) -> Change:
     if wanted < begins:
-        return Change(target, before, begins, f"{wanted} is not there: the log begins here")
+        return Change(target, before, begins, f"{wanted} does not exist: the log begins here")
     if wanted > ends:
-        return Change(target, before, ends, f"{wanted} is not there: the log ends here")
+        return Change(target, before, ends, f"{wanted} does not exist: the log ends here")
     return Change(target, before, wanted)
 
 
 def _check_topics(brokers: Brokers, names: Collection[str]) -> None:
-    """A topic that is not there would be waited for."""
+    """Raise Failed for a missing topic, for which later requests would wait."""
     known = brokers.persist(lambda: brokers.refresh(names))
     missing = sorted(name for name in set(names) if not known.has(name))
     if missing:

@@ -1,15 +1,15 @@
-"""A container file, read block by block: header and codecs are those of Apache's `avro`.
+"""Reads a container file block by block, with the header and codecs of Apache's `avro`.
 
-Its `DataFileReader` does not serve here. It takes a wrong sync marker for the beginning of a block,
-reads on behind the end of a block that is not compressed, must be able to seek, and makes objects
-of all it reads. So blocks are told apart here, and nobody is believed:
+Its `DataFileReader` is not used: it takes a wrong sync marker for the start of a block, reads past
+the end of an uncompressed block, needs to seek, and turns everything into objects. So blocks are
+separated here, and nothing in the file is trusted:
 
 1. A block is used only if its sync marker follows it, where its header says.
 2. Neither what is stored of it nor what it unpacks to is larger than `codecs.MOST_BYTES`.
-3. Its bodies are walked (schemas/bodies/checking.py), as many as it says, and it ends with them.
+3. Its bodies are checked (schemas/bodies/checking.py): their count is right, and they fill it.
 
-Whatever is wrong is one BadAvroFile, which names the block and the byte at which it begins. What
-comes before has been handed out by then.
+Any fault is a BadAvroFile, which names the block and its first byte. The blocks before it have been
+returned by then.
 """
 
 import zlib
@@ -33,28 +33,28 @@ _CANNOT_UNPACK: Final = (AvroException, zlib.error, OSError, ValueError, EOFErro
 
 
 class BadAvroFile(Exception):
-    """It is damaged, cut short, or none."""
+    """The file is damaged, truncated, or not a container file."""
 
 
 class AvroFile:
-    """A container file whose header was read."""
+    """A container file whose header has been read."""
 
     def __init__(self, stream: BufferedReader) -> None:
-        """BadAvroFile if it has no header."""
+        """BadAvroFile if the header is invalid."""
         self._source = _Source(stream, _MOST_OF_A_HEADER)
         magic = self._source.read(len(MAGIC))
         if magic != MAGIC:
-            raise BadAvroFile(f"it begins with {magic!r}: it is no Avro container file")
+            raise BadAvroFile(f"it is not an Avro container file: it begins with {magic!r}")
         meta = self._read_meta()
         self._codec = meta.get(CODEC_KEY, NULL_CODEC.encode()).decode(errors="replace")
         if self._codec not in CODECS:
             known = ", ".join(sorted(CODECS))
-            raise BadAvroFile(f"its codec is {self._codec!r}, and those known are {known}")
+            raise BadAvroFile(f"unknown codec {self._codec!r}; known codecs: {known}")
         self.schema = _parsed(meta)
         self._check = BodyCheck(self.schema.type, text=True)
 
     def bodies(self) -> Iterator[bytes | None]:
-        """All of them, in their order; None behind each block."""
+        """All bodies in order, with None after each block."""
         number = 0
         while not self._source.is_at_end():
             number += 1
@@ -78,21 +78,21 @@ class AvroFile:
         return meta
 
     def _block(self) -> tuple[int, bytes]:
-        """How many bodies the next block has, and all of them."""
+        """The number of bodies in the next block, and its data."""
         count, size = self._source.number(), self._source.number()
         if count < 0 or not 0 <= size <= MOST_BYTES:
             raise BadAvroFile(
-                f"{count:,} values in {size:,} bytes: no more than {MOST_BYTES:,} bytes are read"
+                f"{count:,} values in {size:,} bytes: the limit is {MOST_BYTES:,} bytes"
             )
         stored = self._source.exactly(size)
         if self._source.exactly(SYNC_SIZE) != self._marker:
-            raise BadAvroFile("the sync marker does not follow it: it is damaged")
+            raise BadAvroFile("it is damaged: no sync marker follows it")
         try:
             # Codecs want the length once more.
             unpacking = BinaryDecoder(BytesIO(long_bytes(size) + stored))
             data = CODECS[self._codec].decompress(unpacking).reader.read()
         except _CANNOT_UNPACK as error:
-            raise BadAvroFile(f"it cannot be unpacked with {self._codec}: {error}") from None
+            raise BadAvroFile(f"it cannot be decompressed with {self._codec}: {error}") from None
         # What takes no byte can be there as often as somebody says.
         if count > max(len(data), MOST_ITEMS):
             raise BadAvroFile(f"{count:,} values are more than its {len(data):,} bytes can hold")
@@ -108,8 +108,8 @@ class AvroFile:
                 raise BadAvroFile(f"value {number:,} of {count:,}: {error}") from None
             if end - start > MOST_OF_A_BODY:
                 raise BadAvroFile(
-                    f"value {number:,} of {count:,} has {end - start:,} bytes, and "
-                    f"{MOST_OF_A_BODY:,} are allowed"
+                    f"value {number:,} of {count:,} has {end - start:,} bytes; the limit is "
+                    f"{MOST_OF_A_BODY:,}"
                 )
             yield data[start:end]
             start = end
@@ -128,7 +128,7 @@ def _parsed(meta: dict[str, bytes]) -> AvroSchema:
 
 
 class _Source:
-    """A stream that knows where it is. Of a pipe, too: nobody seeks."""
+    """A stream that counts its position, without seeking, as it may be a pipe."""
 
     def __init__(self, stream: BufferedReader, limit: int) -> None:
         self._stream = stream
@@ -143,7 +143,7 @@ class _Source:
             raise _unread(error) from None
 
     def read(self, size: int) -> bytes:
-        """Less, where it ends."""
+        """Read up to `size` bytes; fewer at the end."""
         if self.limit is not None and self.position + size > self.limit:
             raise BadAvroFile(f"its header has more than {self.limit:,} bytes")
         try:
@@ -156,7 +156,7 @@ class _Source:
     def exactly(self, size: int) -> bytes:
         data = self.read(size)
         if len(data) < size:
-            raise BadAvroFile(f"the file ends at byte {self.position:,}, in the middle of it")
+            raise BadAvroFile(f"it is truncated: the file ends at byte {self.position:,}")
         return data
 
     def number(self) -> int:
@@ -165,9 +165,9 @@ class _Source:
         except AvroException:
             if self.is_at_end():
                 raise BadAvroFile(
-                    f"the file ends at byte {self.position:,}, in the middle of it"
+                    f"it is truncated: the file ends at byte {self.position:,}"
                 ) from None
-            raise BadAvroFile("it begins with no number") from None
+            raise BadAvroFile("it does not begin with a number") from None
 
 
 def _unread(error: OSError) -> BadAvroFile:

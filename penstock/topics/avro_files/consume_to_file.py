@@ -1,18 +1,14 @@
-"""`penstock consume --avro-file`: a topic's events into a container file.
+"""`penstock consume --avro-file`: writes a topic's events into a container file.
 
-All records of a file are of one schema. Events that were written with another version are brought
-into it; what cannot be, and what is no event, is named and left out, and the command then ends with
-exit code 1.
+All records of a file have one schema. Events of other versions are converted; those that cannot be,
+and messages that are not events, are named and left out, and the exit code is 1.
 
-Where the end is known (`--count`, `--to-end`) the file is there once it is complete, and else not
-at all. Where it goes on until Ctrl-C, it is there from the start, and grows by whole blocks: at the
-latest a second after something has come. Ctrl-C and SIGTERM are obeyed at once while something is
-waited for, and not in the middle of a block.
+With `--count` or `--to-end`, the file appears when it is complete, or not at all. Without, it
+exists from the start and grows by whole blocks, at most a second after each message, until Ctrl-C.
+Ctrl-C and SIGTERM end a wait at once, but do not interrupt a block.
 
-The file is written block by block with Apache's `avro`: its header, its blocks, its codecs and when
-a block is full are those of Apache's `DataFileWriter`. It is given bodies, which are written
-already: `avro` itself would take ten times as long for all of it. What has become a block is handed
-on at once and whole.
+Header, blocks, codecs and block sizes are those of Apache's `DataFileWriter`. It gets encoded
+bodies, as encoding by `avro` would take ten times as long. A finished block is written at once.
 """
 
 import signal
@@ -34,27 +30,28 @@ from penstock.cli.failures import Failed
 from penstock.cli.output import print_json
 from penstock.topics.avro_files.codecs import CODECS
 from penstock.topics.avro_files.new_file import STDOUT, NewFile, Output, StandardOutput
-from penstock.topics.avro_files.skipped_values import LeftOut
+from penstock.topics.avro_files.skipped_values import SkippedValues
 from penstock.topics.avro_files.topic_schema import RegisteredTopicSchema
 from schemas.conversion import MessageConverter
 from schemas.errors import BadMessage, SchemaError
 from schemas.parsing import AvroSchema
 from schemas.registry_client import RegistryClient
 
-# As which `avro` is told to write: bytes, of which it needs to know nothing. What they are stands
-# in the file's header, in the registry's words: `avro` would not find every name that Java does.
+# `avro` writes opaque bytes. Their schema is in the file's header, in the registry's text, as
+# `avro`
+# does not resolve every name that Java does.
 _BYTES: Final = avro.schema.parse('"bytes"')
 
 
 class _Bodies(DatumWriter):
-    """Writes bodies as they are."""
+    """Writes encoded bodies unchanged."""
 
     def write(self, datum: Any, encoder: Any) -> None:
         encoder.write(datum)
 
 
 class BlockWriter:
-    """Bodies of a schema as a container file. The header is written at once."""
+    """Writes bodies as a container file, beginning with the header."""
 
     def __init__(self, output: Output, schema: AvroSchema, codec: str) -> None:
         if codec not in CODECS:
@@ -72,7 +69,7 @@ class BlockWriter:
             self._hand_on()
 
     def flush(self) -> None:
-        """Ends a block, unless it is empty."""
+        """End the block, unless it is empty."""
         if self._file.block_count:
             self._file.flush()
             self._hand_on()
@@ -89,24 +86,23 @@ _GRACE_SECONDS: Final = 0.2
 
 
 class FileInterrupted(BaseException):
-    """No error, and nobody's to catch but who looks after the file."""
+    """A signal during a wait. Not an Exception, so that only the file's writer catches it."""
 
 
 class Interruption:
-    """As a context it has the signals. `told` is the one that came.
+    """A context that handles the signals. `received`: the one that came.
 
-    What is under way may end by itself; who still waits a moment later is called away from there.
-    Never at once: what is just being opened would stay open.
-    """
+    Work in progress may end by itself; a wait is interrupted a moment later. Not at once, as a file
+    or socket that is being opened would stay open."""
 
     def __init__(self) -> None:
-        self.told: int | None = None
+        self.received: int | None = None
         self.waits = False  # and may be called away
 
     @property
     def exit_code(self) -> int:
-        """As shells have it."""
-        return 0 if self.told is None else 128 + self.told
+        """The exit code by the convention of shells."""
+        return 0 if self.received is None else 128 + self.received
 
     def __enter__(self) -> Self:
         # What was started in the background may have been told to take no notice.
@@ -132,7 +128,7 @@ class Interruption:
             signal.signal(number, handler)
 
     def _tell(self, number: int, _: FrameType | None) -> None:
-        self.told = number
+        self.received = number
         signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
 
     def _call_away(self, _number: int, _: FrameType | None) -> None:
@@ -141,7 +137,7 @@ class Interruption:
             raise FileInterrupted
 
 
-class Receiving:
+class FileConsumer:
     """One run of the command."""
 
     def __init__(
@@ -156,7 +152,7 @@ class Receiving:
         count: int | None,
         has_end: bool,
     ) -> None:
-        """`has_end`: it ends by itself."""
+        """`has_end`: the reading ends by itself."""
         self._topic = topic
         self._path = path
         self._target = target
@@ -166,11 +162,11 @@ class Receiving:
         self._left = count
         self._has_end = has_end
         self._written = 0
-        self._left_out = LeftOut()
+        self._skipped = SkippedValues()
         self._offsets: dict[int, list[int]] = {}  # of each partition, the first and the last
 
     def run(self, consumer: Consumer, *, as_json: bool) -> int:
-        """The exit code."""
+        """Write the file. Returns the exit code."""
         started = time.monotonic()
         with Interruption() as interruption, self._output() as output:
             writer = BlockWriter(output, self._target.schema, self._codec)
@@ -182,9 +178,9 @@ class Receiving:
                 if not self._has_end:
                     writer.flush()
                 raise
-            if self._has_end and interruption.told is not None:
+            if self._has_end and interruption.received is not None:
                 if self._path != STDOUT:
-                    _say(f"{self._path} was not written: it was not complete yet")
+                    _say(f"{self._path} was not written, as it was not complete")
                 return interruption.exit_code
             writer.flush()
             output.publish()
@@ -192,12 +188,14 @@ class Receiving:
             print_json(self._document())
         elif sys.stderr.isatty():
             seconds = time.monotonic() - started
-            said = f"{self._written:,} events of {self._topic} in {self._path}, in {seconds:.1f} s"
-            click.echo(said, err=True)
-        if left_out := self._left_out.count:
-            messages = self._written + left_out
-            _say(f"{left_out:,} of {messages:,} messages of {self._topic} are not in {self._path}")
-        return interruption.exit_code or int(left_out > 0)
+            summary = (
+                f"{self._written:,} events of {self._topic} in {self._path}, in {seconds:.1f} s"
+            )
+            click.echo(summary, err=True)
+        if skipped := self._skipped.count:
+            messages = self._written + skipped
+            _say(f"{skipped:,} of {messages:,} messages of {self._topic} are not in {self._path}")
+        return interruption.exit_code or int(skipped > 0)
 
     def _output(self) -> Output:
         if self._path == STDOUT:
@@ -206,12 +204,12 @@ class Receiving:
 
     def _receive(self, consumer: Consumer, writer: BlockWriter, interruption: Interruption) -> None:
         flushed = time.monotonic()
-        while not consumer.finished and self._left != 0 and interruption.told is None:
+        while not consumer.finished and self._left != 0 and interruption.received is None:
             interruption.waits = True
             try:
                 for message in consumer.poll(_FLUSH_SECONDS):
                     self._take(message, writer, interruption)
-                    if self._left == 0 or interruption.told is not None:
+                    if self._left == 0 or interruption.received is not None:
                         break
             except FileInterrupted:
                 break
@@ -230,7 +228,7 @@ class Receiving:
             body = self._converter.body(record.value)
         except BadMessage as error:
             interruption.waits = False
-            self._left_out.add(f"{self._topic}-{partition}, offset {record.offset}", error)
+            self._skipped.add(f"{self._topic}-{partition}, offset {record.offset}", error)
         else:
             interruption.waits = False
             writer.append(body)
@@ -245,7 +243,7 @@ class Receiving:
             "topic": self._topic,
             "file": str(self._path),
             "messages": self._written,
-            "left_out": self._left_out.count,
+            "left_out": self._skipped.count,
             "schema": self._target.document,
             "partitions": {
                 str(partition): {"first": first, "last": last}

@@ -1,9 +1,8 @@
-"""`penstock produce --avro-file`: the values of a container file into a topic, as events.
+"""`penstock produce --avro-file`: sends the values of a container file to a topic, as events.
 
-They are sent as they lie in the file, behind the five bytes that name their schema, which is a
-version of the topic's subject by then. With another version (`--schema-version`) each is brought
-into that; what cannot be is named and left out, and the command then ends with exit code 1. An
-event's own time becomes the record's timestamp.
+They are sent unchanged, after the five bytes that name their schema, which is then a version of the
+topic's subject. With another version (`--schema-version`), each is converted; those that cannot be
+are named and left out, and the exit code is 1. An event's time becomes the record's timestamp.
 """
 
 import select
@@ -18,7 +17,7 @@ from client.producing.producer import Delivered, Producer
 from penstock.cli.failures import Failed
 from penstock.schemas.arguments import Which
 from penstock.topics.avro_files.block_reader import AvroFile, BadAvroFile
-from penstock.topics.avro_files.skipped_values import LeftOut
+from penstock.topics.avro_files.skipped_values import SkippedValues
 from penstock.topics.avro_files.topic_schema import version_for, version_of
 from schemas.bodies.checking import read_long
 from schemas.conversion import Conversion
@@ -31,11 +30,11 @@ from schemas.registry_client import RegistryClient
 _LINGER_SECONDS: Final = 0.01
 
 
-class FileSending:
+class FileProducer:
     """One run of the command."""
 
     def __init__(self, topic: str, path: Path, stream: BufferedReader) -> None:
-        """Failed if it is no container file, or none that can be used."""
+        """Failed if it is not a usable container file."""
         self._topic = topic
         self._path = path
         self._stream = stream
@@ -43,11 +42,11 @@ class FileSending:
             self._file = AvroFile(stream)
         except BadAvroFile as error:
             raise Failed(f"{path}: {error}") from None
-        self._left_out = LeftOut()
+        self._skipped = SkippedValues()
         self._damage: BadAvroFile | None = None
 
     def find_schema(self, client: RegistryClient, wanted: Which | None) -> None:
-        """Registers the file's own, if no version was named and the topic does not have it."""
+        """Find the version; without `wanted`, the file's own schema, registered if it is new."""
         schema = self._file.schema
         if wanted is None:
             self._target = version_for(client, self._topic, self._path, schema)
@@ -55,26 +54,26 @@ class FileSending:
             self._target = version_of(client, self._topic, wanted)
         if self._target.is_new:
             _, subject, version, schema_id, _ = self._target
-            said = f"penstock: registered {subject}: version {version}, id {schema_id}"
-            click.echo(said, err=True)
+            message = f"penstock: registered {subject}: version {version}, id {schema_id}"
+            click.echo(message, err=True)
         self._conversion = Conversion(schema, self._target.schema)
 
     @property
     def document(self) -> dict[str, Any]:
-        return {"left_out": self._left_out.count, "schema": self._target.document}
+        return {"left_out": self._skipped.count, "schema": self._target.document}
 
-    def what_is_wrong(self, sent: int) -> str:
-        """Nothing, if all that is in the file was sent."""
+    def failure(self, sent: int) -> str:
+        """The reason why not all values were sent; empty if they were."""
         if self._damage is not None:
             return f"{self._path}: {self._damage}; {sent:,} values before it were sent"
-        if left_out := self._left_out.count:
-            return f"{left_out:,} values of {self._path} were not sent, {sent:,} were"
+        if skipped := self._skipped.count:
+            return f"{skipped:,} values of {self._path} were not sent, {sent:,} were"
         return ""
 
     def run(
         self, producer: Producer, partition: int | None, tell: Callable[[list[Delivered]], None]
     ) -> None:
-        """Sends all that can be read, up to the damage if there is one."""
+        """Send all values, up to the damage if there is one."""
         has_time = _is_event(self._target.schema)
         start = prefix(self._target.id)
         for body in self._bodies():
@@ -93,7 +92,7 @@ class FileSending:
         tell(producer.flush())
 
     def _bodies(self) -> Iterator[bytes | None]:
-        """As the target has them."""
+        """The bodies in the target's schema."""
         number = 0
         try:
             for body in self._file.bodies():
@@ -104,7 +103,7 @@ class FileSending:
                 try:
                     converted = self._conversion.converted(body)
                 except BadMessage as error:
-                    self._left_out.add(f"value {number:,}", error)
+                    self._skipped.add(f"value {number:,}", error)
                 else:
                     yield converted
         except BadAvroFile as error:

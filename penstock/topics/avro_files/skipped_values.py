@@ -1,4 +1,4 @@
-"""What could not be brought over: named on stderr, up to a hundred times, and counted."""
+"""Values that could not be converted: counted, and the first hundred named on stderr."""
 
 from typing import Final
 
@@ -10,8 +10,8 @@ from schemas.errors import BadMessage
 _MOST_NAMED: Final = 100
 
 
-class LeftOut:
-    """Of one run of a command."""
+class SkippedValues:
+    """The skipped values of one run of a command."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -21,4 +21,4 @@ class LeftOut:
         if self.count <= _MOST_NAMED:
             click.echo(f"penstock: {where}: {one_line(str(why))}", err=True)
         elif self.count == _MOST_NAMED + 1:
-            click.echo("penstock: there are more, which are only counted", err=True)
+            click.echo("penstock: further ones are only counted", err=True)

@@ -167,7 +167,7 @@ def test_whoever_types_messages_is_told_how_to_end(at: At, new_topic: str) -> No
     with typed("typed\n\x04") as terminal:
         ended = at.run("produce", new_topic, stdin=terminal)
     said = (
-        "Each line is sent as it is typed; Ctrl-D ends.\n"
+        "Each line is sent when you press Enter; Ctrl-D ends.\n"
         f"penstock: created topic {new_topic}: 1 partition; if the name is a typo: "
         f"penstock topics delete {new_topic}\n"
     )
