@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from audit.config import CommandsConfig
-from audit.cures import command_for
+from audit.cures import cure_for
 from audit.findings import FaultKind, Finding, KindCount, Kinds, State, summed, worst
 from audit.joined import OF_ORIGIN
 from audit.picture import Tier, TopicKey
@@ -141,7 +141,7 @@ def _hour(
     for each in told:
         by_state[each.kind.state].append(each)
     worst_of = {
-        state: replace(some[0], command=command_for(some[0], verdict.key, commands))
+        state: replace(some[0], **cure_for(some[0], verdict.key, commands).fields)
         for state, some in by_state.items()
     }
     hosts = {

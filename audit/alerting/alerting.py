@@ -42,6 +42,7 @@ from audit.alerting.receivers import Receivers, Situation
 from audit.answers import AgentRow, FailingLoad
 from audit.config import AuditConfig
 from audit.judged_hours import HOUR, HourVerdict
+from audit.program_commands import ProgramCommands
 from audit.programs import ZOOKEEPER, this_audit
 from audit.queries import AgentsQuery
 from audit.standing import Standing
@@ -77,6 +78,7 @@ class Alerting:
         self._store = store
         self._reading = reading
         self._config = config
+        self._commands = ProgramCommands.of(config)
         self._standing = standing
         self._receivers = receivers or Receivers()
         self._notes = notes or AlertNotes()
@@ -119,7 +121,7 @@ class Alerting:
         conditions |= of_clocks(clocks)
         silent = [row for row in self._silent(as_of) if (row.cluster, row.host) not in clocks]
         unheard = {row.cluster for row in silent if not self._is_heard(row.cluster, as_of)}
-        conditions |= of_agents(silent, unheard=unheard)
+        conditions |= of_agents(silent, self._commands, unheard=unheard)
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= of_clusters(self._standing.clusters)
         conditions |= self._slowly_changing(as_of, now)
@@ -160,7 +162,10 @@ class Alerting:
             programs = self._reading.programs(read_to - int(self._config.expected * 1000))
             if self._probe is not None:
                 programs.append(this_audit(self._probe, now))
-            self._slow = {**of_shares(there, config), **of_programs(programs, config, as_of, now)}
+            self._slow = {
+                **of_shares(there, config),
+                **of_programs(programs, config, self._commands, as_of, now),
+            }
         return self._slow
 
     def _offer(self, unknown: UnknownClusters, now: int) -> None:
@@ -175,9 +180,9 @@ class Alerting:
         links = {"page": self._config.page_url, "runbook": self._config.runbook_url}
         groups = {
             name: replace(each, muted=True)
-            for name, each in groups_of(muted, self._conditions, **links).items()
+            for name, each in groups_of(muted, self._conditions, self._commands, **links).items()
         }
-        for name, each in groups_of(loud, self._conditions, **links).items():
+        for name, each in groups_of(loud, self._conditions, self._commands, **links).items():
             groups[name] = replace(each, muted=bool(self._notes.acknowledgement(name, now)))
         self.groups = groups
         there = {notice_id(key) for key in (*self._conditions, *self._raised)}

@@ -171,7 +171,7 @@ def command(
     except FileNotFoundError:
         raise Failed("the folder in which you are is gone: cd into another one") from None
     if restart:
-        if follows or mirrored or port_base or not (secure is alert is None):
+        if follows or mirrored or port_base or secure is not None or alert is not None:
             raise click.UsageError("--restart goes with --dir alone")
         return _restart(places, restart, _command(directory))
     with StopRequests() as asked:
@@ -289,4 +289,6 @@ def _say_how_to_go_on(directory: Path, *, killed: bool) -> None:
 def _command(directory: Path) -> str:
     """That starts the pipeline."""
     is_default = directory == DIRECTORY
-    return one_line("penstock up" if is_default else f"penstock up --dir {shlex.quote(str(directory))}")
+    return one_line(
+        "penstock up" if is_default else f"penstock up --dir {shlex.quote(str(directory))}"
+    )

@@ -1,4 +1,4 @@
-"""`penstock up --restart PROGRAM`: restarts one program of the `penstock up` that has the directory.
+"""`penstock up --restart PROGRAM`: restarts one program of the pipeline that runs in a directory.
 
 A request is an empty file in the directory's `restart/`, called like the program. The `penstock up`
 that runs there restarts the program, and removes the file once it runs again: so whoever asks knows

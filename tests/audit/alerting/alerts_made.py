@@ -7,10 +7,12 @@ from audit.alerting.conditions import Condition, key_of
 from audit.alerting.notices import Group, Notice, groups_of
 from audit.alerting.receivers import Situation
 from audit.judged_hours import HOUR
+from audit.program_commands import ProgramCommands
 from audit.store.rows import Alert
 
 SEVEN = 1_795_158_000_000  # 2026-11-20, 07:00 UTC
 LINKS = {"page": "https://audit.example.org", "runbook": "https://audit.example.org/runbook"}
+UNITS = ProgramCommands()
 HOSTILE = 'a"<!channel>&\n\r\x1b[31m`*\ud800{{7*7}}'
 
 
@@ -25,14 +27,14 @@ def silent(*hosts: str) -> list[Alert]:
     return [Alert("silent", "dc1", "", each, f"{each} is silent", SEVEN) for each in hosts]
 
 
-def notice(alerts: list[Alert], **condition: Any) -> Notice:
+def notice(alerts: list[Alert], commands: ProgramCommands = UNITS, **condition: Any) -> Notice:
     known = {key_of(each): Condition(each.words, **condition) for each in alerts}
-    (group,) = groups_of(alerts, known, **LINKS).values()
+    (group,) = groups_of(alerts, known, commands, **LINKS).values()
     return group.notice
 
 
 def situation(*alerts: Alert, muted: bool = False, **more: Any) -> Situation:
-    groups = groups_of(alerts, {}, **LINKS)
+    groups = groups_of(alerts, {}, UNITS, **LINKS)
     return Situation(
         {name: Group(each.notice, each.members, muted) for name, each in groups.items()}, **more
     )
