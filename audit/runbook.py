@@ -160,8 +160,8 @@ ENTRIES: Final = (
         meaning="An agent has not been heard from, so probably nothing is read on its host.",
         steps=(
             "On the host: `systemctl status penstock-agent`, `penstock agent --status`. Start it "
-            "(`systemctl restart penstock-agent`): it reads on where it stopped, also in files that "
-            "were rotated meanwhile.",
+            "(`systemctl restart penstock-agent`): it reads on where it stopped, also in files "
+            "that were rotated meanwhile.",
             "If it runs, see whether it reaches the brokers: its log, `penstock agent --status`.",
             "If no agent is heard, see `penstock status`: a broker whose disk is full takes no "
             "lines. Make room on it, and all agents go on.",

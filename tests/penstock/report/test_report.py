@@ -203,7 +203,7 @@ def test_what_is_still_to_come_is_not_asked_for() -> None:
     before = int(datetime.now(UTC).timestamp() * 1000)
     with answering(always(report(COMPLETE))) as audit:
         run("--day", "today", "--json", "--audit", audit.url)
-        run("--from", "2026-11-01", "--audit", audit.url)
+        run("--from", "2026-11-01", "--json", "--audit", audit.url)
     after = int(datetime.now(UTC).timestamp() * 1000)
     assert all(before <= int(query["to"]) <= after for _, query in audit.asked)
 
