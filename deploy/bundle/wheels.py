@@ -97,7 +97,7 @@ def pins(constraints: str) -> dict[str, str]:
     return {canonicalize_name(name): version for name, separator, version in rows if separator}
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class Requirements(msgspec.Struct, frozen=True):
     """The packages that `roots` need on `target`, except those named in `without`."""
 
     roots: tuple[str, ...]
@@ -106,7 +106,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def fetched(
-    wanted: Wanted,
+    wanted: Requirements,
     own: Path,
     pinned: Mapping[str, str],
     into: Path,
