@@ -205,9 +205,9 @@ class RowByRow:
             stretch = passage["partition"], tier, each["first"], each["count"]
             insert("INSERT INTO claimed VALUES (?, ?, ?, ?, ?)", (topic, *stretch))
         for each in passage["runs"]:
-            context = each["path"], each["seq"], each["events"]
+            place = each["path"], each["seq"], each["events"]
             bounds = each["position"], each["end_position"]
             insert(
                 "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (each["source"], topic, tier, *context, *bounds),
+                (each["source"], topic, tier, *place, *bounds),
             )
