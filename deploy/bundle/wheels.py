@@ -35,10 +35,10 @@ MODULES: Final = (
     "wire/_records",
     "broker/storage/_many_files",
     "columns/_avro_columns",
-    "agent/events/_line_splitting",
+    "agent/lines/_line_splitting",
     "agent/events/_iso_times",
     "agent/batches/_record_framing",
-    "agent/batches/_json_bodies",
+    "agent/bodies/_json_bodies",
 )
 
 
