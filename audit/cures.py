@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from audit.config import CommandsConfig
+from audit.configuration.config import CommandsConfig
 from audit.findings import FaultKind, Finding
 from audit.picture import TierKind, TopicKey
 from audit.reconciling.words import LOG_LOST

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from audit.config import AlertsConfig
+from audit.configuration.config import AlertsConfig
 from ledger.health import Health, HealthProbe, ZooKeeperSession
 
 _PACES: Final = {"mirror": 2.5, "loader": 3.0}

@@ -39,13 +39,13 @@ from audit.alerting.conditions import (
 from audit.alerting.notes import AlertNotes
 from audit.alerting.notices import Group, groups_of, notice_id
 from audit.alerting.receivers import Receivers, Situation
-from audit.answers import AgentRow, FailingLoad
-from audit.config import AuditConfig
-from audit.judged_hours import HOUR, HourVerdict
+from audit.api.answers import AgentRow, FailingLoad
+from audit.api.queries import AgentsQuery
+from audit.clusters.state import Standing
+from audit.configuration.config import AuditConfig
 from audit.programs import ZOOKEEPER, this_audit
-from audit.queries import AgentsQuery
-from audit.standing import Standing
-from audit.store.fleet import patience
+from audit.store.fleet.agents import patience
+from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.reading import StoreReading
 from audit.store.rows import Alert
 from audit.store.store import AuditStore

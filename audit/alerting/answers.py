@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from audit import answers
 from audit.alerting.notes import Acknowledgement, Silence
+from audit.api import answers
 
 Pattern = Annotated[str, Meta(max_length=500)]
 Time = Annotated[int, Meta(ge=0, lt=2**53)]

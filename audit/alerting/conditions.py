@@ -21,12 +21,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from audit.answers import AgentRow, FailingLoad
-from audit.config import AlertsConfig, CommandsConfig
+from audit.api.answers import AgentRow, FailingLoad
+from audit.clusters.state import ClusterStanding
+from audit.configuration.config import AlertsConfig, CommandsConfig
 from audit.cures import command_in
 from audit.findings import State
 from audit.headline import length_words
-from audit.judged_hours import HourVerdict
 from audit.picture import TopicKey
 from audit.programs import (
     CERTIFICATE,
@@ -39,7 +39,7 @@ from audit.programs import (
     servers_words,
     troubles,
 )
-from audit.standing import ClusterStanding
+from audit.store.judged_hours import HourVerdict
 from audit.store.rows import Alert, TopicShare
 
 LATE: Final = "late"

@@ -26,8 +26,8 @@ from audit.alerting.conditions import (
     Conditions,
     key_of,
 )
+from audit.configuration.receivers import Severity
 from audit.programs import CERTIFICATE, DISK, LOADER, MIRROR, ZOOKEEPER
-from audit.receiver_config import Severity
 from audit.store.rows import Alert
 from ground.printable import one_line
 

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from audit import answers, queries
 from audit.alerting.answers import (
     Acknowledge,
     Mute,
@@ -30,9 +29,10 @@ from audit.alerting.notes import (
     new_silence_id,
 )
 from audit.alerting.notices import command_of, notice_id, severity_of
+from audit.api import answers, queries
 from audit.errors import BadQuery, NotNow, Unknown
 from audit.http import lists
-from audit.service import Service, now_millis
+from audit.service.service import Service, now_millis
 
 
 def alerts(service: Service, query: queries.AlertsQuery) -> NotedAlerts:

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from audit.answers import TopicAnswer
+from audit.api.answers import TopicAnswer
 from bench.contents.audit_fleet import HOUR, MINUTE, Fleet
 from bench.contents.kept_hours import Kept, fold_hours, fold_until_now
 from bench.contents.ledger_entries import HOUR_MINUTES, LedgerOfFleet, publish

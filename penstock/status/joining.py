@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from agent.status import Status, why_not_ready
-from audit import answers
 from audit.alerting.conditions import CLOCK, UNLOADED
+from audit.api import answers
 from audit.findings import State, worst
 from audit.headline import NOT_LOADED
 from penstock.report.words import headline_words

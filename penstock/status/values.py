@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from audit.answers import AlteredTotal
+from audit.api.answers import AlteredTotal
 from audit.findings import Kinds
 
 _OVER_MILLIS: Final = 5_000  # long enough to be calm, short enough to see a change

@@ -6,7 +6,7 @@ from typing import Any
 from audit.alerting.conditions import Condition, key_of
 from audit.alerting.notices import Group, Notice, groups_of
 from audit.alerting.receivers import Situation
-from audit.judged_hours import HOUR
+from audit.store.judged_hours import HOUR
 from audit.store.rows import Alert
 
 SEVEN = 1_795_158_000_000  # 2026-11-20, 07:00 UTC

@@ -18,11 +18,11 @@ from audit.alerting.conditions import (
     of_loads,
     waiting,
 )
-from audit.answers import AgentRow, FailingLoad
-from audit.config import CommandsConfig
+from audit.api.answers import AgentRow, FailingLoad
+from audit.configuration.config import CommandsConfig
 from audit.findings import FaultKind, Finding, KindCount, State
-from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
+from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.rows import Alert, JudgedHour
 
 KEY = TopicKey("east", "clicks", "id")

@@ -6,9 +6,9 @@ import pytest
 
 from audit.alerting.conditions import KINDS, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
-from audit.config import AlertsConfig
+from audit.clusters.state import ClusterStanding
+from audit.configuration.config import AlertsConfig
 from audit.programs import Program, ProgramKind
-from audit.standing import ClusterStanding
 from audit.store.rows import Alert, TopicShare
 from ledger.health import Certificate, Disk, Health, ZooKeeperSession
 from tests.audit.alerting.alerts_made import HOSTILE, LINKS, SEVEN, missing, notice, silent
