@@ -87,7 +87,7 @@ class Standing(msgspec.Struct):
         self._doubted[cluster] = since
 
     def is_looked_at(self, cluster: str, since: int) -> bool:
-        """Whether it was looked since then who of the cluster is away, if it can be asked at all."""
+        """Whether who is away was looked at since then, or the cluster cannot be asked."""
         known = self.clusters[cluster]
         is_asked = known.looked >= since or bool(known.unreachable)
         return is_asked and known.registry_looked >= since

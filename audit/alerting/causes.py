@@ -123,10 +123,10 @@ class Cause(msgspec.Struct, frozen=True):
 
     def ends(self, grace: int) -> int:
         """When it holds nothing back any more; -1 while it stands."""
-        if self.over < 0:
-            return -1 if self.is_raised else self.since + MOST_GRACES * grace
-        longest = self.over + MOST_GRACES * grace
-        return min(longest, max(self.over, self.better) + grace)
+        if self.over < 0 and self.is_raised:
+            return -1
+        longest = (self.over if self.is_raised else self.since) + MOST_GRACES * grace
+        return longest if self.over < 0 else min(longest, max(self.over, self.better) + grace)
 
 
 Causes = Mapping[AlertKey, Cause]
