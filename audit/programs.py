@@ -98,6 +98,7 @@ class Trouble(NamedTuple):
     kind: str
     words: str
     command: str = ""  # that shows or mends it
+    since: int = -1  # when it began, where that is known
 
 
 def troubles(program: Program, config: AlertsConfig, now: int) -> Iterator[Trouble]:
@@ -106,11 +107,12 @@ def troubles(program: Program, config: AlertsConfig, now: int) -> Iterator[Troub
     if program.is_away(now):
         kind = LOADER if program.kind is ProgramKind.LOADER else MIRROR
         service = "penstock-load.timer" if kind == LOADER else "penstock-mirror"
-        yield Trouble(kind, _away_words(program), on_host(f"systemctl restart {service}", host))
+        command = on_host(f"systemctl restart {service}", host)
+        yield Trouble(kind, _away_words(program), command, program.heard)
     if (session := program.lost_session(now)) is not None:
         since = moment(session.since)
         words = f"{program.title} has had no session with ZooKeeper since {since}"
-        yield Trouble(ZOOKEEPER, words)
+        yield Trouble(ZOOKEEPER, words, since=session.since)
     for disk in program.health.disks:
         if disk.free >= min(config.disk, disk.total // _SMALL_DISK):
             continue

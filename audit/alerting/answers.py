@@ -23,6 +23,7 @@ class NotedAlert(answers.AlertRow, frozen=True, kw_only=True):
     lines: int = -1
     hosts: tuple[str, ...] = ()
     hosts_total: int = 0
+    holds_up: str = ""  # what it keeps from happening
     command: str = ""  # that shows or mends it
     runbook: str = ""
     acknowledged: Acknowledgement | None = None

@@ -3,18 +3,21 @@ own. Reading the ledger needs a registry only for schemas that are new, and so w
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
 
 from audit.clusters.state import Standing
 from audit.configuration.config import Cluster
+from audit.service.service import now_millis
 from ground.outage import Outage
 from ledger.names import SUBJECT
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
 _EVERY_S: Final = 30.0
+_NOTICES_S: Final = 0.2  # that somebody wants to know sooner
 _PATIENCE_S: Final = 5.0
 _ENDS_WITHIN_S: Final = 1.0
 
@@ -57,12 +60,18 @@ class RegistryLook:
                 )
                 for name, each in self._clusters.items()
             }
-            while not self._stopping.is_set():
+            due = 0.0
+            while not self._stopping.wait(_NOTICES_S):
+                everywhere = time.monotonic() >= due
                 for name, (registry, outage) in looks.items():
+                    if not everywhere and not self._standing.wants_registry(name):
+                        continue
+                    began = now_millis()
                     try:
                         registry.latest(SUBJECT)
                         outage.over()
                     except SchemaError as error:
                         outage.failed(error)
-                    self._standing.note(name, registry_away=outage.why)
-                self._stopping.wait(self._every)
+                    self._standing.note(name, registry_away=outage.why, registry_looked=began)
+                if everywhere:
+                    due = time.monotonic() + self._every

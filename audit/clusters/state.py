@@ -44,7 +44,10 @@ class ClusterStanding(msgspec.Struct, frozen=True):
     left_out: int = 0  # entries that could not be read, since the start
     brokers: Sequence[BrokerFacts] = ()
     away: Sequence[int] = ()  # brokers that hold replicas and are not among them
+    leaderless: Collection[str] = frozenset()  # topics with a partition without a leader
+    is_for_schemas: bool = False  # it is a schema that is missing to read on
     registry_away: str | None = None  # why it does not answer; None: not looked yet
+    registry_looked: int = 0  # when it was last asked
     topic_ids: Mapping[str, str] = {}  # of the topics that are there
     absent: Collection[str] = frozenset()  # topics that were asked for by name, and are not there
     looked: int = 0  # everything read up to then had been read before these were asked for
@@ -67,6 +70,7 @@ class Standing(msgspec.Struct):
     retired: Collection[TopicKey] = frozenset()  # topics: nothing is expected of them any more
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
     clocks: Clocks = msgspec.field(default_factory=Clocks)
+    _doubted: dict[str, int] = {}  # clusters: see look_again
     _spoken_of: dict[TopicKey, int] = {}  # not there, when last looked
     _unlisted: set[tuple[str, str]] = set()  # clusters, topics: see unlisted
     _guard: threading.Lock = msgspec.field(default_factory=threading.Lock)
@@ -76,6 +80,20 @@ class Standing(msgspec.Struct):
         """Something else holds for a cluster."""
         with self._guard:
             self.clusters[cluster] = replace(self.clusters[cluster], **changes)
+
+    def look_again(self, cluster: str, since: int) -> None:
+        """Something may have come of a cause that nobody has seen yet: cluster and registry are to
+        be looked at, unless that was done since then."""
+        self._doubted[cluster] = since
+
+    def is_looked_at(self, cluster: str, since: int) -> bool:
+        """Whether who is away was looked at since then, or the cluster cannot be asked."""
+        known = self.clusters[cluster]
+        is_asked = known.looked >= since or bool(known.unreachable)
+        return is_asked and known.registry_looked >= since
+
+    def wants_registry(self, name: str) -> bool:
+        return self.clusters[name].registry_looked < self._doubted.get(name, 0)
 
     def speak_of(self, topics: Iterable[TopicKey]) -> None:
         """Entries name these: who is not known yet may be new, until it is looked again."""
@@ -90,7 +108,7 @@ class Standing(msgspec.Struct):
         if any(key.cluster == name and self._is_new(key) for key in list(self._spoken_of)):
             return True
         cluster = self.clusters[name]
-        return any(
+        return cluster.looked < self._doubted.get(name, 0) or any(
             each not in cluster.topic_ids and each not in cluster.absent
             for each in self.unlisted(name)
         )

@@ -58,6 +58,7 @@ def _noted(service: Service, row: answers.AlertRow, now: int) -> NotedAlert:
             notice = group.notice
             more |= {"lines": notice.lines, "hosts": notice.hosts}
             more |= {"hosts_total": notice.hosts_total, "runbook": notice.runbook}
+            more["holds_up"] = notice.holds_up
             more["command"] = command_of(about, service.alert_conditions.get(about))
     return NotedAlert(**msgspec.structs.asdict(row), **more)
 

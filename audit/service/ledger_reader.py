@@ -95,7 +95,7 @@ class LedgerFollower:
             except ClientError as error:
                 self._pause(error, passing=error.retriable)
             except SchemaError as error:
-                self._pause(error)
+                self._pause(error, is_for_schemas=True)
             except Exception:  # a bug must not end in silence: it is said each time, and shown
                 log.exception("following failed cluster=%s", self._name)
                 self._pause(AuditFailure("this failed inside of the audit; its log says how"))
@@ -149,6 +149,7 @@ class LedgerFollower:
             self._name,
             brokers=_facts(known),
             away=_away(known),
+            leaderless=_leaderless(known),
             topic_ids=topic_ids,
             absent=absent,
             looked=began,
@@ -167,9 +168,12 @@ class LedgerFollower:
             log.info("topic may be seen again cluster=%s topic=%s", self._name, topic)
         self._hidden = frozenset(hidden)
 
-    def _pause(self, error: Exception, *, passing: bool = True) -> None:
+    def _pause(
+        self, error: Exception, *, passing: bool = True, is_for_schemas: bool = False
+    ) -> None:
         """Until it is tried again; meanwhile it is known why the cluster is not read."""
         pause = self._outage.failed(error, passing=passing)
+        self._standing.note(self._name, is_for_schemas=is_for_schemas)
         self._note_outage()
         self._stopping.wait(pause)
 
@@ -203,6 +207,15 @@ def _away(known: ClusterMetadata) -> list[int]:
         for replica in partition.replicas
     }
     return sorted(held - known.brokers.keys())
+
+
+def _leaderless(known: ClusterMetadata) -> frozenset[str]:
+    """Topics with a partition that nobody leads just now."""
+    return frozenset(
+        name
+        for name, topic in known.topics.items()
+        if any(partition.leader < 0 for partition in topic.partitions)
+    )
 
 
 def _facts(known: ClusterMetadata) -> list[BrokerFacts]:

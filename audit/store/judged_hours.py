@@ -35,6 +35,7 @@ class HourVerdict(msgspec.Struct, frozen=True):
     hosts: Mapping[State, tuple[str, ...]] = {}  # by what is wrong, where
     events: Mapping[Tier, int] = {}  # by tier
     pending_since: int = -1  # the end of its first window that still waits
+    waits_on: frozenset[str] = frozenset()  # what that window waits for, as in `Wait.on`
 
     @property
     def is_open(self) -> bool:
@@ -130,7 +131,9 @@ def _hour(
         partly_unseen=any(each.is_accepted_unknown for each in about),
         kinds=summed([*counted.kinds, *(KindCount(kind=each.kind) for each in findings)]),
     )
-    since = min((each.start + each.length for each in pending), default=-1)
+    first = min(pending, key=lambda each: each.start, default=None)
+    since = first.start + first.length if first else -1
+    waits_on = frozenset(first.waits if first else ())
     events = {
         tier: sum(each.sums[number].events for each in windows)
         for number, tier in enumerate(verdict.tiers)
@@ -148,7 +151,8 @@ def _hour(
         state: tuple(sorted({each.host for each in some if each.host}))
         for state, some in by_state.items()
     }
-    return HourVerdict(judged, _faults(faulty, by_state), worst_of, hosts, events, since)
+    said = _faults(faulty, by_state)
+    return HourVerdict(judged, said, worst_of, hosts, events, since, waits_on)
 
 
 def _faults(

@@ -51,8 +51,9 @@ from ledger.names import VERSION
 from ledger.reading import LedgerPositions
 
 _ALERT = """
-INSERT OR REPLACE INTO alerts (kind, cluster, topic, host, words, raised, resolved, hour, finding)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO alerts
+    (kind, cluster, topic, host, words, raised, resolved, hour, finding, since)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 

@@ -470,6 +470,7 @@ def notice_text(notice: Mapping[str, Any]) -> str:
         "Host": ", ".join(notice["hosts"]),
         "Lines": f"{notice['lines']:,}" if notice["lines"] >= 0 else "not known",
         "Since": f"{moment:%Y-%m-%d %H:%M:%S} UTC",
+        "Holds up": notice["holds_up"],
         "Command": notice["command"],
         "Runbook": notice["runbook"],
     }
