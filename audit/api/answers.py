@@ -7,7 +7,7 @@ can be long come in pages. What the store can say alone, it says with these same
 import msgspec
 
 from audit.api.verdicts import Wait, WindowVerdict
-from audit.findings import Finding, Kinds, State
+from audit.findings import CommandKind, Finding, Kinds, State
 
 
 class ListPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +38,7 @@ class FailingLoad(msgspec.Struct, frozen=True):
     reason: str
     cure: str
     command: str = ""  # of the cure, if it has one for the loader
+    command_kind: CommandKind | None = None
 
 
 class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -409,6 +410,7 @@ class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
     certificate_ends: int = -1
     kind: str = ""
     command: str = ""
+    command_kind: CommandKind | None = None
 
 
 class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):

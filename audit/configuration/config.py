@@ -221,6 +221,9 @@ class CommandsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     environment: FilePath = ""
     """A file of variables that a shell reads before each command, such as the one that
     `penstock up` writes."""
+    up: FolderPath = ""
+    """The directory of the `penstock up` that runs the programs, which restarts them
+    (`penstock up --restart`). Without it, they are units of systemd."""
 
 
 class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

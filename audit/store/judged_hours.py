@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from audit.api.verdicts import TopicVerdict, Totals, WindowVerdict, settled_state, totals
 from audit.configuration.config import CommandsConfig
-from audit.cures import command_for
+from audit.cures import cure_for
 from audit.findings import FaultKind, Finding, KindCount, Kinds, State, summed, worst
 from audit.picture import Tier, TopicKey
 from audit.store.rows import JudgedHour
@@ -144,7 +144,7 @@ def _hour(
     for each in told:
         by_state[each.kind.state].append(each)
     worst_of = {
-        state: replace(some[0], command=command_for(some[0], verdict.key, commands))
+        state: replace(some[0], **cure_for(some[0], verdict.key, commands).fields)
         for state, some in by_state.items()
     }
     hosts = {

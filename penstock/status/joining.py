@@ -8,6 +8,7 @@ import msgspec
 from agent.status import Status, why_not_ready
 from audit.alerting.conditions import CLOCK, UNLOADED
 from audit.api import answers
+from audit.cures import Cure, advice
 from audit.findings import State, worst
 from audit.headline import NOT_LOADED
 from penstock.report.words import headline_words
@@ -61,7 +62,7 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         last_load=load,
         failing_loads=tuple(_failing(audit, cluster)),
         headline=_headline(audit, cluster),
-        command=_command(audit, cluster),
+        **_cure(audit, cluster).fields,
         verdict=_verdict(rows, topics, silent),
         complete_until=min(
             (
@@ -152,7 +153,11 @@ def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStanding]:
         is_said = alert.kind == UNLOADED or (alert.finding and alert.finding in known)
         if alert.cluster in {cluster, ""} and not is_said:
             yield AlertStanding(
-                kind=alert.kind, words=alert.words, raised=alert.raised, command=alert.command
+                kind=alert.kind,
+                words=alert.words,
+                raised=alert.raised,
+                command=alert.command,
+                command_kind=alert.command_kind,
             )
 
 
@@ -163,10 +168,10 @@ def _headline(audit: AuditPart | None, cluster: str) -> str:
     return headline_words(found) if found is not None and is_wrong else ""
 
 
-def _command(audit: AuditPart | None, cluster: str) -> str:
+def _cure(audit: AuditPart | None, cluster: str) -> Cure:
     """Of the worst finding."""
     found = audit.headlines.get(cluster) if audit else None
-    return found.worst[0].finding.command if found and found.worst else ""
+    return Cure.of(found.worst[0].finding) if found and found.worst else Cure()
 
 
 def _verdict(
@@ -293,7 +298,7 @@ def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
     ]
     for row in rows[:_MOST_OF_ONE_KIND]:
         about = f"{row.program}: {row.words}"
-        yield f"{about}; what to do: {row.command}" if row.command else about
+        yield f"{about}; {advice(Cure.of(row))}" if row.command else about
     if len(rows) > _MOST_OF_ONE_KIND:
         more = len(rows) - _MOST_OF_ONE_KIND
         yield f"and {more:,} programs more need attention: see the audit's page, Health"
