@@ -103,6 +103,8 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_load: LoadStanding | None = None
     failing_loads: tuple[FailingLoadStanding, ...] = ()  # what fails longest first
     headline: str = ""  # what is wrong, in one sentence; empty while nothing is
+    calm: str = ""  # the audit's sentence while nothing is wrong
+    mark: str = ""  # of that sentence
     command: str = ""  # that mends it, or accepts it
     verdict: str = ""  # the worst word of all topics: complete, pending, unknown, missing …
     complete_until: int = -1  # of all topics
