@@ -36,7 +36,6 @@ from audit.folding.keyed import Mask, grouped
 from audit.picture import ExpectedAgent, TopicKey
 from audit.queries import AgentsQuery, order, pattern
 from audit.said_by import said_by
-from audit.store import marks
 from audit.store.chunks import Chunk
 from audit.store.rows import JournalRow
 from ledger.agents import LEFT_MILLIS
@@ -76,7 +75,6 @@ def keep(chunk: Chunk) -> None:
         return
     agent = entries.of_tier("agent")
     entry = parents(lists)
-    marks.keep_starts(chunk, entry, beats)
     at = np.flatnonzero(agent[entry])
     if len(at) < len(beats):
         beats, entry = beats.take(at), entry[at]

@@ -236,6 +236,7 @@ def _folded(
 def _fold(chunk: Chunk, newest: int) -> None:
     fleet.keep(chunk)
     health.keep(chunk)
+    marks.keep_starts(chunk)
     withdrawn.keep(chunk)
     places = offsets.PassagePlaces.of(chunk)
     if len(chunk.passages):
