@@ -74,8 +74,7 @@ def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
         (
             judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING + DAY_LONG),
             "✓",
-            "every line up to 2026-11-20 21:14 UTC is accounted for"
-            "|newer lines are on their way",
+            "every line up to 2026-11-20 21:14 UTC is accounted for|newer lines are on their way",
         ),
     ],
 )
