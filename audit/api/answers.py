@@ -83,7 +83,8 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on several topics in one sentence. Its times are UTC."""
 
     state: State
-    mark: str  # the state's sign; `!` where tables cannot be loaded
+    mark: str  # the state's sign; `!` where tables cannot be loaded; `✓` of a pending state where
+    # every line up to a recent moment is accounted for and nothing keeps newer ones
     title: str  # the worst finding: kind, topic, host, events, from when to when
     more: str = ""  # what is wrong in all, or what is known nevertheless
     badge: str  # for the title of a tab: the sign, and how many findings there are

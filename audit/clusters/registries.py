@@ -4,13 +4,13 @@ own. Reading the ledger needs a registry only for schemas that are new, and so w
 import logging
 import threading
 import time
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
 
 from audit.clusters.state import Standing
 from audit.configuration.config import Cluster
-from audit.service.service import now_millis
 from ground.outage import Outage
 from ledger.names import SUBJECT
 from schemas.errors import SchemaError
@@ -66,7 +66,7 @@ class RegistryLook:
                 for name, (registry, outage) in looks.items():
                     if not everywhere and not self._standing.wants_registry(name):
                         continue
-                    began = now_millis()
+                    began = time.time_ns() // 1_000_000
                     try:
                         registry.latest(SUBJECT)
                         outage.over()

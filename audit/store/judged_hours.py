@@ -13,7 +13,7 @@ from audit.api.verdicts import TopicVerdict, Totals, WindowVerdict, settled_stat
 from audit.configuration.config import CommandsConfig
 from audit.cures import cure_for
 from audit.findings import FaultKind, Finding, KindCount, Kinds, State, summed, worst
-from audit.picture import Tier, TopicKey
+from audit.picture import Tier, TierKind, TopicKey
 from audit.store.rows import JudgedHour
 from audit.store.topics.copies import OF_ORIGIN
 
@@ -36,6 +36,7 @@ class HourVerdict(msgspec.Struct, frozen=True):
     events: Mapping[Tier, int] = {}  # by tier
     pending_since: int = -1  # the end of its first window that still waits
     waits_on: frozenset[str] = frozenset()  # what that window waits for, as in `Wait.on`
+    unreported_since: int = -1  # as `pending_since`, of windows that wait for others than a loader
 
     @property
     def is_open(self) -> bool:
@@ -131,9 +132,8 @@ def _hour(
         partly_unseen=any(each.is_accepted_unknown for each in about),
         kinds=summed([*counted.kinds, *(KindCount(kind=each.kind) for each in findings)]),
     )
-    first = min(pending, key=lambda each: each.start, default=None)
-    since = first.start + first.length if first else -1
-    waits_on = frozenset(first.waits if first else ())
+    first = min(pending, key=lambda window: window.start, default=None)
+    unreported = [each for each in pending if set(each.waits) != {TierKind.HDFS.value}]
     events = {
         tier: sum(each.sums[number].events for each in windows)
         for number, tier in enumerate(verdict.tiers)
@@ -151,8 +151,20 @@ def _hour(
         state: tuple(sorted({each.host for each in some if each.host}))
         for state, some in by_state.items()
     }
-    said = _faults(faulty, by_state)
-    return HourVerdict(judged, said, worst_of, hosts, events, since, waits_on)
+    return HourVerdict(
+        judged,
+        _faults(faulty, by_state),
+        worst_of,
+        hosts,
+        events,
+        _first_end(pending),
+        frozenset(first.waits if first else ()),
+        _first_end(unreported),
+    )
+
+
+def _first_end(windows: Iterable[WindowVerdict]) -> int:
+    return min((each.start + each.length for each in windows), default=-1)
 
 
 def _faults(
@@ -198,6 +210,7 @@ class TopicFigures(msgspec.Struct):
     findings: int = 0
     pending_windows: int = 0
     pending_since: int = -1
+    unreported_since: int = -1
     severity: int = 0
     kinds: Kinds = ()
     is_deleted: bool = False  # nothing is waited for any more
@@ -218,11 +231,13 @@ class TopicFigures(msgspec.Struct):
             return
         self.pending_windows += said.pending_windows
         self.severity = max(self.severity, state.severity)
-        if hour.pending_since >= 0:
-            before = self.pending_since
-            self.pending_since = (
-                min(before, hour.pending_since) if before >= 0 else (hour.pending_since)
-            )
+        self.pending_since = _earlier(self.pending_since, hour.pending_since)
+        self.unreported_since = _earlier(self.unreported_since, hour.unreported_since)
+
+
+def _earlier(one: int, other: int) -> int:
+    """-1 is none."""
+    return min((each for each in (one, other) if each >= 0), default=-1)
 
 
 def figures_of(

@@ -231,6 +231,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
     agents.keep(chunk)
     health.keep(chunk)
     log_losses.keep(chunk)
+    marks.keep_starts(chunk)
     places = offsets.PassagePlaces.of(chunk)
     if len(chunk.passages):
         origins.keep(chunk)

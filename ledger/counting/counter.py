@@ -80,7 +80,6 @@ class Counter:
         self._at = _NOWHERE  # segment and byte, in the current partition
         self._size = 0  # windows, stretches and batches of the current partition
         self._due = 0.0
-        self._says_start = speaker.started > 0  # with the first entry
 
     def settle(self) -> None:
         """Sends all unacknowledged entries, and drops what was counted since the last entry. Raises
@@ -276,12 +275,8 @@ class Counter:
             seq=self._journal.next_seq,
             now_millis=time.time_ns() // 1_000_000,
         )
-        if entries and self._says_start:
-            entries[0] = {**entries[0], "heartbeats": [self._speaker.start]}
         if entries or forgotten or self._has_gone_back:
             self._journal.write(entries, self._places, forgotten)
-        if entries:
-            self._says_start = False
         self.settle()
 
     def _named_partition(self) -> tuple[PartitionKey, PartitionCount]:

@@ -104,6 +104,8 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_load: LoadStanding | None = None
     failing_loads: tuple[FailingLoadStanding, ...] = ()  # what fails longest first
     headline: str = ""  # what is wrong, in one sentence; empty while nothing is
+    calm: str = ""  # the audit's sentence while nothing is wrong
+    mark: str = ""  # of that sentence
     command: str = ""  # that mends it, or accepts it
     command_kind: CommandKind | None = None
     verdict: str = ""  # the worst word of all topics: complete, pending, unknown, missing …

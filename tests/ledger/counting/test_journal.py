@@ -84,12 +84,9 @@ class Ledger:
             raise OSError("no answer")
 
 
-def counter_of(path: Path, ledger: Ledger, *, started: int = 0) -> Counter:
+def counter_of(path: Path, ledger: Ledger) -> Counter:
     journal = CountingJournal(path, "broker")
-    speaker = Speaker(
-        journal.source, "h", "a", "dc1", WINDOW, started=started, program_version="1.2"
-    )
-    return Counter(journal, speaker, ledger)
+    return Counter(journal, Speaker(journal.source, "h", "a", "dc1", WINDOW), ledger)
 
 
 def read(counter: Counter, log: list[bytes]) -> None:
@@ -99,21 +96,6 @@ def read(counter: Counter, log: list[bytes]) -> None:
     for batch in log:
         if header_of(batch).base_offset >= first:
             counter.batch(header_of(batch), lambda batch=batch: batch, gaps_are_empty=False)
-
-
-def test_the_first_entry_says_when_the_program_was_started(tmp_path: Path) -> None:
-    """Nothing does where nothing is counted."""
-    ledger, log = Ledger(), list[bytes]()
-    for started in (5, 9):
-        counter = counter_of(tmp_path / "counter", ledger, started=started)
-        counter.commit()
-        for _ in range(2):
-            log.append(foreign_batch([NOON] * 3, base=3 * len(log)))
-            read(counter, log)
-            counter.commit()
-    starts = [entry.get("heartbeats") for entry in ledger.entries.values()]
-    said = {"until": 0, "program_version": "1.2"}
-    assert starts == [[said | {"started": 5}], None, [said | {"started": 9}], None]
 
 
 @settings(max_examples=12)  # each step is on disk before the next
