@@ -192,7 +192,7 @@ def test_all_mistakes_are_named_before_a_host_is_asked(ansible: None, tmp_path: 
     expected = (
         "no group penstock_audits, so its hosts would be left out: did you mean penstock_audit?",
         "no group penstock_web, so its hosts would be left out: it has penstock_zookeeper, pen",
-        "lost: in no group, and so without a program",
+        "no group has lost, so nothing would be installed there",
         "penstock_zookeeper_id of z0 is '0', and must be a number from 1 to 255",
         "z1 has no penstock_zookeeper_id: set a number from 1 to 255 that no other host has",
         "penstock_zookeeper has 2 hosts",

@@ -143,15 +143,15 @@ def inventory_problems(groups: dict, hostvars: dict) -> list[str]:
     problems = [problem for group in sorted(groups) for problem in _problems_of_group(group)]
     if hosts := groups.get("ungrouped"):
         problems.append(
-            f"{', '.join(hosts)}: in no group, and so without a program: add it to penstock_agent, "
-            "to another group of the collection, or to a group of your own"
+            f"no group has {', '.join(hosts)}, so nothing would be installed there: add it to "
+            "penstock_agent, to another group of the collection, or to a group of your own"
         )
     ids = [(host, _id_of(hostvars[host], "penstock_zookeeper_id")) for host in zookeepers]
     problems += _problems_of_ids("penstock_zookeeper_id", ids, 1, _LAST_ZOOKEEPER_ID)
     if zookeepers and len(zookeepers) % 2 == 0:
         problems.append(
-            f"penstock_zookeeper has {len(zookeepers)} hosts, which survive no more failures than "
-            f"{len(zookeepers) - 1}: an ensemble has one, three or five"
+            f"penstock_zookeeper has {len(zookeepers)} hosts: an ensemble has one, three or five, "
+            "since one more server does not survive more failures"
         )
     ids = [(host, number) for host in brokers for number in _broker_ids(hostvars[host])]
     problems += _problems_of_ids("penstock_broker_id", ids, 0, _LAST_BROKER_ID)
