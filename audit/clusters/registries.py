@@ -4,7 +4,6 @@ own. Reading the ledger needs a registry only for schemas that are new, and so w
 import logging
 import threading
 import time
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
