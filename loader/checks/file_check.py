@@ -36,8 +36,8 @@ from loader.checks.comparison import (
     verified,
 )
 from loader.checks.statements import digest, statements, weight
-from loader.commit.history import History
 from loader.commit.layout import hour_path
+from loader.commit.manifest_log import ManifestLog
 from loader.commit.old_hours import recalled
 from loader.errors import RunTaken
 from loader.ledger.observations import divided
@@ -193,7 +193,7 @@ class FileCheck:
 
     def __init__(
         self,
-        history: History,
+        manifest_log: ManifestLog,
         topics: Sequence[str],
         *,
         young_millis: int,
@@ -203,7 +203,7 @@ class FileCheck:
     ) -> None:
         """`topics` feed the table. Each load verifies up to `most_bytes` of files that look
         unmodified."""
-        self._history = history
+        self._manifest_log = manifest_log
         self._topics = topics
         self._young_millis = young_millis
         self._count = count
@@ -223,10 +223,10 @@ class FileCheck:
         return self._check(latest, before, hours, now, all_=True)
 
     def _initial_state(self) -> tuple[Manifest, Checked]:
-        latest = self._history.latest()
-        if latest is None or not self._history.is_visible(latest.run):
+        latest = self._manifest_log.latest()
+        if latest is None or not self._manifest_log.is_visible(latest.run):
             raise self._run_taken()
-        data = self._history.store.read(state_path(self._history.table))
+        data = self._manifest_log.store.read(state_path(self._manifest_log.table))
         return latest, (data and from_bytes(data)) or Checked()
 
     def _young(self, latest: Manifest, now: int) -> set[Hour]:
@@ -243,14 +243,14 @@ class FileCheck:
         *,
         all_: bool,
     ) -> list[HourOutcome]:
-        table, store = latest.table, self._history.store
+        table, store = latest.table, self._manifest_log.store
         present = listed(store, table, hours)
         wanted = sorted({*latest.hours, *present} if hours is None else hours)
         latest = recalled(store, latest, wanted, now)
         known = self._known(latest, before, wanted, all_=all_)
         spoilt = self._spoilt_files(known, wanted, present, now, all_=all_)
         outcomes = self._outcomes(latest, wanted, known, present, spoilt, all_=all_)
-        if max(self._history.runs(), default=0) != latest.run:
+        if max(self._manifest_log.runs(), default=0) != latest.run:
             raise self._run_taken()
         digests = self._reported(before, outcomes, all_=all_)
         checked_hours = {outcome.hour for outcome in outcomes}
@@ -274,7 +274,7 @@ class FileCheck:
         self, latest: Manifest, before: Checked, hours: Iterable[Hour], *, all_: bool
     ) -> dict[Hour, Files]:
         """The committed files of these hours, and of all hours in the saved state."""
-        runs = [run for run in self._history.runs() if run <= latest.run]
+        runs = [run for run in self._manifest_log.runs() if run <= latest.run]
         if before.run > latest.run or (runs and before.run and runs[0] > before.run + 1):
             before = Checked()  # manifests in between are gone
         known = {hour: dict(before.files.get(hour, {})) for hour in {*before.files, *hours}}
@@ -282,9 +282,9 @@ class FileCheck:
         missing = {hour: files for hour, files in known.items() if hour not in before.files}
         for run in runs:
             if run > before.run:
-                apply_run(known, self._history.read(run))
+                apply_run(known, self._manifest_log.read(run))
             elif all_:
-                apply_run(missing, self._history.read(run))
+                apply_run(missing, self._manifest_log.read(run))
         return known
 
     def _spoilt_files(
@@ -318,7 +318,7 @@ class FileCheck:
         return spoilt
 
     def _checksum(self, path: str) -> str:
-        return self._history.store.checksum(path)
+        return self._manifest_log.store.checksum(path)
 
     def _outcomes(
         self,
@@ -368,5 +368,6 @@ class FileCheck:
 
     def _run_taken(self) -> RunTaken:
         return RunTaken(
-            f"table {self._history.table}: another loader is at work; its files were not checked"
+            f"table {self._manifest_log.table}: another loader is at work; its files were not"
+            " checked"
         )

@@ -49,7 +49,7 @@ class TableCheck:
 
     def on_request(self, hours: Collection[Hour] | None) -> None:
         """Checks these hours, or all. Raises FilesDiffer, StoreError, RunTaken."""
-        latest = self._load.history.latest()
+        latest = self._load.manifest_log.latest()
         if latest is None:
             self._load.warn("nothing to check: the table was never loaded")
             return
@@ -77,7 +77,7 @@ class TableCheck:
         self._load.outcome.destination = destination_of(latest, context.config)
         tell = partial(context.observations.tell_latest, destination=self._load.outcome.destination)
         return FileCheck(
-            self._load.history,
+            self._load.manifest_log,
             self._load.topics,
             young_millis=young_hours * HOUR_MILLIS,
             count=RowCounter(context.store, self._count),

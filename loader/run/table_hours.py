@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from client.errors import ClientError
-from loader.commit.history import Attempt
 from loader.commit.layout import hour_path, run_folder
+from loader.commit.manifest_log import Attempt
 from loader.commit.next_state import next_run
 from loader.config import FileFormat
 from loader.errors import LoaderError
@@ -89,7 +89,7 @@ def close_hours(
     }
     latest = _without_deleted(load, latest, with_rows, sizes)
     folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
-    with Attempt(load.history, folder) as attempt:
+    with Attempt(load.manifest_log, folder) as attempt:
         merged = _merged(load, latest, with_rows, sizes, folder)
         manifest = close_manifest(latest, closings, merged, now=now, loader=context.loader)
         commit(manifest, latest, attempt)

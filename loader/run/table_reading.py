@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from loader.commit.history import History
 from loader.commit.layout import hour_path, run_folder
+from loader.commit.manifest_log import ManifestLog
 from loader.commit.next_state import (
     Terms,
     check_duplicates,
@@ -90,7 +90,7 @@ def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
         load.brokers,
         facts,
         state,
-        lambda topic, partition: _earlier(load.history, topic, partition),
+        lambda topic, partition: _earlier(load.manifest_log, topic, partition),
     )
     if request.rebuild:
         return _planned_rebuild(load, latest, facts)
@@ -104,10 +104,10 @@ def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
     )
 
 
-def _earlier(history: History, topic: str, partition: int) -> Iterator[LastBatch]:
+def _earlier(manifest_log: ManifestLog, topic: str, partition: int) -> Iterator[LastBatch]:
     """The last batches that earlier runs read of a partition, the newest first."""
-    for run in reversed(history.runs()):
-        for state in history.read(run).topics:
+    for run in reversed(manifest_log.runs()):
+        for state in manifest_log.read(run).topics:
             for log in state.partitions if state.topic == topic else ():
                 if log.partition == partition and log.last is not None:
                     yield log.last

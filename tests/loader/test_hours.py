@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from client.connection.brokers import Brokers
 from client.producing.producer import Producer
 from ledger.names import LEDGER_TOPIC
-from loader.commit.history import History
+from loader.commit.manifest_log import ManifestLog
 from loader.commit.old_hours import LISTED_MILLIS, trimmed_hours
 from loader.commit.publishing import publish
 from loader.config import CompletenessConfig, LoaderConfig
@@ -155,9 +155,9 @@ def test_hours_in_which_nothing_happened(
     assert landed(rows_of(spark, patient, application.topic)) == sorted(application.written)
 
 
-def long_after(history: History) -> None:
+def long_after(manifest_log: ManifestLog) -> None:
     """A run as there may be one a year later."""
-    latest = history.latest()
+    latest = manifest_log.latest()
     assert latest is not None
     state = latest.hours[OLD]
     after = msgspec.structs.replace(
@@ -169,27 +169,27 @@ def long_after(history: History) -> None:
         ledger_entries=0,
     )
     assert after.hours[OLD].files == ()
-    history.commit(after)
-    publish(history.store, after)
-    history.mark_published(after.run)
+    manifest_log.commit(after)
+    publish(manifest_log.store, after)
+    manifest_log.mark_published(after.run)
 
 
 def test_late_rows_and_a_rebuild_of_what_was_forgotten(
     spark: SparkSession, application: Application, config: LoaderConfig
 ) -> None:
     table = application.topic
-    history = History(LocalStore(config.root), table)
+    manifest_log = ManifestLog(LocalStore(config.root), table)
     application.write(30, time=FORGOTTEN)
     application.write(20, time=OLD, partition=1)
     assert load_once(spark, config).complete == [FORGOTTEN, OLD]
-    long_after(history)
+    long_after(manifest_log)
 
     application.write(5, time=FORGOTTEN)
     assert load_once(spark, config).late == 5
     said = HourFolder(config, FORGOTTEN).markers["_SUCCESS"]
     assert (said["rows"], said["late_rows"], said["files"]) == (35, 5, 2)
     assert landed(rows_of(spark, config, table)) == sorted(application.written)
-    latest = history.latest()
+    latest = manifest_log.latest()
     assert latest is not None
     assert latest.hours[FORGOTTEN].unlisted == 1
 

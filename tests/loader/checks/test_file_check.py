@@ -190,7 +190,7 @@ def test_where_another_loader_is_at_work_nothing_is_said(table: Table) -> None:
     with pytest.raises(RunTaken, match="another loader is at work"):
         table.check().young(NOW)
     assert table.told == []
-    table.history.mark_visible(1)
+    table.manifest_log.mark_visible(1)
 
     class Slow(Table):
         def _count(self, paths: Sequence[str]) -> dict[str, int]:
