@@ -19,6 +19,7 @@ from loader.checks.statements import printable
 from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError
 from loader.ledger.entries import destination_of
 from loader.manifests import Manifest, TopicState
+from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
 from loader.tables import HOUR_MILLIS, Hour
 from schemas.errors import SchemaError
@@ -80,14 +81,10 @@ class TableCheck:
             self._load.manifest_log,
             self._load.topics,
             young_millis=young_hours * HOUR_MILLIS,
-            count=RowCounter(context.store, self._count),
+            count=RowCounter(partial(count_rows, context, "counting rows")),
             tell=partial(self._report, tell),
             most_bytes=context.config.check_files_bytes,
         )
-
-    def _count(self, uris: Sequence[str]) -> dict[str, int]:
-        context = self._load.context
-        return context.spark.count_rows("counting rows", uris, context.config.format)
 
     def _report(self, tell: Tell, lists: Sequence[Mapping[str, Any]]) -> bool:
         context = self._load.context

@@ -32,6 +32,7 @@ from loader.landing.without_spark import TooLarge
 from loader.manifests import Manifest
 from loader.rewriting.row_format import RowFormat
 from loader.rewriting.without_spark import is_little, merge_without_spark
+from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
 from loader.tables import Hour
 
@@ -111,11 +112,9 @@ def _without_deleted(
             f" {files[0].rpartition('/')[2]}; their rows are missing until the hour is rebuilt"
         )
     remaining = files_left(latest, gone)
-    uris = {path: context.store.uri(path) for files in remaining.values() for path in files}
-    rows = context.spark.count_rows(
-        f"{load.name}: counting remaining rows", list(uris.values()), context.config.format
-    )
-    return with_remaining(latest, remaining, sizes, {path: rows[uri] for path, uri in uris.items()})
+    paths = [path for files in remaining.values() for path in files]
+    rows = count_rows(context, f"{load.name}: counting remaining rows", paths)
+    return with_remaining(latest, remaining, sizes, rows)
 
 
 def _merged(

@@ -54,6 +54,7 @@ from loader.planning.rebuild import plan_rebuild
 from loader.reports import LastBatch, check_hours
 from loader.rewriting.row_format import RowFormat
 from loader.run.collisions import Comparison
+from loader.run.landed_files import lowest_offsets
 from loader.run.load_context import TableLoad
 from loader.run.outcomes import PartitionRange
 from loader.run.table_form import form_of, in_form, next_form, table_columns
@@ -123,16 +124,11 @@ def _planned_rebuild(
     # Files that were deleted have nothing to lose.
     existing = (entry for hour in hours for entry in context.store.list(hour_path(load.name, hour)))
     files = [entry.path for entry in existing if entry.path in old]
-    lowest = context.spark.lowest_offsets(
-        f"{load.name}: reading offsets of replaced files",
-        [context.store.uri(file) for file in files],
-        context.config.format,
-    )
     return plan_rebuild(
         load.table,
         facts,
         latest.topics,
-        lowest=lowest,
+        lowest=lowest_offsets(load, files),
         accept_gap=context.request.accept_gap,
         records_per_task=context.config.tasks.records,
     )

@@ -3,7 +3,6 @@ for it is left to them."""
 
 import random
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 import pyarrow.parquet as pq
@@ -14,7 +13,6 @@ from client.connection.brokers import Brokers
 from loader.commit.sources import LandedSources
 from loader.commit.staging import staged
 from loader.config import LoaderConfig, Tasks
-from loader.errors import SparkFailed
 from loader.landing.pieces import FileKind
 from loader.landing.task_spec import landing_job
 from loader.landing.without_spark import AS_RECORDS, is_little, is_local, land_locally, rows_in_file
@@ -23,11 +21,7 @@ from loader.run.load_context import LoadRequest
 from loader.store.local import LocalStore
 from tests.loader.application import BEGAN, HOUR, Application, event_schema, landed
 from tests.loader.landing.decoded_batches import START, a_slice, a_spec
-from tests.loader.loads import Listening, folder_of, load_once, rows_of
-
-
-def no_spark() -> NoReturn:
-    raise SparkFailed("nobody may need it")
+from tests.loader.loads import Listening, folder_of, load_once, no_spark, rows_of
 
 
 def test_a_partition_is_read_as_by_tasks(
