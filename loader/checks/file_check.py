@@ -4,7 +4,8 @@ Every load checks young and recently changed hours, and hours that were faulty a
 names and sizes of all files, the content of files that were modified, and the content of some of
 the others in turn (comparison.py). It counts rows only where something differs. A check on request
 covers all content and counts all rows. Like Spark and Hive, checks skip names that begin with `_`
-or `.`, and files that Hadoop's tools are still copying.
+or `.`, and files that Hadoop's tools are still copying. Faulty hours are marked for their readers
+(damage_markers.py).
 
 A report precedes the note that it was made, so after a crash it is repeated, which is harmless. A
 small file keeps what the last check found and reported:
@@ -15,9 +16,9 @@ Without it, file sizes are known only as far back as manifests reach, and report
 two loaders write it at once, one of them wins; both versions are correct.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -35,6 +36,7 @@ from loader.checks.comparison import (
     to_verify,
     verified,
 )
+from loader.checks.damage_markers import DamageMarkers
 from loader.checks.statements import digest, statements, weight
 from loader.commit.layout import hour_path
 from loader.commit.manifest_log import ManifestLog
@@ -59,16 +61,28 @@ Count = Callable[[Sequence[str]], Mapping[str, int]]  # rows by path; UNKNOWN: u
 Tell = Callable[[Sequence[Mapping[str, Any]]], bool]  # lists of entries; False: not written
 
 
-def listed(store: Store, table: str, hours: Collection[Hour] | None) -> dict[Hour, Entries]:
-    """The files of these hours, or of all hours that have a folder. Raises StoreError."""
-    if hours is None:
-        return _by_hour(table, store.list_recursively(table))
-    by_hour: dict[Hour, Entries] = {hour: {} for hour in hours}
-    for folder in _folders(table, hours):
-        for hour, entries in _by_hour(table, store.list_recursively(folder)).items():
-            if hour in by_hour:
-                by_hour[hour] |= entries
-    return by_hour
+class Listing(NamedTuple):
+    """The files that readers see in hours' folders, and the names of all entries there."""
+
+    files: dict[Hour, Entries]
+    names: dict[Hour, set[str]]
+
+
+def listed(store: Store, table: str, hours: Collection[Hour] | None) -> Listing:
+    """The folders of these hours, or of all hours that have one. Raises StoreError."""
+    folders = [table] if hours is None else _folders(table, hours)
+    files: dict[Hour, Entries] = {hour: {} for hour in hours or ()}
+    names: dict[Hour, set[str]] = {}
+    for folder in folders:
+        for entry in store.list_recursively(folder):
+            parts = entry.path.removeprefix(f"{table}/").split("/")
+            hour = _hour("/".join(parts[:_DEPTH]))
+            if hour is None or not parts[_DEPTH:] or (hours is not None and hour not in files):
+                continue
+            names.setdefault(hour, set()).add(parts[_DEPTH])
+            if all(map(_is_seen, parts[_DEPTH:])):
+                files.setdefault(hour, {})[entry.path] = entry
+    return Listing(files, names)
 
 
 def _folders(table: str, hours: Collection[Hour]) -> list[str]:
@@ -82,16 +96,6 @@ def _folders(table: str, hours: Collection[Hour]) -> list[str]:
 
 def _day(hour: Hour) -> str:
     return hour_folder(hour).partition("/")[0]
-
-
-def _by_hour(table: str, entries: Iterable[Entry]) -> dict[Hour, Entries]:
-    by_hour: dict[Hour, Entries] = defaultdict(dict)
-    for entry in entries:
-        parts = entry.path.removeprefix(f"{table}/").split("/")
-        hour = _hour("/".join(parts[:_DEPTH]))
-        if hour is not None and parts[_DEPTH:] and all(map(_is_seen, parts[_DEPTH:])):
-            by_hour[hour][entry.path] = entry
-    return dict(by_hour)
 
 
 def _is_seen(name: str) -> bool:
@@ -199,6 +203,7 @@ class FileCheck:
         young_millis: int,
         count: Count,
         tell: Tell,
+        markers: DamageMarkers,
         most_bytes: int,
     ) -> None:
         """`topics` feed the table. Each load verifies up to `most_bytes` of files that look
@@ -208,6 +213,7 @@ class FileCheck:
         self._young_millis = young_millis
         self._count = count
         self._tell = tell
+        self._markers = markers
         self._most_bytes = most_bytes
 
     def young(self, now: int) -> list[HourOutcome]:
@@ -244,7 +250,7 @@ class FileCheck:
         all_: bool,
     ) -> list[HourOutcome]:
         table, store = latest.table, self._manifest_log.store
-        present = listed(store, table, hours)
+        present, names = listed(store, table, hours)
         wanted = sorted({*latest.hours, *present} if hours is None else hours)
         latest = recalled(store, latest, wanted, now)
         known = self._known(latest, before, wanted, all_=all_)
@@ -252,6 +258,7 @@ class FileCheck:
         outcomes = self._outcomes(latest, wanted, known, present, spoilt, all_=all_)
         if max(self._manifest_log.runs(), default=0) != latest.run:
             raise self._run_taken()
+        self._markers.update(outcomes, names, latest.hours)
         digests = self._reported(before, outcomes, all_=all_)
         checked_hours = {outcome.hour for outcome in outcomes}
         faulty = {outcome.hour for outcome in outcomes if outcome.faults}

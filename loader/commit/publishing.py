@@ -11,6 +11,8 @@ time. A name is never reused for another file, so neither undoes the other's wor
 change: a loader that hangs while others commit later runs may write an outdated marker. It notices
 that and corrects it; if it dies first, the next load does.
 
+In an hour with `_DAMAGED` no run writes `_SUCCESS`, and only a rebuild removes `_DAMAGED`.
+
 Files never wait for the ledger. Its entries are written in the order of the runs: after a failure,
 later runs wait as well, until the next load.
 """
@@ -27,7 +29,7 @@ from client.errors import ClientError
 from client.groups.offset_commits import Consumed, commit_offsets
 from client.producing.delivery import TopicPartition
 from ledger.publishing import write_entries
-from loader.commit.layout import run_folder_of, run_of_folder, staging
+from loader.commit.layout import DAMAGED, SUCCESS, run_folder_of, run_of_folder, staging
 from loader.commit.manifest_log import ManifestLog
 from loader.errors import StoreError
 from loader.ledger.entries import entries_of
@@ -175,10 +177,16 @@ def _check_exists(store: Store, added: Added) -> None:
 
 
 def _mark(store: Store, marker: Marker) -> None:
-    if marker.written:
-        store.replace(marker.path, marker.written)
-    else:
+    if not marker.written:
         store.delete(marker.path)
+    elif not _is_damaged(store, marker.path):
+        store.replace(marker.path, marker.written)
+
+
+def _is_damaged(store: Store, path: str) -> bool:
+    """Whether the path is that of `_SUCCESS` in an hour that is marked as damaged."""
+    folder, _, name = path.rpartition("/")
+    return name == SUCCESS and store.size(f"{folder}/{DAMAGED}") is not None
 
 
 def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
@@ -195,7 +203,10 @@ def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
     return [
         marker
         for path, marker in sorted(by_path.items())
-        if _folder(path) not in gone and (store.read(path) or b"") != marker.written
+        if _folder(path) not in gone
+        and not path.endswith(f"/{DAMAGED}")
+        and (store.read(path) or b"") != marker.written
+        and not (marker.written and _is_damaged(store, path))
     ]
 
 

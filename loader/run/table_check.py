@@ -13,10 +13,12 @@ from client.connection.brokers import Brokers
 from client.errors import ClientError
 from ledger.names import topic_id_text
 from loader.checks.comparison import HourOutcome
+from loader.checks.damage_markers import DamageMarkers
 from loader.checks.file_check import FileCheck
 from loader.checks.row_counter import RowCounter
 from loader.checks.statements import printable
-from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError
+from loader.commit.layout import hour_path
+from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError, cure_of
 from loader.ledger.entries import destination_of
 from loader.manifests import Manifest, TopicState
 from loader.run.landed_files import count_rows
@@ -28,6 +30,14 @@ from schemas.registry_client import RegistryClient
 _FEW: Final = 3  # faults that a message names
 
 Tell = Callable[[Brokers, RegistryClient, Sequence[Mapping[str, Any]], int], None]
+
+
+def markers_of(load: TableLoad) -> DamageMarkers:
+    def cure(hour: Hour) -> str:
+        differ = FilesDiffer(hour_path(load.name, hour))
+        return cure_of(differ, load.name, load.context.request.config_file)
+
+    return DamageMarkers(load.manifest_log, cure, load.warn)
 
 
 class TableCheck:
@@ -83,6 +93,7 @@ class TableCheck:
             young_millis=young_hours * HOUR_MILLIS,
             count=RowCounter(partial(count_rows, context, "counting rows")),
             tell=partial(self._report, tell),
+            markers=markers_of(self._load),
             most_bytes=context.config.check_files_bytes,
         )
 

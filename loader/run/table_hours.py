@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from client.errors import ClientError
+from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind
 from loader.commit.layout import hour_path, run_folder
 from loader.commit.manifest_log import Attempt
 from loader.commit.next_state import next_run
@@ -34,6 +35,7 @@ from loader.rewriting.row_format import RowFormat
 from loader.rewriting.without_spark import is_little, merge_without_spark
 from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
+from loader.run.table_check import markers_of
 from loader.tables import Hour
 
 MOST_ASKED: Final = 1_000  # the newest hours of a table, in one load
@@ -107,6 +109,10 @@ def _without_deleted(
     if not gone:
         return latest
     for hour, files in gone.items():
+        names = [entry.name for entry in context.store.list(hour_path(load.name, hour))]
+        if names and context.config.check_files_hours:  # the check at the end says more
+            missing = [FaultyFile(path, FileFaultKind.MISSING, UNKNOWN, 0) for path in files]
+            markers_of(load).mark(hour, missing, names)
         load.warn(
             f"{hour_path(load.name, hour)}: {len(files)} of its files were deleted, such as"
             f" {files[0].rpartition('/')[2]}; their rows are missing until the hour is rebuilt"

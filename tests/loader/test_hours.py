@@ -124,9 +124,11 @@ def test_an_hours_way(
     assert isinstance(last.error, FilesDiffer)
     assert [Path(fault.path).name for fault in last.faults] == [gone.name]
     assert last.complete == [BEGAN + HOUR]
-    assert [gone.name in warning for warning in last.warnings] == [True]
+    marked, warned = last.warnings
+    assert gone.name in warned
+    assert marked.endswith(" has `_DAMAGED` from now on")
     there = HourFolder(patient, BEGAN + HOUR)
-    assert {name: each["rows"] for name, each in there.markers.items()} == {"_SUCCESS": 7}
+    assert {name: each["rows"] for name, each in there.markers.items()} == {"_DAMAGED": 7}
     left = set(application.written) - set(taken_away)
     assert landed(rows_of(spark, patient, application.topic)) == sorted(left)
 

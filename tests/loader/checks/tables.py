@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from loader.checks.comparison import UNKNOWN
+from loader.checks.damage_markers import DamageMarkers
 from loader.checks.file_check import FileCheck
 from loader.commit.manifest_log import ManifestLog
 from loader.manifests import Added, HourState, Manifest, RunKind
@@ -40,6 +41,7 @@ class Table:
         self.told: list[Mapping[str, Any]] = []  # statements
         self.takes = True  # whether the ledger takes anything
         self.counted: list[str] = []
+        self.warned: list[str] = []
         self.hours: dict[Hour, HourState] = {}
         self._run = 0
 
@@ -89,9 +91,14 @@ class Table:
         ]
 
     def check(self, young_millis: int = TWO_DAYS, most_bytes: int = 1 << 20) -> FileCheck:
-        limits = {"young_millis": young_millis, "most_bytes": most_bytes}
         return FileCheck(
-            self.manifest_log, self.topics, count=self._count, tell=self._tell, **limits
+            self.manifest_log,
+            self.topics,
+            young_millis=young_millis,
+            count=self._count,
+            tell=self._tell,
+            markers=DamageMarkers(self.manifest_log, hour_folder, self.warned.append),
+            most_bytes=most_bytes,
         )
 
     def _after(

@@ -196,6 +196,22 @@ def test_markers_are_what_the_newest_run_made_them(store: LocalStore) -> None:
     assert restore_markers(store, manifest_log, since=2) == []
 
 
+def test_a_damaged_hour_gets_no_success_until_it_is_rebuilt(store: LocalStore) -> None:
+    log, success = ManifestLog(store, "t"), Marker(path=f"{AT}/_SUCCESS", content="complete")
+    store.replace(f"{AT}/_DAMAGED", b"{}")
+    publish(store, committed(store, markers=(success,)))
+    assert restore_markers(store, log, since=1) == []
+    assert markers(store) == {"_DAMAGED": b"{}"}
+    rebuilt = msgspec.structs.replace(manifest(2), markers=(Marker(path=f"{AT}/_DAMAGED"), success))
+    log.commit(rebuilt)
+    publish(store, rebuilt)
+    assert markers(store) == {"_SUCCESS": b"complete"}
+    store.delete(f"{AT}/_SUCCESS")
+    store.replace(f"{AT}/_DAMAGED", b"again")
+    assert restore_markers(store, log, since=1) == []
+    assert markers(store) == {"_DAMAGED": b"again"}
+
+
 def test_an_hour_that_somebody_took_away_does_not_come_back_by_its_markers(
     store: LocalStore,
 ) -> None:
