@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from client.connection.brokers import Brokers
+from loader.checks.comparison import NO_HOUR
 from loader.commit.manifest_log import Attempt, ManifestLog, check_untouched, with_checksums
 from loader.commit.next_state import next_run
 from loader.commit.old_hours import listed, recalled
@@ -33,7 +34,7 @@ from loader.run.table_check import TableCheck
 from loader.run.table_form import check_format, form_of
 from loader.run.table_hours import close_hours, completeness_of
 from loader.run.table_reading import TableReading, planned
-from loader.tables import TableSource
+from loader.tables import HOUR_MILLIS, TableSource
 
 
 class TableRun:
@@ -90,6 +91,7 @@ class TableRun:
             if latest is not None:
                 self._register(latest)
                 self._close_if_possible(latest, completeness)
+                self._note_rebuilt(latest)
         self._clean()
         self._check.young(latest)
 
@@ -172,6 +174,16 @@ class TableRun:
             if committed is None:
                 raise
             self._load.warn(f"no hour was closed: {error}")
+
+    def _note_rebuilt(self, latest: Manifest) -> None:
+        outcome, now = self.outcome, self._load.context.now()
+        for hour in latest.rebuilt:
+            state = latest.hours.get(hour, NO_HOUR)
+            outcome.rebuilt[hour] = state.rows
+            if hour + HOUR_MILLIS > now:
+                outcome.waiting[hour] = "the end of the hour"
+            elif hour not in outcome.complete:
+                outcome.waiting.setdefault(hour, "a later load")
 
     def _clean(self) -> None:
         try:

@@ -27,7 +27,7 @@ from loader.hours.closing import (
     to_close,
     with_remaining,
 )
-from loader.hours.completeness import AuditGate, Completeness
+from loader.hours.completeness import AuditGate, Completeness, Waiting
 from loader.hours.ledger_reading import topic_ends
 from loader.landing.without_spark import TooLarge
 from loader.manifests import Manifest
@@ -79,6 +79,9 @@ def close_hours(
         for hour in open_hours(latest, now)
         if (verdict := completeness.judge(topics, hour, events=events)) is not None
     }
+    for hour in context.request.rebuild:
+        if isinstance(verdict := verdicts.get(hour), Waiting):
+            load.outcome.waiting[hour] = verdict.missing
     closings = to_close(latest, verdicts, now, context.config.completeness)
     if not closings:
         return

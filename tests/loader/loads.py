@@ -51,6 +51,9 @@ class Listening:
     def ended(self, outcome: TableOutcome) -> None:
         pass
 
+    def finishing(self, step: str) -> None:
+        self.steps += [step] * bool(step)
+
 
 def outcome_of(
     spark: SparkSession, config: LoaderConfig, request: LoadRequest | None = None

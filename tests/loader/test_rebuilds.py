@@ -34,6 +34,8 @@ def test_both_ways_write_the_same_files(
         request = LoadRequest(rebuild=(Hour(BEGAN), LATE))
         (outcome,) = load(config, request, start, listening := Listening())
         assert (outcome.error, outcome.rows) == (None, 1_507)
+        assert (outcome.rebuilt, outcome.waiting) == ({BEGAN: 1_500, LATE: 7}, {})
+        assert all((folder / "_SUCCESS").exists() for folder in hours)
         (warning,) = listening.warnings
         assert f"{spoilt.name} is unreadable" in warning
         assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
