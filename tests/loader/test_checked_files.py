@@ -1,6 +1,5 @@
 """Whole loads that find out more than rows: what an audit says, what somebody did to files."""
 
-import json
 import shutil
 from typing import Any
 
@@ -55,8 +54,6 @@ def test_what_a_load_finds_out_beside_its_rows(
             (f"{folder}/part-odd.parquet", "extra", 0, -1),
         }
 
-        assert len(json.loads((there / "_DAMAGED").read_text())["faults"]) == 3
-
         kept.rename(other)
         for name in ("part-copy.parquet", "part-odd.parquet"):
             (there / name).unlink()
@@ -80,7 +77,7 @@ def test_what_a_load_finds_out_beside_its_rows(
     (merged,) = there.glob("part-*")
     merged.rename(there / "_aside")
     assert isinstance(outcome_of(spark, config).error, FilesDiffer)
-    assert [path.name for path in there.iterdir()] == ["_aside", "_DAMAGED"]
+    assert {path.name for path in there.iterdir()} == {"_aside", "_DAMAGED"}
     (there / "_aside").rename(merged)
     assert load_once(spark, config).warnings == [
         f"{folder} is intact again and has `_SUCCESS` again"

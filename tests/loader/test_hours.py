@@ -157,9 +157,9 @@ def test_hours_in_which_nothing_happened(
     assert landed(rows_of(spark, patient, application.topic)) == sorted(application.written)
 
 
-def long_after(manifest_log: ManifestLog) -> None:
+def long_after(log: ManifestLog) -> None:
     """A run as there may be one a year later."""
-    latest = manifest_log.latest()
+    latest = log.latest()
     assert latest is not None
     state = latest.hours[OLD]
     after = msgspec.structs.replace(
@@ -171,27 +171,27 @@ def long_after(manifest_log: ManifestLog) -> None:
         ledger_entries=0,
     )
     assert after.hours[OLD].files == ()
-    manifest_log.commit(after)
-    publish(manifest_log.store, after)
-    manifest_log.mark_published(after.run)
+    log.commit(after)
+    publish(log.store, after)
+    log.mark_published(after.run)
 
 
 def test_late_rows_and_a_rebuild_of_what_was_forgotten(
     spark: SparkSession, application: Application, config: LoaderConfig
 ) -> None:
     table = application.topic
-    manifest_log = ManifestLog(LocalStore(config.root), table)
+    log = ManifestLog(LocalStore(config.root), table)
     application.write(30, time=FORGOTTEN)
     application.write(20, time=OLD, partition=1)
     assert load_once(spark, config).complete == [FORGOTTEN, OLD]
-    long_after(manifest_log)
+    long_after(log)
 
     application.write(5, time=FORGOTTEN)
     assert load_once(spark, config).late == 5
     said = HourFolder(config, FORGOTTEN).markers["_SUCCESS"]
     assert (said["rows"], said["late_rows"], said["files"]) == (35, 5, 2)
     assert landed(rows_of(spark, config, table)) == sorted(application.written)
-    latest = manifest_log.latest()
+    latest = log.latest()
     assert latest is not None
     assert latest.hours[FORGOTTEN].unlisted == 1
 

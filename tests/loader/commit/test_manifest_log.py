@@ -15,43 +15,39 @@ from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, s
 
 
 @pytest.fixture
-def manifest_log(store: LocalStore) -> ManifestLog:
+def log(store: LocalStore) -> ManifestLog:
     return ManifestLog(store, "t")
 
 
-def commit(manifest_log: ManifestLog, *runs: int) -> None:
+def commit(log: ManifestLog, *runs: int) -> None:
     """Wholly done."""
     for run in runs:
-        manifest_log.commit(manifest(run))
-        manifest_log.mark_visible(run)
-        manifest_log.mark_published(run)
+        log.commit(manifest(run))
+        log.mark_visible(run)
+        log.mark_published(run)
 
 
-def test_the_newest_is_the_highest(manifest_log: ManifestLog) -> None:
-    assert (manifest_log.latest(), manifest_log.runs(), manifest_log.unpublished()) == (
-        None,
-        [],
-        [],
-    )
-    commit(manifest_log, *range(1, 12))
-    assert manifest_log.runs() == list(range(1, 12))
-    assert manifest_log.latest() == manifest(11)
+def test_the_newest_is_the_highest(log: ManifestLog) -> None:
+    assert (log.latest(), log.runs(), log.unpublished()) == (None, [], [])
+    commit(log, *range(1, 12))
+    assert log.runs() == list(range(1, 12))
+    assert log.latest() == manifest(11)
 
 
-def test_a_run_is_committed_once(manifest_log: ManifestLog) -> None:
-    commit(manifest_log, 1)
+def test_a_run_is_committed_once(log: ManifestLog) -> None:
+    commit(log, 1)
     with pytest.raises(RunTaken, match="another loader committed run 1 meanwhile"):
-        manifest_log.commit(msgspec.structs.replace(manifest(1), loader="other"))
-    assert manifest_log.latest() == manifest(1)
+        log.commit(msgspec.structs.replace(manifest(1), loader="other"))
+    assert log.latest() == manifest(1)
 
 
-def test_a_run_is_committed_after_the_one_before_it_is_visible(manifest_log: ManifestLog) -> None:
-    manifest_log.commit(manifest(1))
+def test_a_run_is_committed_after_the_one_before_it_is_visible(log: ManifestLog) -> None:
+    log.commit(manifest(1))
     with pytest.raises(RunTaken, match="committed run 1, and is still making it visible"):
-        manifest_log.commit(manifest(2))
-    manifest_log.mark_visible(1)
-    manifest_log.commit(manifest(2))
-    assert manifest_log.unpublished() == [1, 2]
+        log.commit(manifest(2))
+    log.mark_visible(1)
+    log.commit(manifest(2))
+    assert log.unpublished() == [1, 2]
 
 
 def test_what_could_not_be_read_again_is_not_written(store: LocalStore) -> None:
@@ -69,36 +65,36 @@ def test_what_could_not_be_read_again_is_not_written(store: LocalStore) -> None:
         just.commit(manifest(2, hours=hours))
 
 
-def test_a_number_that_was_forgotten_is_taken(manifest_log: ManifestLog) -> None:
-    commit(manifest_log, *range(1, 15))
-    manifest_log.forget(10)
-    assert manifest_log.runs() == list(range(5, 15))
+def test_a_number_that_was_forgotten_is_taken(log: ManifestLog) -> None:
+    commit(log, *range(1, 15))
+    log.forget(10)
+    assert log.runs() == list(range(5, 15))
     for run in (1, 3, 5, 14):
         with pytest.raises(RunTaken):
-            manifest_log.commit(msgspec.structs.replace(manifest(run), loader="asleep for long"))
+            log.commit(msgspec.structs.replace(manifest(run), loader="asleep for long"))
 
 
-def test_what_is_owed_is_not_forgotten(manifest_log: ManifestLog) -> None:
+def test_what_is_owed_is_not_forgotten(log: ManifestLog) -> None:
     for run in range(1, 15):
-        manifest_log.commit(manifest(run))
-        manifest_log.mark_visible(run)
+        log.commit(manifest(run))
+        log.mark_visible(run)
         if run != 2:
-            manifest_log.mark_published(run)
-    manifest_log.forget(1)
-    assert manifest_log.runs() == [2, *range(5, 15)]
-    assert manifest_log.unpublished() == [2]
-    assert manifest_log.newest_visible() == 14
-    manifest_log.mark_published(2)
-    manifest_log.forget(1)
-    assert len(manifest_log.store.list("_penstock/t")) == 30
+            log.mark_published(run)
+    log.forget(1)
+    assert log.runs() == [2, *range(5, 15)]
+    assert log.unpublished() == [2]
+    assert log.newest_visible() == 14
+    log.mark_published(2)
+    log.forget(1)
+    assert len(log.store.list("_penstock/t")) == 30
 
 
-def test_forgetting_that_was_cut_short_goes_on(manifest_log: ManifestLog) -> None:
-    commit(manifest_log, *range(1, 13))
-    manifest_log.store.delete("_penstock/t/manifest-1.json")
-    assert manifest_log.unpublished() == []
-    manifest_log.forget(10)
-    assert len(manifest_log.store.list("_penstock/t")) == 30
+def test_forgetting_that_was_cut_short_goes_on(log: ManifestLog) -> None:
+    commit(log, *range(1, 13))
+    log.store.delete("_penstock/t/manifest-1.json")
+    assert log.unpublished() == []
+    log.forget(10)
+    assert len(log.store.list("_penstock/t")) == 30
 
 
 @pytest.mark.parametrize(
@@ -112,20 +108,20 @@ def test_forgetting_that_was_cut_short_goes_on(manifest_log: ManifestLog) -> Non
     ],
 )
 def test_what_cannot_be_understood_is_never_passed_over(
-    manifest_log: ManifestLog, content: bytes, says: str
+    log: ManifestLog, content: bytes, says: str
 ) -> None:
-    commit(manifest_log, 1, 2)
-    manifest_log.store.create("_penstock/t/manifest-3.json", content)
+    commit(log, 1, 2)
+    log.store.create("_penstock/t/manifest-3.json", content)
     with pytest.raises(StoreError, match=says) as caught:
-        manifest_log.latest()
+        log.latest()
     assert "manifest-3.json" in str(caught.value)
 
 
-def test_other_files_are_no_runs(manifest_log: ManifestLog) -> None:
-    commit(manifest_log, 1)
+def test_other_files_are_no_runs(log: ManifestLog) -> None:
+    commit(log, 1)
     for name in ("manifest-.json", "manifest-2.json.tmp", "manifest-x.json", "published-x", "3"):
-        manifest_log.store.create(f"_penstock/t/{name}", b"")
-    assert manifest_log.runs() == [1]
+        log.store.create(f"_penstock/t/{name}", b"")
+    assert log.runs() == [1]
 
 
 FOLDER = "_penstock/t/staging/run-1-mine"
@@ -160,26 +156,26 @@ def test_a_failed_run_takes_its_files_along_and_a_process_that_ends_touches_noth
 
 
 def test_files_of_a_run_that_has_happened_stay(staged: LocalStore) -> None:
-    manifest_log = ManifestLog(staged, "t")
-    with pytest.raises(SparkFailed), Attempt(manifest_log, FOLDER) as attempt:
+    log = ManifestLog(staged, "t")
+    with pytest.raises(SparkFailed), Attempt(log, FOLDER) as attempt:
         attempt.commit(manifest(1))
         raise SparkFailed("in publishing")
     assert there(staged) == [FOLDER, OTHER]
-    assert manifest_log.runs() == [1]
+    assert log.runs() == [1]
 
 
 @pytest.mark.parametrize("step", [0, 1])
 def test_files_of_a_run_that_may_have_happened_stay(staged: LocalStore, step: int) -> None:
-    manifest_log = ManifestLog(SteppingStore(staged, At(step, refuse)), "t")
-    with pytest.raises(StoreError), Attempt(manifest_log, FOLDER) as attempt:
+    log = ManifestLog(SteppingStore(staged, At(step, refuse)), "t")
+    with pytest.raises(StoreError), Attempt(log, FOLDER) as attempt:
         attempt.commit(manifest(1))
     assert there(staged) == [FOLDER, OTHER]
 
 
 def test_a_run_that_was_refused_has_not_happened(staged: LocalStore) -> None:
-    manifest_log = ManifestLog(staged, "t")
-    manifest_log.commit(msgspec.structs.replace(manifest(1), loader="other"))
-    with pytest.raises(RunTaken), Attempt(manifest_log, FOLDER) as attempt:
+    log = ManifestLog(staged, "t")
+    log.commit(msgspec.structs.replace(manifest(1), loader="other"))
+    with pytest.raises(RunTaken), Attempt(log, FOLDER) as attempt:
         attempt.commit(manifest(1))
     assert there(staged) == [OTHER]
     too_long = ManifestLog(staged, "t", most_bytes=10)

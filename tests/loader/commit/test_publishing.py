@@ -185,15 +185,15 @@ def test_markers_are_what_the_newest_run_made_them(store: LocalStore) -> None:
     first = Marker(path=f"{AT}/_SUCCESS", content="complete")
     made = committed(store, adds=(added("a"),), markers=(first,), hours=hours)
     opened_again(store, made)
-    manifest_log = ManifestLog(store, "t")
-    assert restore_markers(store, manifest_log, since=1) == []
+    log = ManifestLog(store, "t")
+    assert restore_markers(store, log, since=1) == []
     store.replace(f"{AT}/_SUCCESS", b"complete")
     store.delete(f"{AT}/_INCOMPLETE")
     store.replace(f"{AT}/_OTHER", b"not ours")
     wrong = [f"{AT}/_INCOMPLETE", f"{AT}/_SUCCESS"]
-    assert restore_markers(store, manifest_log, since=1) == wrong
+    assert restore_markers(store, log, since=1) == wrong
     assert markers(store) == {"_INCOMPLETE": b"open again", "_OTHER": b"not ours"}
-    assert restore_markers(store, manifest_log, since=2) == []
+    assert restore_markers(store, log, since=2) == []
 
 
 def test_a_damaged_hour_gets_no_success_until_it_is_rebuilt(store: LocalStore) -> None:
@@ -225,11 +225,11 @@ def test_an_hour_that_somebody_took_away_does_not_come_back_by_its_markers(
 
 
 def test_what_was_staged_for_runs_that_are_visible_is_removed(store: LocalStore) -> None:
-    manifest_log = ManifestLog(store, "t")
+    log = ManifestLog(store, "t")
     for run in (1, 2):
-        manifest_log.commit(manifest(run))
-        manifest_log.mark_visible(run)
-    manifest_log.commit(manifest(3))
+        log.commit(manifest(run))
+        log.mark_visible(run)
+    log.commit(manifest(3))
     for run in (1, 2, 3, 4):
         store.replace(f"{STAGING}/run-{run}-x/pieces/a", b"")
     store.replace(f"{STAGING}/other/a", b"")
@@ -283,7 +283,7 @@ def test_what_cannot_be_cleaned_away_hinders_nobody(store: LocalStore) -> None:
 
 
 @pytest.fixture
-def manifest_log(store: LocalStore) -> ManifestLog:
+def log(store: LocalStore) -> ManifestLog:
     return ManifestLog(store, "clicks")
 
 
@@ -309,14 +309,12 @@ def scripted(log_and_brokers: tuple[ScriptedLog, Brokers]) -> Brokers:
 class Load:
     """As far as this is about."""
 
-    def __init__(
-        self, manifest_log: ManifestLog, brokers: Brokers, registry: RegistryClient
-    ) -> None:
+    def __init__(self, log: ManifestLog, brokers: Brokers, registry: RegistryClient) -> None:
         self.steps: list[str] = []
         self.warnings: list[str] = []
-        self._manifest_log = manifest_log
+        self._manifest_log = log
         self.publication = Publication(
-            manifest_log,
+            log,
             brokers,
             registry,
             topics=[TOPIC],
@@ -331,9 +329,9 @@ class Load:
         self.publication.publish(made)
 
 
-def following(manifest_log: ManifestLog, kind: RunKind = RunKind.LOAD) -> Manifest:
+def following(log: ManifestLog, kind: RunKind = RunKind.LOAD) -> Manifest:
     """A run that has read ten offsets more, or closes hours."""
-    before = manifest_log.latest()
+    before = log.latest()
     run = 1 if before is None else before.run + 1
     reached = PartitionState(partition=0, next_offset=10 * run, leader_epoch=0)
     gone = PartitionState(partition=1, next_offset=5, absent=True)
@@ -350,63 +348,63 @@ def following(manifest_log: ManifestLog, kind: RunKind = RunKind.LOAD) -> Manife
 
 
 def test_the_ledger_is_given_up_at_its_first_refusal(
-    manifest_log: ManifestLog, scripted: Brokers, nobody: RegistryClient
+    log: ManifestLog, scripted: Brokers, nobody: RegistryClient
 ) -> None:
     for _ in range(3):
-        Load(manifest_log, scripted, nobody).commit()
-    later = Load(manifest_log, scripted, nobody)
+        Load(log, scripted, nobody).commit()
+    later = Load(log, scripted, nobody)
     later.publication.publish_unfinished()
     later.commit()
     later.commit(RunKind.CLOSE)
     (warning,) = later.warnings
     assert warning.startswith("run 1 and later ones are not in the ledger yet: ")
     # Files do not wait for it, nor does a run that has nothing to say.
-    assert [manifest_log.is_visible(run) for run in manifest_log.runs()] == [True] * 5
-    assert manifest_log.unpublished() == [1, 2, 3, 4]
+    assert [log.is_visible(run) for run in log.runs()] == [True] * 5
+    assert log.unpublished() == [1, 2, 3, 4]
     assert later.publication.rolled_forward is None
 
 
 def test_what_was_not_made_visible_is(
-    manifest_log: ManifestLog, scripted: Brokers, nobody: RegistryClient
+    log: ManifestLog, scripted: Brokers, nobody: RegistryClient
 ) -> None:
-    Load(manifest_log, scripted, nobody).commit()
-    manifest_log.commit(following(manifest_log))
-    later = Load(manifest_log, scripted, nobody)
+    Load(log, scripted, nobody).commit()
+    log.commit(following(log))
+    later = Load(log, scripted, nobody)
     later.publication.publish_unfinished()
-    assert manifest_log.is_visible(2)
+    assert log.is_visible(2)
     assert later.publication.rolled_forward == 2
 
 
 def test_brokers_are_told_how_far_the_newest_run_came(
-    manifest_log: ManifestLog, log_and_brokers: tuple[ScriptedLog, Brokers], nobody: RegistryClient
+    log: ManifestLog, log_and_brokers: tuple[ScriptedLog, Brokers], nobody: RegistryClient
 ) -> None:
     log, scripted = log_and_brokers
-    load = Load(manifest_log, scripted, nobody)
+    load = Load(log, scripted, nobody)
     load.commit()
     load.commit()
     assert log.consumed == {0: 20}  # and nothing of what is not there
     load.commit(RunKind.CLOSE)
-    assert manifest_log.unpublished() == [1, 2]
-    Load(manifest_log, scripted, nobody).publication.publish_unfinished()
+    assert log.unpublished() == [1, 2]
+    Load(log, scripted, nobody).publication.publish_unfinished()
     assert log.consumed == {0: 30}
     # Killed before they were told.
-    manifest_log.commit(following(manifest_log))
-    Load(manifest_log, scripted, nobody).publication.publish_unfinished()
+    log.commit(following(log))
+    Load(log, scripted, nobody).publication.publish_unfinished()
     assert log.consumed == {0: 40}
 
 
 def test_what_the_ledger_was_owed_comes_in_the_order_of_the_runs(
-    manifest_log: ManifestLog, brokers: Brokers, registry: RegistryClient, nobody: RegistryClient
+    log: ManifestLog, brokers: Brokers, registry: RegistryClient, nobody: RegistryClient
 ) -> None:
     with contextlib.suppress(Refused):  # others have made it already
         create_topic(brokers, TOPIC)
     for _ in range(2):
-        Load(manifest_log, brokers, nobody).commit()
-    assert manifest_log.unpublished() == [1, 2]
-    load = Load(manifest_log, brokers, registry)
+        Load(log, brokers, nobody).commit()
+    assert log.unpublished() == [1, 2]
+    load = Load(log, brokers, registry)
     load.commit()
-    assert (manifest_log.unpublished(), load.warnings) == ([], [])
-    told = manifest_log.read(3).ledger
+    assert (log.unpublished(), load.warnings) == ([], [])
+    told = log.read(3).ledger
     assert told is not None
     decoder = Decoder(registry.schema, built_in(LEDGER))
     with Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer:
