@@ -270,14 +270,6 @@ def test_what_nobody_has_touched_is_looked_at_in_turn(tmp_path: Path) -> None:
     assert [each.path for each in found.faults] == [path(hour(1), "c")]
 
 
-def test_whoever_asks_has_all_looked_at(tmp_path: Path) -> None:
-    table = committed(tmp_path, "a")
-    assert table.young() == []
-    flip(tmp_path / path(hour(1), "a"), untouched=True)
-    (found,) = table.check().on_request([hour(1)], NOW)
-    assert [each.fault.value for each in found.faults] == ["changed"]
-
-
 def test_checksums_are_remembered_as_long_as_a_manifest_names_the_files(tmp_path: Path) -> None:
     """And so longer than there are manifests with them."""
     table = committed(tmp_path, "a")

@@ -378,19 +378,19 @@ def test_what_was_not_made_visible_is(
 def test_brokers_are_told_how_far_the_newest_run_came(
     log: ManifestLog, log_and_brokers: tuple[ScriptedLog, Brokers], nobody: RegistryClient
 ) -> None:
-    log, scripted = log_and_brokers
+    partition, scripted = log_and_brokers
     load = Load(log, scripted, nobody)
     load.commit()
     load.commit()
-    assert log.consumed == {0: 20}  # and nothing of what is not there
+    assert partition.consumed == {0: 20}  # and nothing of what is not there
     load.commit(RunKind.CLOSE)
     assert log.unpublished() == [1, 2]
     Load(log, scripted, nobody).publication.publish_unfinished()
-    assert log.consumed == {0: 30}
+    assert partition.consumed == {0: 30}
     # Killed before they were told.
     log.commit(following(log))
     Load(log, scripted, nobody).publication.publish_unfinished()
-    assert log.consumed == {0: 40}
+    assert partition.consumed == {0: 40}
 
 
 def test_what_the_ledger_was_owed_comes_in_the_order_of_the_runs(

@@ -219,11 +219,6 @@ def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_nothing_is_wrong_with_files() -> None:
-    checked = TableOutcome("views", checked=[HOUR])
-    assert EndedLoad((checked, TableOutcome("idle")), 1.0).exit_code == 0
-
-
 def test_many_partitions_are_taken_together(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = TableOutcome("views", run=1, records=600)
     outcome.ranges = tuple(PartitionRange("views", each, 100, 103) for each in range(200))
@@ -260,6 +255,7 @@ def test_exit_codes() -> None:
     idle, taken = TableOutcome("idle"), TableOutcome("a", error=RunTaken("another loader"))
     assert EndedLoad((idle,), 1.0).exit_code == 3
     assert EndedLoad((idle, loaded()), 1.0).exit_code == 0
+    assert EndedLoad((idle, TableOutcome("views", checked=[HOUR])), 1.0).exit_code == 0
     assert EndedLoad((loaded(), taken), 1.0).exit_code == 5
     gap, other = TableOutcome("b", error=GapError("gone")), TableOutcome("c", error=OSError("?"))
     assert EndedLoad((taken, loaded(), other), 1.0).exit_code == 1
