@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol, Self
 
-from audit.config import CommandsConfig
+from audit.configuration.config import CommandsConfig
 from audit.findings import CommandKind, FaultKind, Finding
 from audit.picture import TierKind, TopicKey
 from audit.reconciling.words import LOG_LOST

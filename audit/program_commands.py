@@ -16,7 +16,7 @@ from typing import Final, Self
 
 import msgspec
 
-from audit.config import AuditConfig, CommandsConfig
+from audit.configuration.config import AuditConfig, CommandsConfig
 from audit.cures import Cure, in_shell
 from audit.findings import CommandKind
 

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from audit.config import AlertsConfig
+from audit.configuration.config import AlertsConfig
 from audit.cures import Cure
 from audit.program_commands import ProgramCommands
 from ledger.health import Health, HealthProbe, ZooKeeperSession
@@ -99,6 +99,7 @@ class Trouble(NamedTuple):
     kind: str
     words: str
     cure: Cure = Cure()
+    since: int = -1  # when it began, where that is known
 
 
 def troubles(
@@ -108,11 +109,12 @@ def troubles(
     host = program.host
     if program.is_away(now):
         kind = LOADER if program.kind is ProgramKind.LOADER else MIRROR
-        yield Trouble(kind, _away_words(program), commands.restart(kind, host=host))
+        cure = commands.restart(kind, host=host)
+        yield Trouble(kind, _away_words(program), cure, program.heard)
     if (session := program.lost_session(now)) is not None:
         since = moment(session.since)
         words = f"{program.title} has had no session with ZooKeeper since {since}"
-        yield Trouble(ZOOKEEPER, words, commands.reach_zookeeper())
+        yield Trouble(ZOOKEEPER, words, commands.reach_zookeeper(), session.since)
     for disk in program.health.disks:
         if disk.free >= min(config.disk, disk.total // _SMALL_DISK):
             continue

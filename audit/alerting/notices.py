@@ -25,11 +25,11 @@ from audit.alerting.conditions import (
     Conditions,
     key_of,
 )
+from audit.configuration.receivers import Severity
 from audit.cures import Cure
 from audit.findings import CommandKind
 from audit.program_commands import ProgramCommands
 from audit.programs import CERTIFICATE, DISK, LOADER, MIRROR, ZOOKEEPER
-from audit.receiver_config import Severity
 from audit.store.rows import Alert
 from ground.printable import one_line
 
@@ -91,10 +91,11 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     hosts_total: int = 0
     lines: int = -1
     began: int = -1  # the first moment that the fault may be about
-    since: int  # when the alert was raised
+    since: int  # when it began, as far as that is known
     resolved: int = -1
     summary: str
     words: tuple[str, ...] = ()
+    holds_up: str = ""  # what it keeps from happening
     command: str = ""
     command_kind: CommandKind | None = None
     page: str = ""
@@ -143,6 +144,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
         if self.resolved >= 0:
             lasted = duration_text(self.resolved - self.since)
             yield "Resolved", f"{time_text(self.resolved)}, after {lasted}"
+        elif self.holds_up:
+            yield "Holds up", self.holds_up
         for name, value in (
             ("Command", self.command),
             ("Effect", _EFFECTS[self.command_kind] if self.command_kind else ""),
@@ -163,7 +166,9 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def notice_id(about: AlertKey) -> str:
-    named = "\0".join((about.kind, about.cluster, about.topic))
+    # Brokers that are away are one notice, and a registry another.
+    program = about.host.partition(" ")[0] if about.kind == AWAY else ""
+    named = "\0".join((about.kind, about.cluster, about.topic or program))
     return hashlib.sha256(named.encode(errors="replace")).hexdigest()[:_ID_DIGITS]
 
 
@@ -225,7 +230,7 @@ def _group(
             hosts_total=len(hosts),
             lines=lines,
             began=min((each.began for each in known if each.began >= 0), default=-1),
-            since=min(each.raised for each in alerts),
+            since=min(each.since if each.since >= 0 else each.raised for each in alerts),
             summary=_summary(first, alerts, hosts, lines),
             words=tuple(one_line(each.words) for each in known[:_MOST_WORDS]),
             **cure_of(key_of(first), known[0], commands).fields,

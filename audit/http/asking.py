@@ -7,16 +7,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from audit.answers import FailingLoad
+from audit.api.answers import FailingLoad
+from audit.api.verdicts import TopicVerdict, settled
 from audit.cures import cure_for, cure_in
 from audit.errors import BadQuery, NotNow, Unknown
 from audit.findings import Finding, State, worst
-from audit.judged_hours import HOUR
-from audit.judging import picture_of
 from audit.picture import TopicKey, TopicPicture
 from audit.reconciling.verdict import reconcile
-from audit.service import Service, now_millis
-from audit.verdicts import TopicVerdict, settled
+from audit.service.judge import picture_of
+from audit.service.service import Service, now_millis
+from audit.store.judged_hours import HOUR
 
 _MOST_KEPT_MILLIS: Final = 36 * HOUR  # of a verdict: a longer one is large
 _MOST_FINDINGS: Final = 10_000

@@ -12,10 +12,11 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from audit import answers, queries
 from audit.alerting.conditions import AWAY, SILENT
-from audit.answers import AgentRow, HealthRow
-from audit.config import AlertsConfig
+from audit.api import answers, queries
+from audit.api.answers import AgentRow, HealthRow
+from audit.clusters.state import ClusterStanding
+from audit.configuration.config import AlertsConfig
 from audit.http.lists import agents
 from audit.program_commands import ProgramCommands
 from audit.programs import (
@@ -29,8 +30,7 @@ from audit.programs import (
     this_audit,
     troubles,
 )
-from audit.service import Service, now_millis
-from audit.standing import ClusterStanding
+from audit.service.service import Service, now_millis
 
 OK: Final = "ok"
 WARNING: Final = "warning"

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from audit.alerting.answers import NotedAlert
-from audit.answers import ReportAnswer, TopicReport
+from audit.api.answers import ReportAnswer, TopicReport
 from audit.findings import State
 from ground.http.client import HttpUrl
 from ground.printable import one_line

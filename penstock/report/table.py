@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import click
 
 from audit.alerting.answers import NotedAlert
-from audit.answers import ReportAnswer, TierTotals, TopicReport
+from audit.api.answers import ReportAnswer, TierTotals, TopicReport
 from audit.cures import Cure, advice
 from audit.findings import State
 from audit.headline import MARKS, NOT_LOADED

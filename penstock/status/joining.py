@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from agent.status import Status, why_not_ready
-from audit import answers
 from audit.alerting.conditions import CLOCK, UNLOADED
+from audit.api import answers
 from audit.cures import Cure, advice
 from audit.findings import State, worst
 from audit.headline import NOT_LOADED
@@ -51,6 +51,9 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         lags = [each.end - each.landed for each in topics if min(each.end, each.landed) >= 0]
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
     audit = parts.audit
+    verdict = _verdict(rows, topics, silent)
+    headline = audit.headlines.get(cluster) if audit else None
+    is_calm = headline is not None and headline.state == verdict and not _is_wrong(headline)
     return PipelineStatus(
         now=now,
         cluster=cluster or (parts.agent.cluster if parts.agent else ""),
@@ -61,9 +64,11 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         expected_hosts=audit.agents.expected_hosts if audit else 0,
         last_load=load,
         failing_loads=tuple(_failing(audit, cluster)),
-        headline=_headline(audit, cluster),
+        headline=headline_words(headline) if headline and _is_wrong(headline) else "",
+        calm=headline_words(headline) if headline and is_calm else "",
+        mark=headline.mark if headline and is_calm else "",
         **_cure(audit, cluster).fields,
-        verdict=_verdict(rows, topics, silent),
+        verdict=verdict,
         complete_until=min(
             (
                 *(each.complete_until for each in topics if each.complete_until >= 0),
@@ -161,11 +166,8 @@ def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStanding]:
             )
 
 
-def _headline(audit: AuditPart | None, cluster: str) -> str:
-    """Empty where nothing is wrong; an audit of an earlier release has none."""
-    found = audit.headlines.get(cluster) if audit else None
-    is_wrong = found is not None and (found.state.is_fault or found.mark == NOT_LOADED)
-    return headline_words(found) if found is not None and is_wrong else ""
+def _is_wrong(headline: answers.Headline) -> bool:
+    return headline.state.is_fault or headline.mark == NOT_LOADED
 
 
 def _cure(audit: AuditPart | None, cluster: str) -> Cure:

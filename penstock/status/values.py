@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from audit.answers import AlteredTotal
+from audit.api.answers import AlteredTotal
 from audit.findings import CommandKind, Kinds
 
 _OVER_MILLIS: Final = 5_000  # long enough to be calm, short enough to see a change
@@ -104,6 +104,8 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_load: LoadStanding | None = None
     failing_loads: tuple[FailingLoadStanding, ...] = ()  # what fails longest first
     headline: str = ""  # what is wrong, in one sentence; empty while nothing is
+    calm: str = ""  # the audit's sentence while nothing is wrong
+    mark: str = ""  # of that sentence
     command: str = ""  # that mends it, or accepts it
     command_kind: CommandKind | None = None
     verdict: str = ""  # the worst word of all topics: complete, pending, unknown, missing …

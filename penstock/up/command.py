@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from audit.receiver_config import Receiver
+from audit.configuration.receivers import Receiver
 from ground.printable import one_line
 from penstock.cli.event_log import FORMATS, LogFormat
 from penstock.cli.failures import Failed

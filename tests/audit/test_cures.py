@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from audit import runbook
 from audit.alerting.conditions import KINDS
-from audit.config import CommandsConfig
+from audit.configuration.config import CommandsConfig
 from audit.cures import cure_for, cure_in
 from audit.findings import FaultKind, Finding
 from audit.picture import TopicKey

@@ -1,20 +1,27 @@
 """Alerts as notices: what is one message, and what it says."""
 
-from typing import Any
-
 import pytest
 
 from audit.alerting.conditions import KINDS, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
-from audit.config import AlertsConfig, CommandsConfig
+from audit.clusters.state import ClusterStanding
+from audit.configuration.config import AlertsConfig, CommandsConfig
 from audit.cures import Cure
 from audit.findings import CommandKind
 from audit.program_commands import ProgramCommands
-from audit.programs import Program, ProgramKind
-from audit.standing import ClusterStanding
 from audit.store.rows import Alert, TopicShare
-from ledger.health import Certificate, Disk, Health, ZooKeeperSession
-from tests.audit.alerting.alerts_made import HOSTILE, LINKS, SEVEN, UNITS, missing, notice, silent
+from ledger.health import Certificate, Disk, ZooKeeperSession
+from tests.audit.alerting.alerts_made import (
+    HOSTILE,
+    LINKS,
+    NOW,
+    SEVEN,
+    UNITS,
+    missing,
+    notice,
+    program,
+    silent,
+)
 
 
 def test_a_rack_is_one_notice_and_a_day_of_hours_is_one() -> None:
@@ -113,15 +120,7 @@ SHARES = [
 ]
 
 
-NOW = 1_000_000
 SESSION = ZooKeeperSession(connected=False, since=NOW, servers=3, serving=2)
-
-
-def program(kind: str, heard: int = NOW, name: str = "p", **health: Any) -> Program:
-    statement = Health(**{"started": 1, "interval_millis": 60_000} | health)
-    cluster = "" if kind == "audit" else "dc1"
-    of: dict[str, Any] = {"kind": ProgramKind(kind), "cluster": cluster, "host": "a1", "name": name}
-    return Program(**of, heard=heard, health=statement)
 
 
 PROGRAMS = [

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from audit.alerting.answers import NotedAlert, NotedAlerts
-from audit.answers import ListPage, Problem, ReportAnswer, TopicReport
+from audit.api.answers import ListPage, Problem, ReportAnswer, TopicReport
 from audit.findings import CommandKind, State
 from harness.penstock.audit import AuditProcess
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit import answers
+from audit.api import answers
 from harness.processes.waiting import wait_until
 from penstock.directory.locks import ADMIN, TOKENS, USERS, Locks
 from penstock.directory.pipeline_access import PipelineAccess
