@@ -48,13 +48,14 @@ from audit.alerting.conditions import (
 from audit.alerting.notes import AlertNotes
 from audit.alerting.notices import Group, groups_of, notice_id
 from audit.alerting.receivers import Receivers, Situation
-from audit.answers import AgentRow, FailingLoad
-from audit.config import AuditConfig
-from audit.judged_hours import HOUR, HourVerdict
+from audit.api.answers import AgentRow, FailingLoad
+from audit.api.queries import AgentsQuery, AlertsQuery
+from audit.clusters.state import Standing
+from audit.configuration.config import AuditConfig
+from audit.program_commands import ProgramCommands
 from audit.programs import LOADER, ZOOKEEPER, Program, ProgramKind, this_audit
-from audit.queries import AgentsQuery, AlertsQuery
-from audit.standing import Standing
-from audit.store.fleet import patience
+from audit.store.fleet.agents import patience
+from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.reading import StoreReading
 from audit.store.rows import Alert
 from audit.store.store import AuditStore
@@ -88,6 +89,7 @@ class Alerting:
         self._store = store
         self._reading = reading
         self._config = config
+        self._commands = ProgramCommands.of(config)
         self._standing = standing
         self._receivers = receivers or Receivers()
         self._notes = notes or AlertNotes()
@@ -133,7 +135,7 @@ class Alerting:
         conditions |= of_clocks(clocks)
         silent = [row for row in self._silent(as_of) if (row.cluster, row.host) not in clocks]
         unheard = {row.cluster for row in silent if not self._is_heard(row.cluster, as_of)}
-        conditions |= of_agents(silent, unheard=unheard)
+        conditions |= of_agents(silent, self._commands, unheard=unheard)
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= of_clusters(self._standing.clusters)
         conditions |= self._slowly_changing(as_of, now)
@@ -207,7 +209,10 @@ class Alerting:
             self._programs = list(programs)
             if self._probe is not None:
                 programs.append(this_audit(self._probe, now))
-            self._slow = {**of_shares(there, config), **of_programs(programs, config, as_of, now)}
+            self._slow = {
+                **of_shares(there, config),
+                **of_programs(programs, config, self._commands, as_of, now),
+            }
         return self._slow
 
     def _offer(self, unknown: UnknownClusters, now: int) -> None:
@@ -231,7 +236,7 @@ class Alerting:
     def _groups_of(self, alerts: Sequence[Alert]) -> Mapping[str, Group]:
         """With what the causes among them hold up."""
         links = {"page": self._config.page_url, "runbook": self._config.runbook_url}
-        groups = groups_of(alerts, self._conditions, **links)
+        groups = groups_of(alerts, self._conditions, self._commands, **links)
         causes = [key for alert in alerts if (key := key_of(alert)) in self._held.causes]
         ends = self._reading.load_ends() if causes else []
         for name in {notice_id(key) for key in causes} & groups.keys():

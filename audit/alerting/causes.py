@@ -33,7 +33,7 @@ from audit.alerting.conditions import (
 )
 from audit.picture import TierKind
 from audit.programs import LOADER, MIRROR, ZOOKEEPER, moment
-from audit.reconciling.tally import LEDGER
+from audit.reconciling.window_sums import LEDGER
 from audit.store.rows import Alert, LoadEnd
 from ledger.names import LEDGER_TOPIC
 

@@ -22,13 +22,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from audit.answers import AgentRow, FailingLoad
-from audit.config import AlertsConfig, CommandsConfig
-from audit.cures import command_in
+from audit.api.answers import AgentRow, FailingLoad
+from audit.clusters.state import ClusterStanding
+from audit.configuration.config import AlertsConfig, CommandsConfig
+from audit.cures import Cure, cure_in
 from audit.findings import State
 from audit.headline import length_words
-from audit.judged_hours import HourVerdict
 from audit.picture import TopicKey
+from audit.program_commands import ProgramCommands
 from audit.programs import (
     CERTIFICATE,
     DISK,
@@ -41,7 +42,7 @@ from audit.programs import (
     servers_words,
     troubles,
 )
-from audit.standing import ClusterStanding
+from audit.store.judged_hours import HourVerdict
 from audit.store.rows import Alert, LoadEnd, TopicShare
 
 LATE: Final = "late"
@@ -82,7 +83,7 @@ class Condition(NamedTuple):
     words: str
     lines: int = -1  # concerned; -1: not known
     hosts: tuple[str, ...] = ()
-    command: str = ""  # that mends it, or accepts it
+    cure: Cure = Cure()
     finding: str = ""  # the id of the worst finding of the fault
     began: int = -1  # the first moment that the worst finding may be about
     since: int = -1  # when it began, where the ledger says that
@@ -116,7 +117,7 @@ def of_hours(
                     _fault(about, words),
                     each.lines(state),
                     each.hosts.get(state, ()),
-                    command=worst.command if worst else "",
+                    cure=Cure.of(worst) if worst else Cure(),
                     finding=worst.id if worst else "",
                     began=worst.from_time if worst else -1,
                 ),
@@ -143,26 +144,26 @@ def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[Aler
     found: dict[AlertKey, Condition] = {}
     for each in rows:
         about = AlertKey(UNLOADED, each.cluster, each.topic, "")
-        command = command_in(each.cure, commands)
+        cure = cure_in(each.cure, commands)
         words = _short(_unloaded(each))
-        found.setdefault(about, Condition(words, command=command, since=each.since))
+        found.setdefault(about, Condition(words, cure=cure, since=each.since))
     return found
 
 
 def of_agents(
-    rows: Iterable[AgentRow], *, unheard: Collection[str] = ()
+    rows: Iterable[AgentRow], commands: ProgramCommands, *, unheard: Collection[str] = ()
 ) -> dict[AlertKey, Condition]:
     """Agents that are silent, and hosts that were never heard. No agent of the clusters in
     `unheard` is heard, so the cause is probably not the agents."""
     found: dict[AlertKey, Condition] = {}
     for each in rows:
-        words, command = _silence(each), ""
+        words, cure = _silence(each), commands.restart("agent", host=each.host)
         of_all = each.cluster in unheard and each.heard > 0
         if of_all:
             words += f"; no agent of {each.cluster} is heard: its brokers may take no lines"
-            command = "penstock status"
+            cure = commands.look("penstock", "status")
         key = AlertKey(SILENT, each.cluster, "", each.host)
-        known = Condition(_short(words), hosts=(each.host,), command=command, of_all=of_all)
+        known = Condition(_short(words), hosts=(each.host,), cure=cure, of_all=of_all)
         found[key] = known._replace(since=each.heard if each.heard > 0 else -1)
     return found
 
@@ -214,7 +215,11 @@ def of_clocks(wrong: Mapping[tuple[str, str], int]) -> dict[AlertKey, Condition]
 
 
 def of_programs(
-    programs: Iterable[Program], config: AlertsConfig, as_of: Mapping[str, int], now: int
+    programs: Iterable[Program],
+    config: AlertsConfig,
+    commands: ProgramCommands,
+    as_of: Mapping[str, int],
+    now: int,
 ) -> dict[AlertKey, Condition]:
     """Mirrors and loaders that are away, brokers without ZooKeeper, disks that fill up and
     certificates that expire. `as_of` is how far each cluster's ledger was read; programs of others
@@ -226,9 +231,9 @@ def of_programs(
             continue
         time = as_of.get(program.cluster, now)
         hosts = (program.host,)
-        for kind, words, command, since in troubles(program, config, time):
+        for kind, words, cure, since in troubles(program, config, commands, time):
             key = AlertKey(kind, program.cluster, "", program.host)
-            condition = Condition(words, hosts=hosts, command=command, since=since)
+            condition = Condition(words, hosts=hosts, cure=cure, since=since)
             found.setdefault(key, []).append(condition)
         if program.kind is ProgramKind.BROKER:
             brokers.setdefault(program.cluster, []).append(program)

@@ -26,7 +26,7 @@ from audit.alerting.conditions import UnknownClusters
 from audit.alerting.errors import NotTold, Refused
 from audit.alerting.notices import Group, Notice
 from audit.alerting.senders import Sender
-from audit.receiver_config import Receiver
+from audit.configuration.receivers import Receiver
 from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 

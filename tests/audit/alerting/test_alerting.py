@@ -1,11 +1,11 @@
 """What is raised about many hours, or about clusters that are not read."""
 
 from audit.alerting.alerting import Alerting
-from audit.config import AlertsConfig, AuditConfig
+from audit.clusters.state import ClusterStanding, Standing
+from audit.configuration.config import AlertsConfig, AuditConfig
 from audit.findings import State
-from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
-from audit.standing import ClusterStanding, Standing
+from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.rows import JudgedHour
 from tests.audit.audited_ledger import AuditedLedger
 

@@ -6,8 +6,8 @@ import pytest
 
 from audit.alerting.causes import LEAST_GRACE, TABLE, Held, held, holds_up, known_before
 from audit.alerting.conditions import FOR_SCHEMAS, AlertKey, Condition, Conditions, unfinished
-from audit.judged_hours import HOUR
 from audit.programs import Program
+from audit.store.judged_hours import HOUR
 from audit.store.rows import Alert, LoadEnd
 from ledger.health import ZooKeeperSession
 from tests.audit.alerting.alerts_made import NOW, SEVEN, program
