@@ -3,14 +3,15 @@
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from audit import answers
 from audit.alerting.answers import NotedAlerts
-from audit.judged_hours import HOUR
+from audit.api import answers
+from audit.store.judged_hours import HOUR
 from harness.processes.frozen_processes import freeze
 from harness.processes.links import Links
 from harness.processes.server_process import free_ports
@@ -42,12 +43,14 @@ def test_each_cause_is_told_once_and_a_loss_at_once(cluster: LedgerCluster, tmp_
         registry = f"http://127.0.0.1:{port}"
         with cluster.audit(tmp_path, registry=registry, alerts=wanted) as audit:
             cluster.write([agent, broker, load_said(hdfs, 1, failed=False)])
+            topics = partial(audit.get, "topics", answers.TopicsAnswer)
+            wait_until(lambda: topics().items, what="the ledger is read, so its schema is known")
             link.cut()
             cluster.write([load_said(hdfs, 2, failed=True), *lost])
             told = {("raised", "away", "registry"), ("raised", "missing", "lost")}
             wait_until(lambda: set(listener.said) == told, what="cause and loss are told")
-            failing = audit.get("topics", answers.TopicsAnswer).failing_loads
-            assert [each.topic for each in failing] == ["held"], "is known, and not told"
+            failing = [each.topic for each in topics().failing_loads]
+            assert failing == ["held"], "is known, and not told"
             freeze(cluster.broker.process.pid)
             told.add(("raised", "away", ""))
             wait_until(lambda: set(listener.said) == told, what="the second cause is told")
