@@ -214,12 +214,13 @@ def test_a_ledger_that_takes_nothing_is_a_warning(
         outcome = outcome_of(spark, msgspec.structs.replace(config, registry=refusing.url))
     assert outcome.error is not None
     assert any("cannot report in the ledger" in each for each in outcome.warnings)
-    state = folder_of(config, "_penstock/~loads")
-    assert not state.exists()
+    state = folder_of(config, "_penstock/~loads") / f"{application.topic}.json"
+    began = json.loads(state.read_bytes())["since"]
     outcome = outcome_of(spark, config)
     assert isinstance(outcome.error, TooManyDead)
-    known = json.loads((state / f"{application.topic}.json").read_bytes())
-    assert known["reason"] == reason_of(outcome.error)
+    known = json.loads(state.read_bytes())
+    assert (known["since"], known["reason"]) == (began, reason_of(outcome.error))
+    assert known["told"] > 0
 
 
 def test_every_error_has_a_cure() -> None:
