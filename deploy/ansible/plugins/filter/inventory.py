@@ -165,7 +165,11 @@ def _problems_of_group(group: str) -> list[str]:
     similar = difflib.get_close_matches(name, _GROUPS, 1, _SIMILAR)
     if not similar and not name.startswith("penstock_"):
         return []
-    hint = f"did you mean {similar[0]}?" if similar else f"it has {', '.join(_GROUPS)}"
+    hint = (
+        f"did you mean {similar[0]}?"
+        if similar
+        else f"it has {', '.join(_GROUPS)}. Give a group of your own another name"
+    )
     return [f"the collection has no group {group}, so its hosts would be left out: {hint}"]
 
 
