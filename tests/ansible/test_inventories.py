@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from audit.config import AuditConfig
+from audit.configuration.config import AuditConfig
 from harness.hosts.ansible_tools import COLLECTION, play
 from loader.config import LoaderConfig
 from mirror.config import MirrorConfig

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from audit.inventory import read
+from audit.configuration.inventory import read
 from harness.hosts.ansible_tools import ansible_tool
 from harness.hosts.simulated_hosts import SimulatedHosts, simulated_hosts
 
