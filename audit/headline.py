@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from audit.answers import FailingLoad, Headline, TopicFinding
+from audit.api.answers import FailingLoad, Headline, TopicFinding
 from audit.findings import WORST_FIRST, FaultKind, Finding, KindCount, Kinds, State
 from audit.picture import TierKind
 from audit.reconciling.words import between, count, moment

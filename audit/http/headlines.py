@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from audit.alerting.conditions import AWAY, CLOCK, LATE, SILENT
-from audit.answers import FailingLoad, Headline, TopicFinding
+from audit.api.answers import FailingLoad, Headline, TopicFinding
 from audit.findings import WORST_FIRST, Kinds, State, summed, worst
 from audit.headline import JudgedTopics, headline
 from audit.http.asking import findings
-from audit.judged_hours import HOUR, TopicFigures
 from audit.picture import TierKind
 from audit.programs import LOADER, MIRROR
-from audit.service import KeptFindings, Service
-from audit.store.fleet import patience
-from audit.store.topics import FaultyTopic
+from audit.service.service import KeptFindings, Service
+from audit.store.fleet.agents import patience
+from audit.store.judged_hours import HOUR, TopicFigures
+from audit.store.topics.topics import FaultyTopic
 
 _MOST_TOPICS: Final = 5  # that are judged for it
 _KEPT_FACTOR: Final = 10

@@ -24,7 +24,7 @@ from ledger.counting.entries import (
     halves,
     is_full,
 )
-from ledger.counting.journal import CountingJournal, PartitionKey, Place
+from ledger.counting.journal import CountingJournal, CountPosition, PartitionKey
 from wire.mirrored import MirrorOf
 from wire.record_batches.batch import LENGTH_PREFIX, BatchHeader, Buffer
 
@@ -72,7 +72,7 @@ class Counter:
         self._sender = send
         self._counts: list[PartitionCount] = []
         self._weight = 0  # of those that are not the current one
-        self._places: dict[PartitionKey, Place] = {}
+        self._places: dict[PartitionKey, CountPosition] = {}
         self.origins: Mapping[PartitionKey, MirrorOf] = {}
         """The origins of partitions that are mirror copies."""
         self._has_gone_back = False
@@ -99,7 +99,7 @@ class Counter:
         if sent:
             self._journal.acknowledged()
 
-    def place(self, key: PartitionKey) -> Place | None:
+    def place(self, key: PartitionKey) -> CountPosition | None:
         """The place up to which a partition is counted, journalled or not; None if unknown."""
         return self._places.get(key) or self._journal.places.get(key)
 
@@ -107,12 +107,14 @@ class Counter:
         """Continues at `end`, because the log ends before its counted place. What is counted there
         replaces earlier entries, so it gets a higher leader epoch, even if the log has not.
         """
-        before = self.place(key) or Place(end)
+        before = self.place(key) or CountPosition(end)
         leader_epoch = max(leader_epoch, before.leader_epoch + 1)
-        self._places[key] = Place(end, leader_epoch=leader_epoch, led=before.led)
+        self._places[key] = CountPosition(end, leader_epoch=leader_epoch, led=before.led)
         self._has_gone_back = True
 
-    def begin_epoch(self, key: PartitionKey, leader_epoch: int, first: int, place: Place) -> None:
+    def begin_epoch(
+        self, key: PartitionKey, leader_epoch: int, first: int, place: CountPosition
+    ) -> None:
         """Reports that a leader epoch begins at `first`, and continues counting at `place`. Entries
         about `first` and later offsets under lower epochs are void from now on."""
         self._note_place()
@@ -128,13 +130,13 @@ class Counter:
         repeats the report.
         """
         self._reset()
-        places: dict[PartitionKey, Place] = {}
+        places: dict[PartitionKey, CountPosition] = {}
         for loss in losses:
             place = places.get(loss.key) or self.place(loss.key)
             is_older = place is not None and place.leader_epoch < loss.leader_epoch
             if place is not None and is_older and place.next_offset > loss.resumes:
                 epoch = loss.leader_epoch
-                places[loss.key] = Place(loss.resumes, leader_epoch=epoch, led=place.led)
+                places[loss.key] = CountPosition(loss.resumes, leader_epoch=epoch, led=place.led)
         self._journal_findings(places, withdrawn=[loss.json for loss in losses])
 
     def damage(self, batches: Sequence[tuple[PartitionKey, Spoilt]]) -> None:
@@ -160,7 +162,7 @@ class Counter:
 
     def _journal_findings(
         self,
-        places: Mapping[PartitionKey, Place],
+        places: Mapping[PartitionKey, CountPosition],
         *,
         withdrawn: Sequence[Json] = (),
         damaged: Sequence[Json] = (),
@@ -192,7 +194,7 @@ class Counter:
     ) -> None:
         """Begins a partition: the next batches are of it, from offset `first` on."""
         self._note_place()
-        place = self.place(key) or Place(first)
+        place = self.place(key) or CountPosition(first)
         leader_epoch = max(leader_epoch, place.leader_epoch)
         self._current = key, self._count(key, first, leader_epoch, seen)
 
@@ -286,8 +288,8 @@ class Counter:
         if self._current is not None:
             key, count = self._current
             if not count.is_empty:
-                before = self.place(key) or Place(count.next_offset)
-                place = Place(count.next_offset, *self._at, count.leader_epoch, before.led)
+                before = self.place(key) or CountPosition(count.next_offset)
+                place = CountPosition(count.next_offset, *self._at, count.leader_epoch, before.led)
                 self._places[key] = place
 
     def _count(

@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec.structs import replace
 
-from audit import answers
 from audit.alerting.answers import NotedAlert, NotedAlerts
+from audit.api import answers
+from audit.api.queries import MOST_ITEMS
+from audit.api.verdicts import Wait, WindowVerdict
 from audit.findings import State
-from audit.judged_hours import HOUR
-from audit.queries import MOST_ITEMS
-from audit.verdicts import Wait, WindowVerdict
+from audit.store.judged_hours import HOUR
 from ground.http.client import HttpClient, HttpUrl
 from ground.http.security import HttpAccess
 from ground.known_types import known_type

@@ -6,8 +6,9 @@ from typing import Final
 import msgspec
 
 from agent.status import Status, why_not_ready
-from audit import answers
 from audit.alerting.conditions import CLOCK, UNLOADED
+from audit.api import answers
+from audit.cures import Cure, advice
 from audit.findings import State, worst
 from audit.headline import NOT_LOADED, JudgedTopics
 from audit.headline import headline as made_headline
@@ -69,7 +70,7 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         headline=headline_words(headline) if headline and _is_wrong(headline) else "",
         calm=headline_words(headline) if headline and is_calm else "",
         mark=headline.mark if headline and is_calm else "",
-        command=_command(audit, cluster),
+        **_cure(audit, cluster).fields,
         verdict=verdict,
         complete_until=min(until, default=-1),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
@@ -154,7 +155,11 @@ def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStanding]:
         is_said = alert.kind == UNLOADED or (alert.finding and alert.finding in known)
         if alert.cluster in {cluster, ""} and not is_said:
             yield AlertStanding(
-                kind=alert.kind, words=alert.words, raised=alert.raised, command=alert.command
+                kind=alert.kind,
+                words=alert.words,
+                raised=alert.raised,
+                command=alert.command,
+                command_kind=alert.command_kind,
             )
 
 
@@ -175,10 +180,10 @@ def _is_wrong(headline: answers.Headline) -> bool:
     return headline.state.is_fault or headline.mark == NOT_LOADED
 
 
-def _command(audit: AuditPart | None, cluster: str) -> str:
+def _cure(audit: AuditPart | None, cluster: str) -> Cure:
     """Of the worst finding."""
     found = audit.headlines.get(cluster) if audit else None
-    return found.worst[0].finding.command if found and found.worst else ""
+    return Cure.of(found.worst[0].finding) if found and found.worst else Cure()
 
 
 def _verdict(
@@ -305,7 +310,7 @@ def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
     ]
     for row in rows[:_MOST_OF_ONE_KIND]:
         about = f"{row.program}: {row.words}"
-        yield f"{about}; what to do: {row.command}" if row.command else about
+        yield f"{about}; {advice(Cure.of(row))}" if row.command else about
     if len(rows) > _MOST_OF_ONE_KIND:
         more = len(rows) - _MOST_OF_ONE_KIND
         yield f"and {more:,} programs more need attention: see the audit's page, Health"

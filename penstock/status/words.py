@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from audit.cures import advice
+from audit.cures import Cure, advice
 from audit.findings import State, summed
 from audit.headline import MARKS, MEANINGS, kind_words, tables_words
 from ground.printable import one_line
@@ -95,7 +95,7 @@ def alert_words(alerts: Sequence[AlertStanding]) -> list[Words]:
         words = f"{alert.kind}, raised {_moment(alert.raised)}: {alert.words}"
         found.append(Words("!", "yellow", shown(words, 400)))
         if alert.command:
-            found.append(Words(" ", "", shown(advice(alert.command), 1_000)))
+            found.append(Words(" ", "", shown(advice(Cure.of(alert)), 1_000)))
     return found
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from audit.answers import FailingLoad, TopicFinding
+from audit.api.answers import FailingLoad, TopicFinding
 from audit.findings import FaultKind, Finding, State, counted
 from audit.headline import JudgedTopics, headline, kind_words
 

@@ -4,12 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 from audit.alerting.conditions import AlertKey, Condition
-from audit.config import AuditConfig
+from audit.clusters.state import ClusterStanding, Standing
+from audit.configuration.config import AuditConfig
 from audit.http.headlines import is_settled
-from audit.judged_hours import HOUR, TopicFigures
 from audit.picture import TopicKey
-from audit.service import Service
-from audit.standing import ClusterStanding, Standing
+from audit.service.service import Service
+from audit.store.judged_hours import HOUR, TopicFigures
 
 NOW = 500_000 * HOUR
 MINUTE = 60_000

@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from audit import answers
 from audit.alerting import conditions
+from audit.api import answers
 from audit.findings import FaultKind, KindCount
 from harness.penstock.audit import AuditProcess
 from harness.processes.waiting import wait_until

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from harness.penstock.audit import AuditProcess
+from tests.audit.clusters.messages.written import SCRIPT, dead_letter, log_line, spoil, write
 from tests.audit.ledger_cluster import LedgerCluster
-from tests.audit.messages.written import SCRIPT, dead_letter, log_line, spoil, write
 from tests.audit.page.browsing import BEGAN, NOW, PATIENT, Keep, opened
 from tests.audit.page.pipeline_said import Said
 

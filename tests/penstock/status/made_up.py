@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import msgspec
 
 from agent.status import AgentPhase, InputStatus, Status
-from audit import answers
 from audit.alerting.answers import NotedAlerts
+from audit.api import answers
+from audit.api.verdicts import Wait, WindowVerdict
 from audit.findings import FaultKind, KindCount, Kinds, State
-from audit.judged_hours import HOUR
-from audit.verdicts import Wait, WindowVerdict
+from audit.store.judged_hours import HOUR
 from penstock.status.audit import AuditPart, OpenTopic
 from penstock.status.cluster import ClusterPart, StoredTopic
 from penstock.status.values import BrokerStanding, LoadStanding, PipelineStatus, TopicStanding

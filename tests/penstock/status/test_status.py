@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.answers import AlteredTotal
+from audit.api.answers import AlteredTotal
 from audit.findings import KindCount, State
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess

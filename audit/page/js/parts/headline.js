@@ -75,7 +75,7 @@ function alert(row) {
         h("span", {}, "raised ", ago(row.raised)),
       ),
       noted(row),
-      cure(row.kind, row.command),
+      cure(row.kind, row),
     ),
     row.topic
       ? h("a", { class: "onward", href: link("topic", hourOf(row)) }, "Topic ›")
