@@ -1,6 +1,6 @@
 """The registry's configuration file, validated once when it is loaded.
 
-The docstring of a key's field is its text in `penstock keys` and docs/registry.md.
+The docstring of a key's field is its text in `penstock keys` and docs/registry-configuration.md.
 """
 
 from itertools import pairwise
@@ -169,7 +169,8 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     read_only: bool = False
     """For a topic that a mirror fills: serves reads only and reports READONLY."""
     mirrored: tuple[MirroredSchemas, ...] = ()
-    """Schemas of other clusters to [serve as well](#schemas-of-other-clusters), read-only."""
+    """Schemas of other clusters to [serve as well](registry.md#schemas-of-other-clusters),
+    read-only."""
     sign_of_life_seconds: Seconds = 3600.0
     """Interval after which an idle writer appends a record without content. Brokers forget a
     producer that is silent for a day, and with it that older epochs are fenced."""
