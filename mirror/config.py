@@ -73,7 +73,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reports what it copies to [the ledger](mirror-in-detail.md#the-ledger), `_audit` of this
     cluster."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[Requests to the registry](secure-connections.md#a-registry-behind-locks): TLS and login."""
+    """[Requests to the registry](secure-connections.md#a-registry-with-logins): TLS and login."""
 
     def __post_init__(self) -> None:
         _check_side(self.cluster, self.brokers)

@@ -140,14 +140,15 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Allows an address that other machines can reach without authentication or without `tls`.
     Logged at each start, and shown in `/metrics`."""
     tls: ListenerTls | None = None
-    """[TLS](#locks). With a `client_ca`, client certificates are logins too."""
+    """[TLS](#tls-and-logins). With a `client_ca`, client certificates are logins too."""
     certificate_names: tuple[NameRule, ...] = ()
-    """[Principals of client certificates](#locks): the first rule that matches decides. Default:
-    the certificate's common name."""
+    """[Principals of client certificates](#tls-and-logins): the first rule that matches decides.
+    Default: the certificate's common name."""
     users_file: FilePath = ""
-    """Users with passwords: [a file, one user a line](#locks). Read again when it changes."""
+    """Users with passwords: [a file, one user a line](#tls-and-logins). Read again when it
+    changes."""
     tokens_file: FilePath = ""
-    """Bearer tokens: [a file, one token a line](#locks). Read again when it changes."""
+    """Bearer tokens: [a file, one token a line](#tls-and-logins). Read again when it changes."""
     permissions: tuple[Permission, ...] = ()
     """[Permissions](#permissions) where logins are required: what no rule allows is refused."""
     open_metrics: bool = False

@@ -261,7 +261,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     has the schema of [the ledger](broker-in-detail.md#the-ledger). Without it this broker keeps no
     ledger, and logs that when it starts."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[How the broker connects to the registry](secure-connections.md#a-registry-behind-locks):
+    """[How the broker connects to the registry](secure-connections.md#a-registry-with-logins):
     TLS, and a login."""
     ledger_interval: Seconds = 10.0
     """The interval between counts of the logs for the ledger."""
