@@ -124,7 +124,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The brokers' secret. Beside a broker with an embedded ZooKeeper: `zookeeper_secret_file:
     {data_dir}/zookeeper/secret`."""
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
-    """[Connections to ZooKeeper](broker-configuration.md#a-zookeeper-with-tls-and-logins): TLS and
+    """[Connections to ZooKeeper](broker-access.md#a-zookeeper-with-tls-and-logins): TLS and
     login."""
     zookeeper_session_seconds: Seconds = 6.0
     """Silence after which the writer is replaced: from 2 to 60."""
