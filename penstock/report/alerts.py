@@ -9,7 +9,7 @@ import click
 
 from audit.alerting.answers import Acknowledge, Mute, Noted, NotedAlert, NotedAlerts, Unmute
 from audit.alerting.conditions import KINDS
-from audit.config import AuditConfig
+from audit.configuration.config import AuditConfig
 from ground.http.client import HttpUrl
 from ground.printable import one_line
 from penstock.cli.failures import Failed

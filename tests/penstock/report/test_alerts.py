@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from audit.config import AuditConfig
+from audit.configuration.config import AuditConfig
 from harness.logins.made_secrets import made_secret
 from harness.penstock.audit import AuditProcess
 from harness.processes.waiting import wait_until

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.status import AgentPhase
-from audit.answers import HealthRow
+from audit.api.answers import HealthRow
 from audit.findings import State
 from penstock.status.audit import OpenTopic
 from penstock.status.joining import StatusParts, joined
