@@ -156,7 +156,7 @@ class MirrorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Prefix of source topics that is removed from the copies' names: for
     [the way back](mirror.md#a-planned-switch-and-back)."""
     acls: bool = False
-    """Copies [read permissions](mirror-in-detail.md#rights-of-others) on topics to their copies."""
+    """Copies [read permissions](mirror-in-detail.md#copying-acls) on topics to their copies."""
     schemas: bool = False
     """Copies `_schemas` too, as `dc1._schemas`."""
     keep_configs: tuple[str, ...] = ()
