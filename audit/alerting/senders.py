@@ -15,7 +15,7 @@ import msgspec
 from audit.alerting import formats
 from audit.alerting.errors import NotTold, Refused
 from audit.alerting.notices import Notice
-from audit.receiver_config import MailTls, Receiver, ReceiverKind
+from audit.configuration.receivers import MailTls, Receiver, ReceiverKind
 from client.connection.addresses import parse_addresses
 from ground.http.client import HttpClient, HttpError, parse_url
 from ground.logins.secrets import NoSecret, Secret

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from starlette.types import Scope, Send
 
-from audit.answers import Problem
+from audit.api.answers import Problem
 
 JSON: Final = "application/json"
 PLAIN: Final = "text/plain; charset=utf-8"

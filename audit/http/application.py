@@ -22,7 +22,8 @@ from urllib.parse import quote
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from audit import queries, runbook
+from audit import runbook
+from audit.api import queries
 from audit.errors import NotNow, StoreDamaged, Unanswerable, Unknown
 from audit.http.answering import (
     FRESH,
@@ -43,7 +44,7 @@ from audit.http.resources import MESSAGES, RESOURCES, Resource, description
 from audit.http.statements import MOST_BYTES, Statements
 from audit.http.statements import PATHS as STATEMENTS
 from audit.http.stream import Streams
-from audit.service import Service, now_millis
+from audit.service.service import Service, now_millis
 from ground.exposition import EXPOSITION_TYPE, Histogram
 
 THREADS: Final = 4  # that make answers

@@ -24,7 +24,7 @@ from urllib.parse import parse_qs, quote
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from audit.config import AuditConfig, MessageReaders
+from audit.configuration.config import AuditConfig, MessageReaders
 from audit.errors import (
     NotAllowed,
     NotKnown,

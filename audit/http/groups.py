@@ -4,9 +4,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from audit import answers, queries
-from audit.groups.lags import UNKNOWN, GroupsSeen, GroupTopic, behind_of, messages_of, urgency
-from audit.service import Service
+from audit.api import answers, queries
+from audit.clusters.groups.lags import (
+    UNKNOWN,
+    GroupsSeen,
+    GroupTopic,
+    behind_of,
+    messages_of,
+    urgency,
+)
+from audit.service.service import Service
 from client.groups.lag import Lag
 
 _MOST_PARTITIONS: Final = 500

@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from audit import answers, queries
+from audit.api import answers, queries
 from audit.http.asking import key_of
 from audit.http.topics import of_copy, percentile
-from audit.judged_hours import DAY
 from audit.picture import Tier, TierKind
-from audit.service import Service, now_millis
-from audit.store.lags import LagsAsked
-from audit.store.marks import MarksAsked
-from audit.store.topics import Delays
+from audit.service.service import Service, now_millis
+from audit.store.fleet.lags import LagsAsked
+from audit.store.fleet.marks import MarksAsked
+from audit.store.judged_hours import DAY
+from audit.store.topics.topics import Delays
 
 _MOST_MARKS: Final = 500
 _BY_COUNTING: Final = (TierKind.BROKER, TierKind.ORIGIN, TierKind.MIRROR)

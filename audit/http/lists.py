@@ -7,17 +7,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from audit import answers, queries
+from audit.api import answers, queries
+from audit.api.verdicts import totals
+from audit.clusters.state import BrokerFacts
 from audit.errors import Unknown
 from audit.findings import Finding, State, worst
 from audit.http.asking import failing_loads, key_of, now_of, open_findings
-from audit.judged_hours import HOUR, hour_of
 from audit.picture import TopicKey
-from audit.service import Service, now_millis
-from audit.standing import BrokerFacts
-from audit.store.fleet import first_to_think_of, patience
+from audit.service.service import Service, now_millis
+from audit.store.fleet.agents import first_to_think_of, patience
+from audit.store.judged_hours import HOUR, hour_of
 from audit.store.rows import JournalRow
-from audit.verdicts import totals
 
 _MOST_WAITING: Final = 100  # alerts that are not raised yet
 _MOST_TOPICS: Final = 100  # of a host
@@ -190,6 +190,7 @@ def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer
                 resolved=each.resolved,
                 hour=each.hour,
                 finding=each.finding,
+                since=each.since,
             )
             for each in found
         ],

@@ -16,15 +16,15 @@ from typing import Final
 import msgspec
 from starlette.types import Scope
 
-from audit import queries
-from audit.config import AuditConfig, MessageReaders
+from audit.api import queries
+from audit.api.queries import MessagesQuery
+from audit.clusters.messages.answers import Messages
+from audit.clusters.messages.reader import MessageReader
+from audit.configuration.config import AuditConfig, MessageReaders
 from audit.errors import NotAllowed, NotNow, Unanswerable, Unknown, WrongName
 from audit.http.answering import PageAnswer, header, problem
 from audit.http.resources import MESSAGES
 from audit.http.visitors import address_of
-from audit.messages.answers import Messages
-from audit.messages.reading import MessageReader
-from audit.queries import MessagesQuery
 from ground.printable import one_line
 
 THREADS: Final = 4

@@ -5,9 +5,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from audit.answers import Rate, TopicRow
-from audit.rates import RatesSeen
-from audit.service import Service, now_millis
+from audit.api.answers import Rate, TopicRow
+from audit.clusters.rates import RatesSeen
+from audit.service.service import Service, now_millis
 
 _OLD_MILLIS: Final = 60_000  # an older rate says nothing of now
 _NOT_KNOWN: Final = Rate()

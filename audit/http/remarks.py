@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from audit.answers import AlteredTotal, Remark
+from audit.api.answers import AlteredTotal, Remark
 from audit.picture import TopicKey
-from audit.service import Service
+from audit.service.service import Service
 
 
 def remarks_of(

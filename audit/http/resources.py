@@ -8,14 +8,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from audit import answers, queries
 from audit.alerting.answers import Noted, NotedAlerts
+from audit.api import answers, queries
+from audit.api.queries import Query
+from audit.clusters.messages.answers import Messages
 from audit.http import groups, health, history, lists, topics
 from audit.http.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
-from audit.messages.answers import Messages
-from audit.queries import Query
-from audit.service import Service
+from audit.service.service import Service
 
 
 class Resource(NamedTuple):

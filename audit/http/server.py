@@ -22,7 +22,8 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from audit.config import AuditConfig
+from audit.clusters.messages.reader import MessageReader
+from audit.configuration.config import AuditConfig
 from audit.errors import AuditFailure, AuditStoreError, NotNow, StoreDamaged
 from audit.http.application import THREADS, AuditApplication
 from audit.http.door import Door
@@ -34,8 +35,7 @@ from audit.http.statements import THREADS as WRITING_THREADS
 from audit.http.statements import Statements
 from audit.http.strict_requests import StrictRequests
 from audit.http.visitors import HASHING_THREADS, Visitors
-from audit.messages.reading import MessageReader
-from audit.service import Service
+from audit.service.service import Service
 from ground.network.listening import listen
 from ground.network.networks import network_of
 from ground.network.refusals import Refusals

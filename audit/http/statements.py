@@ -18,11 +18,11 @@ import msgspec
 from msgspec import Meta
 
 from audit.alerting.answers import Noted
-from audit.config import Cluster
+from audit.configuration.config import Cluster
 from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
 from audit.http.alerts import NOTE_KINDS, note
 from audit.http.answering import PageAnswer, problem
-from audit.service import Service
+from audit.service.service import Service
 from client.connection.brokers import Brokers
 from client.errors import ClientError
 from ground.known_types import known_type

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from audit import answers, queries
-from audit.answers import Rate, TierTotals
+from audit.api import answers, queries
+from audit.api.answers import Rate, TierTotals
+from audit.api.verdicts import TopicVerdict, Wait, WindowVerdict
 from audit.errors import BadQuery, NotNow, Unknown
 from audit.findings import FaultKind, Finding, State, or_empty, worst
 from audit.http.asking import (
@@ -32,13 +33,12 @@ from audit.http.groups import with_groups
 from audit.http.headlines import headline_of
 from audit.http.rates import rate_of, rate_of_all, with_rate
 from audit.http.remarks import altered_in, remarks_of
-from audit.judged_hours import DAY, HOUR, hour_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.reconciling import words
 from audit.reconciling.gate import hour_gate
-from audit.service import Service, now_millis
-from audit.store.topics import Delays
-from audit.verdicts import TopicVerdict, Wait, WindowVerdict
+from audit.service.service import Service, now_millis
+from audit.store.judged_hours import DAY, HOUR, hour_of
+from audit.store.topics.topics import Delays
 
 _FEW: Final = 100  # findings and waits of a topic
 _MANY: Final = 1_000  # of a report
@@ -71,6 +71,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
             hours,
             found.by_state,
             failing,
+            now=now,
             waits=found.having[State.PENDING] > 0,
             partly_unseen=found.partly_unseen > 0,
         ),

@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 
 from starlette.types import Scope
 
-from audit.config import AuditConfig
+from audit.configuration.config import AuditConfig
 from audit.errors import AuditFailure, NotKnown, NotNow, TooOften
 from audit.http.answering import values
 from audit.http.operators import BadOperatorsFile, OperatorsFile

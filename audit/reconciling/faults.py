@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from audit.api.attribution import said_by
 from audit.findings import FaultKind, Finding
 from audit.picture import Acceptance
 from audit.reconciling.windows import Pair
-from audit.said_by import said_by
 from ground.intervals import Intervals, covers, has
 
 

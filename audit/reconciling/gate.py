@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from audit.api.verdicts import TopicVerdict
 from audit.picture import Tier, TierKind, TopicPicture
 from audit.reconciling.verdict import reconcile
-from audit.verdicts import TopicVerdict
 
 MOST_NAMES: Final = 1_000
 _FEW: Final = 3  # hosts that are named in words

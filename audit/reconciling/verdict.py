@@ -1,5 +1,5 @@
-"""The verdict about a topic: `reconcile`. Offsets are looked at first (passing.py), then sums of
-windows (tally.py), then what is a fault whatever the sums are (statements.py).
+"""The verdict about a topic: `reconcile`. Offsets are looked at first (missing.py), then sums of
+windows (window_sums.py), then what is a fault whatever the sums are (stated_faults.py).
 
 Rule 1. What a later tier has said nothing about yet is pending: offsets above the highest that it
 has spoken of, windows that an agent has not passed, entries of journals that may still come, and
@@ -23,14 +23,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from audit.api.verdicts import TopicVerdict, Wait, WindowVerdict, by_host, totals
 from audit.findings import FaultKind, Finding, State, identified, worst
 from audit.picture import ExpectedAgent, LandedFile, TierKind, TopicPicture, Window
-from audit.reconciling import statements, words
+from audit.reconciling import stated_faults, words
 from audit.reconciling.faults import Fault, cut, joined, why_accepted
-from audit.reconciling.passing import NamedMissing, Passing, Told, missing, passed
-from audit.reconciling.tally import LEDGER, Tallied, Tally, attach
+from audit.reconciling.missing import NamedMissing, Passing, Told, missing, passed
+from audit.reconciling.window_sums import LEDGER, Tallied, Tally, attach
 from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_copied, with_unwatched
-from audit.verdicts import TopicVerdict, Wait, WindowVerdict, by_host, totals
 from ground.intervals import Interval, Intervals, gaps, intersection, minus, size
 
 MOST_FINDINGS: Final = 2_000
@@ -45,7 +45,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     told = Told(picture.open, picture.placed)
     passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
     named = missing(passages, picture.sources, picture.damaged, told)
-    damaged = cut(statements.damaged(picture, told), picture.accepted)
+    damaged = cut(stated_faults.damaged(picture, told), picture.accepted)
     # By sums: what is not named, too much, or still to come.
     tally = Tally(picture, axis)
     steps = [
@@ -61,7 +61,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     faults += _said(picture, axis, steps)
     judged = joined(_accepted(picture, faults))
     # What all of it comes to.
-    young = statements.young(picture)
+    young = stated_faults.young(picture)
     waits = list(_waits(picture, axis, steps, young))
     awaited = _awaited(axis, tally, steps, young)
     if picture.unjoined:
@@ -103,7 +103,7 @@ def _lost(picture: TopicPicture, axis: Axis) -> list[Fault]:
     """Each in the window in which it is counted: that of its statement, or of the events about it.
     What is counted and has no name is a fault all the same."""
     windows = axis.windows
-    faults = list(statements.lost(picture))
+    faults = list(stated_faults.lost(picture))
     attach(faults, axis)
     counted = [number for number, each in enumerate(windows) if each.lost_events or each.lost_bytes]
     named = {number for fault in faults for number in fault.windows}
@@ -131,7 +131,7 @@ def _lost_in(number: int, window: Window) -> Fault:
 
 def _files(picture: TopicPicture, axis: Axis) -> list[Fault]:
     """Each in the windows of which its tier has anything."""
-    files = list(statements.of_files(picture))
+    files = list(stated_faults.of_files(picture))
     attach(files, axis)
     for fault in files:
         fault.windows = [
@@ -150,18 +150,18 @@ def _said(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[F
     """Statements that are missing, that contradict others, or that say that nobody knows."""
     said = [
         fault
-        for fault in statements.holes(picture)
+        for fault in stated_faults.holes(picture)
         if _concerns(fault.finding.tier, picture, steps)
     ]
-    said += statements.disputed(picture)
-    said += statements.unproven(picture)
+    said += stated_faults.disputed(picture)
+    said += stated_faults.unproven(picture)
     said += _twice(picture, axis, steps)
-    said += statements.unknown(picture)
-    said += statements.withdrawn(picture)
-    said += statements.collided(picture)
-    said += statements.untold(picture)
+    said += stated_faults.unknown(picture)
+    said += stated_faults.withdrawn(picture)
+    said += stated_faults.collided(picture)
+    said += stated_faults.untold(picture)
     said = cut(said, picture.accepted)
-    said += statements.copied(picture, axis)
+    said += stated_faults.copied(picture, axis)
     attach(said, axis)
     return said
 
@@ -189,7 +189,7 @@ def _concerns(kind: str, picture: TopicPicture, steps: Sequence[Tallied]) -> boo
 def _twice(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[Fault]:
     """What loaders have dropped does no harm, nor does what a log had lost before; as long as they
     have not come to it, nobody knows."""
-    found = list(statements.twice(picture))
+    found = list(stated_faults.twice(picture))
     loaders = [tier for tier in picture.tiers if tier.kind is TierKind.HDFS]
     if not found or not loaders:
         return found
@@ -291,12 +291,12 @@ def _waits(
         if LEDGER in kinds:
             yield Wait(on=LEDGER, words=words.fresh())
     for hole in picture.holes:
-        if statements.is_young(hole, picture) and hole.from_time < picture.to_time:
+        if stated_faults.is_young(hole, picture) and hole.from_time < picture.to_time:
             host = hole.host or picture.names.get(hole.journal, "")
             yield Wait(
                 on=LEDGER, words=words.missing_entry(hole, host), host=host, since=hole.from_time
             )
-    fresh = [each for each in picture.withdrawn if statements.is_fresh(each, picture)]
+    fresh = [each for each in picture.withdrawn if stated_faults.is_fresh(each, picture)]
     if fresh:
         since = min(each.from_time for each in fresh)
         yield Wait(on=LEDGER, words=words.fresh(), since=since)

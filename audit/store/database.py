@@ -5,9 +5,9 @@ A file beside it, `audit.open`, says that somebody has it open. If it is there w
 the last one did not close it, and SQLite is asked whether all is well; it repairs by itself what a
 kill leaves behind. A database of another version is damaged in our eyes: it is built anew.
 
-Texts stand once: hosts, paths and agents by number in `names`, topics in `topics`, programs in
-`journals`, files in `sources`. Numbers are given by the one who writes (chunks.py). Sets are packed
-as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
+Each text is stored once and referred to by a number: hosts, paths and agents in `names`, topics in
+`topics`, programs in `journals`, files in `sources`. The writer assigns the numbers
+(entries/chunks.py). folding/keyed_intervals.py packs sets, folding/stretches.py packs stretches.
 """
 
 import contextlib
@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 28
+VERSION: Final = 29
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -138,7 +138,7 @@ CREATE TABLE tiers (id INTEGER PRIMARY KEY, kind TEXT, destination TEXT, history
     UNIQUE (kind, destination, history));
 CREATE TABLE topic_tiers (topic INT, tier INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
 -- When a commit log last spoke of a topic; and those whose place another one has taken there, of
--- which nothing counts (histories.py).
+-- which nothing counts (partitions/commit_logs.py).
 CREATE TABLE histories (topic INT, tier INT, said INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
 CREATE TABLE replaced (topic INT, tier INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
 
@@ -170,7 +170,7 @@ CREATE TABLE agents (journal INTEGER PRIMARY KEY, cluster TEXT, host INT, seq IN
 CREATE TABLE agent_topics (name INT, journal INT, first_named INT, last_named INT, last_time INT,
     said_seq INT, until INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
 CREATE INDEX agent_topics_by_agent ON agent_topics (journal, name);
--- When the programs of agents and brokers were started, and their versions (marks.py).
+-- When the programs of agents and brokers were started, and their versions (fleet/marks.py).
 CREATE TABLE starts (journal INT, started INT, version TEXT, PRIMARY KEY (journal, started))
     WITHOUT ROWID;
 CREATE INDEX starts_by_time ON starts (started);
@@ -206,8 +206,8 @@ CREATE TABLE loads (topic INT, tier INT, run INT, time INT, rows INT, bytes INT,
 CREATE INDEX loads_by_time ON loads (time);
 
 -- Which topics are copies, and of what; which of their offsets brokers have counted as a copy's;
--- and from which offset, and when, they counted others last (origins.py). `copied`: those whose
--- origin is known here.
+-- and from which offset, and when, they counted others last (partitions/origins.py). `copied`:
+-- those whose origin is known here.
 CREATE TABLE origins (topic INT, cluster TEXT, origin_topic TEXT, origin_id TEXT, last INT,
     PRIMARY KEY (topic, cluster, origin_topic, origin_id)) WITHOUT ROWID;
 CREATE TABLE marked (topic INT, partition INT, upto INT, intervals BLOB,
@@ -222,11 +222,11 @@ CREATE VIEW copied AS SELECT origins.topic AS copy, topics.id AS origin FROM ori
 CREATE TABLE claimed (topic INT, partition INT, tier INT, epoch INT, upto INT, intervals BLOB,
     PRIMARY KEY (topic, partition, tier, epoch)) WITHOUT ROWID;
 -- Between which offsets a partition lost what it had when a leader epoch began, and when that was
--- first said (generations.py).
+-- first said (partitions/generations.py).
 CREATE TABLE cuts (topic INT, partition INT, epoch INT, next_offset INT, first INT, reason TEXT,
     time INT, PRIMARY KEY (topic, partition, epoch, next_offset)) WITHOUT ROWID;
 -- What brokers say that a log has lost when a leader epoch began; `count` is -1 if nobody knows how
--- much that is (withdrawn.py).
+-- much that is (partitions/log_losses.py).
 CREATE TABLE withdrawn (topic INT, partition INT, epoch INT, first INT, count INT, reason TEXT,
     time INT, PRIMARY KEY (topic, partition, epoch, first, count)) WITHOUT ROWID;
 -- How far one journal has counted a partition under each leader epoch, and when it began to.
@@ -235,7 +235,7 @@ CREATE TABLE counted_under (topic INT, partition INT, journal INT, epoch INT, fi
 -- Where leader epochs begin, as their leaders say, and when that was first said.
 CREATE TABLE begun (topic INT, partition INT, epoch INT, first INT, time INT,
     PRIMARY KEY (topic, partition, epoch)) WITHOUT ROWID;
--- Offsets of which a tier has not said exactly as many events as there are (exactness.py).
+-- Offsets for which a tier reported another number of events than there are (exactness.py).
 CREATE TABLE inexact (topic INT, tier INT, partition INT, epoch INT, said INT, first INT,
     next_offset INT, from_time INT, to_time INT,
     PRIMARY KEY (topic, tier, partition, epoch, said)) WITHOUT ROWID;
@@ -248,7 +248,7 @@ CREATE TABLE placed (topic INT, partition INT, hour INT, said INT, epoch INT, fi
     next_offset INT, to_time INT, time INT,
     PRIMARY KEY (topic, partition, hour, said, epoch)) WITHOUT ROWID;
 -- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed, 3 between
--- offsets that brokers have spoken of, 4 landed and kept (details.py).
+-- offsets that brokers have spoken of, 4 landed and kept (files/shipped_stretches.py).
 CREATE TABLE details (id INTEGER PRIMARY KEY, topic INT, kind INT, said INT, stretches BLOB);
 CREATE INDEX details_by_topic ON details (topic, kind, said);
 
@@ -289,17 +289,17 @@ CREATE TABLE scrubbed (name INT, topic_id TEXT, partition INT, recent INT, whole
 CREATE TABLE loads_tried (name INT, tier INT, time INT, said INT, journal TEXT, seq INT,
     failed INT, since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;
 
--- Events that lost their place to others with their source and seq: see collided.py.
+-- Events that lost their place to others with their source and seq: see partitions/collisions.py.
 CREATE TABLE collided (topic INT, tier INT, run INT, partition INT, epoch INT, first INT,
     events INT, source TEXT, seq INT, kept_partition INT, kept INT, from_time INT, to_time INT,
     said INT, PRIMARY KEY (topic, tier, run, partition, first, seq, source)) WITHOUT ROWID;
 
 -- Of each partition the batches that brokers have listed, all offsets that they have listed, and
--- what agents claim, as far as the two were not compared yet (compared.py).
+-- what agents claim, as far as the two were not compared yet (partitions/agent_claims.py).
 CREATE TABLE listed (topic INT, partition INT, batches BLOB, offsets BLOB, claims BLOB, said INT,
     PRIMARY KEY (topic, partition)) WITHOUT ROWID;
 
--- Text that is not what the file has, and unread files: see altered.py.
+-- Text that is not what the file has, and unread files: see statements/altered_text.py.
 CREATE TABLE altered (name INT, hour INT, host TEXT, input TEXT, path TEXT, kind TEXT, field TEXT,
     lines INT, count INT, first INT, last INT, hint TEXT,
     PRIMARY KEY (name, hour, host, input, path, kind, field)) WITHOUT ROWID;
@@ -311,7 +311,7 @@ CREATE TABLE unwatched (name INT, journal TEXT, seq INT, number INT, time INT, h
     PRIMARY KEY (name, journal, seq, number)) WITHOUT ROWID;
 -- Which file a source is (`seq`: the newest entry that says so), and all identities of those that
 -- had more than one; and, of one that is a file which
--- was shipped before as another source, which events and bytes those were (copies.py).
+-- was shipped before as another source, which events and bytes those were (files/reshipments.py).
 CREATE TABLE files (name INT, source TEXT, host INT, journal INT, path TEXT, identity TEXT,
     head_size INT, head TEXT, shorter TEXT, first INT, time INT, seq INT, forgotten_before INT,
     PRIMARY KEY (name, source)) WITHOUT ROWID;
@@ -332,14 +332,14 @@ CREATE TABLE judged (topic INT, hour INT, state TEXT, events INT, missing INT, e
     PRIMARY KEY (topic, hour)) WITHOUT ROWID;
 CREATE INDEX judged_open ON judged (topic, hour) WHERE state <> 'complete';
 CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, hour INT, raised INT,
-    resolved INT, words TEXT, finding TEXT,
+    resolved INT, words TEXT, finding TEXT, since INT,
     PRIMARY KEY (kind, cluster, topic, host, hour, raised)) WITHOUT ROWID;
 CREATE INDEX alerts_by_time ON alerts (raised);
 
--- What this audit saw of groups and brokers, which is in no ledger (marks.py).
+-- What this audit saw of groups and brokers, which is in no ledger (fleet/marks.py).
 CREATE TABLE seen_marks (time INT, kind TEXT, cluster TEXT, topic TEXT, name TEXT, words TEXT,
     PRIMARY KEY (time, kind, cluster, topic, name)) WITHOUT ROWID;
--- Lags as this audit measured them, which are in no ledger (lags.py). `kind`: agent, group, files.
+-- Lags measured by this audit, which are in no ledger (fleet/lags.py). `kind`: agent, group, files.
 -- A series without a name is the sum over its kind, and says that it was measured.
 CREATE TABLE lag_series (id INTEGER PRIMARY KEY, kind TEXT, cluster TEXT, topic TEXT, name TEXT,
     UNIQUE (name, kind, cluster, topic));

@@ -10,8 +10,8 @@ and texts go when nothing speaks of them any more; of texts, so many are looked 
 import sqlite3
 from typing import Final
 
-from audit.store import lags, marks
 from audit.store.database import changed
+from audit.store.fleet import lags, marks
 
 AGENTS_KEPT: Final = 31 * 86_400_000
 _SILENT_KEPT: Final = 731 * 86_400_000

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final
 
-from audit.answers import (
+from audit.api.answers import (
     AgentRow,
     AgentsAnswer,
     AlteredTotal,
@@ -27,9 +27,7 @@ from audit.answers import (
     Remark,
     Sources,
 )
-from audit.picture import TopicKey, TopicPicture
-from audit.programs import Program
-from audit.queries import (
+from audit.api.queries import (
     AgentsQuery,
     AlertsQuery,
     HostsQuery,
@@ -37,28 +35,22 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import (
-    altered,
-    files,
-    fleet,
-    health,
-    lags,
-    loads,
-    marks,
-    origins,
-    pictures,
-    scrubbed,
-    shares,
-    topics,
-)
+from audit.picture import TopicKey, TopicPicture
+from audit.programs import Program
 from audit.store.database import damage_said, open_for_reading
-from audit.store.lags import LagsAsked, LagsOverTime, MeasuredLag
-from audit.store.marks import MarksAsked
-from audit.store.rows import Alert, JournalRow, TopicShare
-from audit.store.topics import Delays, FaultyTopic, Overview
+from audit.store.files import listing
+from audit.store.fleet import agents, health, lags, marks
+from audit.store.fleet.agents import SilencePatience
+from audit.store.fleet.lags import LagsAsked, LagsOverTime, MeasuredLag
+from audit.store.fleet.marks import MarksAsked
+from audit.store.partitions import origins
+from audit.store.rows import Alert, JournalRow, LoadEnd, TopicShare
+from audit.store.statements import altered_text, loads, scrubs, shares
+from audit.store.topics import pictures, topics
+from audit.store.topics.topics import Delays, FaultyTopic, Overview
 
 _ALERTS: Final = """
-SELECT kind, cluster, topic, host, words, raised, resolved, hour, finding
+SELECT kind, cluster, topic, host, words, raised, resolved, hour, finding, since
     FROM alerts WHERE {} ORDER BY raised DESC, kind, cluster, topic, host, hour DESC
     LIMIT ? OFFSET ?
 """
@@ -165,32 +157,37 @@ class StoreReading:
     def hosts(self, key: TopicKey, query: HostsQuery) -> Hosts:
         """Those with faults first."""
         with self._moment() as connection:
-            return files.hosts(connection, pictures.Topic(connection, key).id, query)
+            return listing.hosts(connection, pictures.Topic(connection, key).id, query)
 
     def sources(self, key: TopicKey, query: SourcesQuery) -> Sources:
         """Those with faults first."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
-            return files.sources(connection, topic.id, topic.name, query)
+            return listing.sources(connection, topic.id, topic.name, query)
 
     def paths(self, sources: Collection[str]) -> dict[str, str]:
         """The files that these sources are, as far as their agents named them."""
         with self._moment() as connection:
-            return files.paths(connection, sources)
+            return listing.paths(connection, sources)
 
-    def agents(self, query: AgentsQuery, patience: fleet.SilencePatience) -> AgentsAnswer:
+    def agents(self, query: AgentsQuery, patience: SilencePatience) -> AgentsAnswer:
         with self._moment() as connection:
-            return fleet.agents(connection, query, patience)
+            return agents.agents(connection, query, patience)
 
-    def agents_of(self, cluster: str, patience: fleet.SilencePatience) -> dict[str, AgentRow]:
+    def agents_of(self, cluster: str, patience: SilencePatience) -> dict[str, AgentRow]:
         """Those that were ever heard, by their id."""
         with self._moment() as connection:
-            return fleet.by_agent(connection, cluster, patience)
+            return agents.by_agent(connection, cluster, patience)
 
     def loads(self, query: LoadsQuery) -> Loads:
         """The newest first."""
         with self._moment() as connection:
             return loads.loads(connection, query)
+
+    def load_ends(self) -> list[LoadEnd]:
+        """How the last load of each table ended, as loaders say."""
+        with self._moment() as connection:
+            return loads.ends(connection)
 
     def failing_loads(self) -> list[FailingLoad]:
         """Tables whose last load failed; what fails longest comes first."""
@@ -229,12 +226,12 @@ class StoreReading:
         """What of its text is not what the files have: by kind, and by file."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key).id
-            return altered.remarks(connection, topic, from_time, to_time)
+            return altered_text.remarks(connection, topic, from_time, to_time)
 
     def altered_since(self, from_time: int) -> list[tuple[str, str, str, int, int]]:
         """Of all topics: cluster, topic, kind, lines and count."""
         with self._moment() as connection:
-            return altered.totals(connection, from_time)
+            return altered_text.totals(connection, from_time)
 
     def shares(self, from_time: int) -> list[TopicShare]:
         """Of all topics, the lines since then: all, dead letters, altered ones."""
@@ -265,7 +262,7 @@ class StoreReading:
     def checks(self, key: TopicKey) -> LogChecks:
         """When brokers last read its logs again."""
         with self._moment() as connection:
-            return scrubbed.checks(connection, pictures.Topic(connection, key).id)
+            return scrubs.checks(connection, pictures.Topic(connection, key).id)
 
     def consumers(self, cluster: str = "") -> list[ConsumerRow]:
         with self._moment() as connection:
@@ -274,7 +271,7 @@ class StoreReading:
     def journals(self, cluster: str = "", tier: str = "broker") -> list[JournalRow]:
         """Who writes entries, and when the last one was."""
         with self._moment() as connection:
-            return fleet.journals(connection, cluster, tier)
+            return agents.journals(connection, cluster, tier)
 
     def programs(self, heard_since: int) -> list[Program]:
         """With their latest statements of health, without those of retired hosts."""

@@ -38,6 +38,7 @@ class Alert(NamedTuple):
     resolved: int = -1
     hour: int = -1  # of event time, with a fault
     finding: str = ""  # with a fault, the id of the first when it was raised
+    since: int = -1  # when it began, as far as that is known
 
 
 class TopicShare(NamedTuple):
@@ -49,6 +50,17 @@ class TopicShare(NamedTuple):
     lines: int
     dead: int
     altered: int
+
+
+class LoadEnd(NamedTuple):
+    """How the last load of a table ended."""
+
+    cluster: str
+    topic: str
+    destination: str
+    failed: bool
+    since: int  # when the first of the loads began that have failed
+    time: int  # when the loader said so
 
 
 class JournalRow(NamedTuple):

@@ -20,46 +20,40 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from audit.answers import Mark
-from audit.config import Inventory
-from audit.folding.columns import Entries, Numbers, numbers
-from audit.folding.keyed import grouped
+from audit.api.answers import Mark
+from audit.configuration.config import Inventory
 from audit.picture import TopicKey
-from audit.store import (
-    altered,
-    collided,
-    compared,
-    copies,
-    details,
-    disputed,
+from audit.store import expiry
+from audit.store.database import FILE, closed, damage_said, moved_aside, open_for_writing
+from audit.store.entries import disputes, journals
+from audit.store.entries.chunks import AllNumbers, Chunk
+from audit.store.files import reshipments, shipped_stretches, sources
+from audit.store.fleet import agents, health, lags, marks
+from audit.store.folding.columns import Entries, Numbers, numbers
+from audit.store.folding.keyed_intervals import grouped
+from audit.store.partitions import (
+    agent_claims,
+    collisions,
+    commit_logs,
+    event_hours,
     exactness,
-    expiry,
-    fleet,
     generations,
-    health,
-    histories,
-    journals,
-    lags,
-    marks,
+    log_losses,
     offsets,
     origins,
-    placed,
-    sources,
-    statements,
-    sums,
-    withdrawn,
 )
-from audit.store.chunks import AllNumbers, Chunk
-from audit.store.database import FILE, closed, damage_said, moved_aside, open_for_writing
 from audit.store.reading import StoreReading
 from audit.store.rows import Alert, JudgedHour, Touched
+from audit.store.statements import altered_text, rare_statements
+from audit.store.topics import sums
 from ground.known_types import known_type
 from ledger.names import VERSION
 from ledger.reading import LedgerPositions
 
 _ALERT = """
-INSERT OR REPLACE INTO alerts (kind, cluster, topic, host, words, raised, resolved, hour, finding)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO alerts
+    (kind, cluster, topic, host, words, raised, resolved, hour, finding, since)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -212,7 +206,7 @@ def _folded(
         return Touched(set())
     entries = Entries.of(body, now)
     seen = journals.take(connection, numbers_, cluster, entries)
-    doubt = disputed.check(connection, cluster, entries, seen)
+    doubt = disputes.check(connection, cluster, entries, seen)
     known = numbers(body.field("version")) <= VERSION
     known &= ~entries.of_tier("unknown")
     named = np.array([bool(text) for text in entries.journal.values])[entries.journal.codes]
@@ -228,15 +222,16 @@ def _folded(
     chunk = Chunk.of(connection, numbers_, cluster, entries, journal)
     newest = _came(connection, cluster, entries)
     _fold(chunk, newest)
-    details.drop(connection, cluster, newest)
+    shipped_stretches.drop(connection, cluster, newest)
     hours = _named(connection, chunk.touched | doubt.hours)
     return Touched(hours, len(entries), repeated, left_out)
 
 
 def _fold(chunk: Chunk, newest: int) -> None:
-    fleet.keep(chunk)
+    agents.keep(chunk)
     health.keep(chunk)
-    withdrawn.keep(chunk)
+    log_losses.keep(chunk)
+    marks.keep_starts(chunk)
     places = offsets.PassagePlaces.of(chunk)
     if len(chunk.passages):
         origins.keep(chunk)
@@ -244,21 +239,21 @@ def _fold(chunk: Chunk, newest: int) -> None:
         claimed = offsets.claim(chunk, places)
         origins.keep_marked(chunk, claimed.counted | claimed.partly, places.first, places.count)
         offsets.keep_spans(chunk, places, claimed, newest)
-        placed.keep(chunk, places)
-        compared.keep(chunk, places)
+        event_hours.keep(chunk, places)
+        agent_claims.keep(chunk, places)
         sums.add(chunk, claimed.counted)
         sums.keep_uncounted(chunk, claimed.partly)
         exactness.keep(chunk, places, claimed.counted, claimed.over)
-        histories.keep(chunk)
+        commit_logs.keep(chunk)
         _keep_writers(chunk)
     source = sources.keep(chunk, places)
     if len(chunk.passages):
-        details.keep(chunk, places, source)
-    copies.keep(chunk, source)
-    statements.keep(chunk)
-    altered.keep(chunk)
-    collided.keep(chunk)
-    details.look_again(chunk)
+        shipped_stretches.keep(chunk, places, source)
+    reshipments.keep(chunk, source)
+    rare_statements.keep(chunk)
+    altered_text.keep(chunk)
+    collisions.keep(chunk)
+    shipped_stretches.look_again(chunk)
     origins.touch_copies(chunk)
 
 

@@ -21,7 +21,7 @@ from typing import Final, Self
 
 import yaml
 
-from audit.answers import ReportAnswer
+from audit.api.answers import ReportAnswer
 from audit.findings import State
 from audit.picture import TierKind
 from bench.figures.processes import tree

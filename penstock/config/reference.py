@@ -24,7 +24,7 @@ import yaml
 from msgspec import inspect
 
 from agent.config import AgentConfig
-from audit.config import AuditConfig
+from audit.configuration.config import AuditConfig
 from broker.configs.config import BrokerConfig
 from cluster.zookeeper_server.config import ZooKeeperConfig
 from ground.settings import WORD

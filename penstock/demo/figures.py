@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from audit.answers import TopicReport
+from audit.api.answers import TopicReport
 from audit.findings import State
 from penstock.demo.applications.log_writer import WrittenTally
 from penstock.demo.kills import KILLED, Kill

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from audit.answers import ReportAnswer, TopicReport
+from audit.api.answers import ReportAnswer, TopicReport
 from audit.findings import State
 from ground.http.client import parse_program_url
 from ground.http.security import access_to

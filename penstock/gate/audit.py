@@ -7,8 +7,8 @@ clock, as an audit that has stopped reading answers with the past.
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from audit.answers import AgentRow, AgentsAnswer, Findings, TopicsAnswer
-from audit.queries import MOST_ITEMS
+from audit.api.answers import AgentRow, AgentsAnswer, Findings, TopicsAnswer
+from audit.api.queries import MOST_ITEMS
 from ground.http.client import HttpUrl
 from penstock.cli.failures import Failed
 from penstock.gate.baseline import AuditBefore, KnownFinding

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.status import STATUS_PATH, FileStatus, Status, why_not_ready
-from audit.answers import Sources, TopicAnswer
+from audit.api.answers import Sources, TopicAnswer
+from audit.api.verdicts import WindowVerdict
 from audit.findings import State
 from audit.picture import TierKind
-from audit.verdicts import WindowVerdict
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
 from client.errors import ClientError

@@ -9,7 +9,7 @@ import click
 
 from audit.alerting.answers import Acknowledge, Mute, Noted, NotedAlert, NotedAlerts, Unmute
 from audit.alerting.conditions import KINDS
-from audit.config import AuditConfig
+from audit.configuration.config import AuditConfig
 from ground.http.client import HttpUrl
 from ground.printable import one_line
 from penstock.cli.failures import Failed
@@ -94,7 +94,7 @@ def _row(alert: NotedAlert) -> dict[str, object]:
         "host": one_line(alert.host or ", ".join(alert.hosts)),
         "raised": time_text(alert.raised),
         "noted": noted,
-        "words": one_line(alert.words),
+        "words": one_line(alert.words) + (f"; holds up {alert.holds_up}" if alert.holds_up else ""),
     }
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from audit.answers import Problem, ReportAnswer
+from audit.api.answers import Problem, ReportAnswer
 from audit.findings import State, worst
 from ground.http.client import HttpUrl
 from ground.http.security import HttpAccess, HttpSecurity, access_to

@@ -1,6 +1,7 @@
 """`penstock report`: shows the verdict, and ends with its exit code."""
 
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
@@ -9,7 +10,7 @@ import click
 import msgspec
 
 from audit.alerting.answers import NotedAlert
-from audit.answers import ReportAnswer, TopicReport
+from audit.api.answers import ReportAnswer, TopicReport
 from audit.findings import State
 from ground.http.client import HttpUrl
 from ground.printable import one_line
@@ -130,7 +131,7 @@ def command(
     """Say whether every line has arrived.
 
     Covers all topics, or those named; without a time, the last 24 whole hours, along with faults
-    since then and raised alerts. Times are UTC unless they carry an offset.
+    since then. A range up to now includes raised alerts. Times are UTC unless they carry an offset.
 
     Exit code 0: every line is accounted for; 1: events are missing, duplicated or changed; 2: no
     fault is known, but some lines are still on their way; 3: no agent was watching for a while, so
@@ -145,13 +146,15 @@ def command(
         penstock report --day yesterday --html report.html
         penstock report --from 2026-11-20T06:30 --json
     """
-    range_ = _range(day, hour, begin, end)
+    now = time.time_ns() // 1_000_000
+    range_ = _range(day, hour, begin, end, now)
     report = asked_report(audit, topics, cluster, range_)
     newer: ReportAnswer | None = None
     alerts: Sequence[NotedAlert] = ()
     if all(option is None for option in (day, hour, begin, end)):
         newer = asked_report(audit, topics, cluster, TimeRange(range_.end, report.now + 1))
-        alerts = () if as_json else raised_alerts(audit, topics, cluster)
+    if (newer is not None or range_.end == now) and not as_json:
+        alerts = raised_alerts(audit, topics, cluster)
     if page is not None:
         page.write(report_page(report))
     if as_json:
@@ -170,23 +173,21 @@ def command(
 
 
 def _range(
-    day: TimeRange | None, hour: TimeRange | None, begin: int | None, end: int | None
+    day: TimeRange | None, hour: TimeRange | None, begin: int | None, end: int | None, now: int
 ) -> TimeRange:
     """The time range that the options name, up to now at most."""
     spans = [span for span in (day, hour) if span is not None]
     if len(spans) + (begin is not None or end is not None) > 1:
         raise click.UsageError("pass only one of --day, --hour, and --from with --to")
-    now = datetime.now(UTC)
-    now_millis = int(now.timestamp() * 1000)
     if spans:
         range_ = spans[0]
     elif begin is not None:
-        range_ = TimeRange(begin, now_millis if end is None else end)
+        range_ = TimeRange(begin, now if end is None else end)
     elif end is not None:
         raise click.UsageError("--to needs --from")
     else:
-        range_ = last_day(now)
-    range_ = range_._replace(end=min(range_.end, now_millis))
+        range_ = last_day(datetime.fromtimestamp(now / 1000, UTC))
+    range_ = range_._replace(end=min(range_.end, now))
     if range_.begin >= range_.end:
         raise click.UsageError("the range must begin before its end, and before now")
     return range_

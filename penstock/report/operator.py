@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import click
 from click.core import ParameterSource
 
-from audit.answers import AgentRow, AgentsAnswer
-from audit.config import AuditConfig
+from audit.api.answers import AgentRow, AgentsAnswer
+from audit.configuration.config import AuditConfig
 from client.connection.brokers import Brokers
 from client.connection.security import Security
 from ground.http.client import HttpUrl

@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from audit.answers import ReportAnswer, TierTotals, TopicReport
+from audit.api.answers import ReportAnswer, TierTotals, TopicReport
 from audit.findings import Finding, State
 from audit.headline import MARKS, NOT_LOADED
 from ground.printable import one_line

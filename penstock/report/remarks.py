@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from audit.answers import AlteredTotal, Headline, Remark, TopicReport
+from audit.api.answers import AlteredTotal, Headline, Remark, TopicReport
 from ground.printable import one_line
 from penstock.report.words import Count, headline_words
 

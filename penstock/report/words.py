@@ -6,10 +6,17 @@ Also decides the columns of an overview: those that its topics need.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from audit.answers import FailingLoad, Headline, ReportAnswer, TierTotals, TopicFinding, TopicReport
+from audit.api.answers import (
+    FailingLoad,
+    Headline,
+    ReportAnswer,
+    TierTotals,
+    TopicFinding,
+    TopicReport,
+)
+from audit.api.verdicts import Wait
 from audit.findings import FaultKind, Finding, Kinds, State, summed
 from audit.headline import MARKS, NOT_LOADED, JudgedTopics, headline
-from audit.verdicts import Wait
 from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
 

@@ -136,7 +136,7 @@ def _remarks(status: Status) -> Iterator[str]:
 
 def _altered(input_status: InputStatus) -> str:
     # What the audit answers with is no business of an agent that runs.
-    from audit.answers import AlteredTotal  # noqa: PLC0415
+    from audit.api.answers import AlteredTotal  # noqa: PLC0415
     from penstock.report.remarks import altered_words  # noqa: PLC0415
 
     totals = (

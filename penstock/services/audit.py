@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from audit.config import AuditConfig
+from audit.configuration.config import AuditConfig
 from penstock.cli.event_log import LogFormat, log_to_stderr
 from penstock.cli.lazy_group import Lazy, LazyGroup, without
 from penstock.config.options import configuration_options, configured, log_format_option

@@ -5,7 +5,7 @@ audit's dependencies.
 """
 
 import columns.system_memory  # noqa: F401  must come first
-from audit.counting import run_counter
-from audit.program import run
+from audit.process.counter import run_counter
+from audit.process.program import run
 
 __all__ = ["run", "run_counter"]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import click
 import msgspec
 
-from audit.config import AuditConfig
+from audit.configuration.config import AuditConfig
 from broker.configs.config import BrokerConfig
 from client.connection.bootstrap import Bootstrap
 from loader.config import LoaderConfig

@@ -46,7 +46,7 @@ def command(
 
     A copy has the same partitions, offsets and bytes.
 
-    `penstock keys mirror` and docs/mirror.md explain the keys of the file.
+    `penstock keys mirror` and docs/mirror-configuration.md explain the keys of the file.
 
     \b
     Example:

@@ -16,7 +16,7 @@ from registry.program import run
 def command(*, config: Path | None, overrides: tuple[str, ...], log_format: LogFormat) -> int:
     """Run a schema registry until SIGTERM or Ctrl-C.
 
-    `penstock keys registry` and docs/registry.md explain the keys of the file.
+    `penstock keys registry` and docs/registry-configuration.md explain the keys of the file.
 
     \b
     Example:

@@ -6,10 +6,12 @@ from typing import Final
 import msgspec
 
 from agent.status import Status, why_not_ready
-from audit import answers
 from audit.alerting.conditions import CLOCK, UNLOADED
+from audit.api import answers
+from audit.cures import Cure, advice
 from audit.findings import State, worst
-from audit.headline import NOT_LOADED
+from audit.headline import NOT_LOADED, JudgedTopics
+from audit.headline import headline as made_headline
 from penstock.report.words import headline_words
 from penstock.status.audit import AuditPart, OpenTopic, cluster_of, landed_of, last_load
 from penstock.status.cluster import ClusterPart, Remarks
@@ -50,6 +52,11 @@ def assembled(parts: StatusParts, now: int) -> PipelineStatus:
         lags = [topic.end - topic.landed for topic in topics if min(topic.end, topic.landed) >= 0]
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
     audit = parts.audit
+    verdict = _verdict(rows, topics, silent)
+    until = [topic.complete_until for topic in topics if topic.complete_until >= 0]
+    until += [agent.heard for agent in silent if agent.heard > 0]
+    headline = _headline(audit, cluster, verdict, min(until, default=-1) if silent else None)
+    is_calm = headline is not None and headline.state == verdict and not _is_wrong(headline)
     return PipelineStatus(
         now=now,
         cluster=cluster or (parts.agent.cluster if parts.agent else ""),
@@ -60,16 +67,12 @@ def assembled(parts: StatusParts, now: int) -> PipelineStatus:
         expected_hosts=audit.agents.expected_hosts if audit else 0,
         last_load=load,
         failing_loads=tuple(_failing(audit, cluster)),
-        headline=_headline(audit, cluster),
-        command=_command(audit, cluster),
-        verdict=_verdict(rows, topics, silent),
-        complete_until=min(
-            (
-                *(topic.complete_until for topic in topics if topic.complete_until >= 0),
-                *(agent.heard for agent in silent if agent.heard > 0),
-            ),
-            default=-1,
-        ),
+        headline=headline_words(headline) if headline and _is_wrong(headline) else "",
+        calm=headline_words(headline) if headline and is_calm else "",
+        mark=headline.mark if headline and is_calm else "",
+        **_cure(audit, cluster).fields,
+        verdict=verdict,
+        complete_until=min(until, default=-1),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
         alerts=audit.topics.alerts if audit else -1,
         raised=tuple(_raised(audit, cluster)),
@@ -150,21 +153,35 @@ def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStatus]:
         is_reported = alert.kind == UNLOADED or (alert.finding and alert.finding in reported)
         if alert.cluster in {cluster, ""} and not is_reported:
             yield AlertStatus(
-                kind=alert.kind, words=alert.words, raised=alert.raised, command=alert.command
+                kind=alert.kind,
+                words=alert.words,
+                raised=alert.raised,
+                command=alert.command,
+                command_kind=alert.command_kind,
             )
 
 
-def _headline(audit: AuditPart | None, cluster: str) -> str:
-    """Empty if nothing is wrong, or if the audit is of a release without headlines."""
+def _headline(
+    audit: AuditPart | None, cluster: str, verdict: str, until_silence: int | None
+) -> answers.Headline | None:
+    """The audit's headline; pending if agents are silent, as they may have unread lines."""
     headline = audit.headlines.get(cluster) if audit else None
-    is_wrong = headline is not None and (headline.state.is_fault or headline.mark == NOT_LOADED)
-    return headline_words(headline) if headline is not None and is_wrong else ""
+    if audit is None or verdict != State.PENDING or until_silence is None:
+        return headline
+    pending = JudgedTopics(
+        state=State.PENDING, complete_until=until_silence, today=audit.topics.now
+    )
+    return made_headline(pending) if headline is None or not _is_wrong(headline) else headline
 
 
-def _command(audit: AuditPart | None, cluster: str) -> str:
-    """The command of the worst finding."""
+def _is_wrong(headline: answers.Headline) -> bool:
+    return headline.state.is_fault or headline.mark == NOT_LOADED
+
+
+def _cure(audit: AuditPart | None, cluster: str) -> Cure:
+    """The cure of the worst finding."""
     headline = audit.headlines.get(cluster) if audit else None
-    return headline.worst[0].finding.command if headline and headline.worst else ""
+    return Cure.of(headline.worst[0].finding) if headline and headline.worst else Cure()
 
 
 def _verdict(
@@ -293,7 +310,7 @@ def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
     ]
     for row in rows[:_MOST_OF_ONE_KIND]:
         about = f"{row.program}: {row.words}"
-        yield f"{about}; what to do: {row.command}" if row.command else about
+        yield f"{about}; {advice(Cure.of(row))}" if row.command else about
     if len(rows) > _MOST_OF_ONE_KIND:
         more = len(rows) - _MOST_OF_ONE_KIND
         yield f"and {more:,} more programs need attention: see the audit's page, Health"

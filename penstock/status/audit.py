@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec.structs import replace
 
-from audit import answers
 from audit.alerting.answers import NotedAlert, NotedAlerts
+from audit.api import answers
+from audit.api.queries import MOST_ITEMS
+from audit.api.verdicts import Wait, WindowVerdict
 from audit.findings import State
-from audit.judged_hours import HOUR
-from audit.queries import MOST_ITEMS
-from audit.verdicts import Wait, WindowVerdict
+from audit.store.judged_hours import HOUR
 from ground.http.client import HttpClient, HttpUrl
 from ground.http.security import HttpAccess
 from ground.known_types import known_type
@@ -74,6 +74,9 @@ class AuditQuery:
         topics = self._get("topics", answers.TopicsAnswer, size=MOST_ITEMS, sort="state")
         kept = self._kept
         if kept is not None and time.monotonic() - self._kept_since < _RARELY_S:
+            headlines = dict.fromkeys(topics.clusters[:2], topics.headline)
+            if len(headlines) == 1:
+                return replace(kept, topics=topics, headlines=headlines)
             return replace(kept, topics=topics)
         self._kept = AuditPart(
             topics,

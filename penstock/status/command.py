@@ -12,7 +12,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from audit.cures import advice
+from audit.cures import Cure, advice
 from client.errors import BadAddress
 from ground.http.client import HttpUrl
 from penstock.cli.output import json_option, print_table
@@ -91,7 +91,7 @@ def is_well(status: PipelineStatus) -> bool:
 def show_status(status: PipelineStatus) -> None:
     _say(verdict_words(status), bold=True)
     if status.command:
-        _say(Words(" ", "", advice(shown(status.command, 4_000))))
+        _say(Words(" ", "", shown(advice(Cure.of(status)), 4_000)))
     for line in failing_words(status):
         _say(line)
     if status.alerts >= 0:

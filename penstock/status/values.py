@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from audit.answers import AlteredTotal
-from audit.findings import Kinds
+from audit.api.answers import AlteredTotal
+from audit.findings import CommandKind, Kinds
 
 _OVER_MILLIS: Final = 5_000  # long enough for a steady rate, short enough to show a change
 _MOST: Final = 2**63 - 1  # a server may answer any number
@@ -87,7 +87,8 @@ class AlertStatus(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     words: str
     raised: int
-    command: str = ""  # repairs it, or shows more of it
+    command: str = ""
+    command_kind: CommandKind | None = None
 
 
 class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +104,10 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_load: LoadStatus | None = None
     failing_loads: tuple[FailingLoadStatus, ...] = ()  # the longest failing first
     headline: str = ""  # what is wrong, in one sentence; empty while nothing is
+    calm: str = ""  # the audit's headline while nothing is wrong
+    mark: str = ""  # of that headline
     command: str = ""  # repairs it, or accepts it
+    command_kind: CommandKind | None = None
     verdict: str = ""  # the worst state of all topics: complete, pending, unknown, missing …
     complete_until: int = -1  # of all topics
     verdict_as_of: int = -1  # time up to which the ledger has been read

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from audit.cures import advice
+from audit.cures import Cure, advice
 from audit.findings import State, summed
-from audit.headline import EXCEPT_ACCEPTED, MARKS, MEANINGS, kind_words, tables_words
+from audit.headline import MARKS, MEANINGS, kind_words, tables_words
 from ground.printable import one_line
 from penstock.report.remarks import altered_words
 from penstock.report.words import faults_of, marked
@@ -57,22 +57,16 @@ def verdict_words(status: PipelineStatus) -> Words:
         return NOT_LOADED._replace(text=shown(text, 400))
     altered = altered_words(status.altered)
     text = f"{_sentence(status, state)}{'; ' if altered else ''}{altered}"
-    return Words(MARKS[state], COLOURS[state], text)
+    mark = status.mark or MARKS[state]
+    return Words(mark, COLOURS[State.COMPLETE if mark == MARKS[State.COMPLETE] else state], text)
 
 
 def _sentence(status: PipelineStatus, state: State) -> str:
-    """The audit's headline where something is wrong, else the state with its meaning."""
-    if state in FAULTY and status.headline:
-        return shown(status.headline, 400)
+    """The audit's headline, if it has one about this state, else the state with its meaning."""
+    if headline := status.headline if state in FAULTY else status.calm:
+        return shown(headline, 400)
     kinds = summed(count for topic in status.topics for count in topic.kinds)
-    words = {
-        State.EMPTY: "no events in the last day",
-        State.COMPLETE: _complete(status),
-        State.PENDING: _so_far(status),
-    }.get(state, kind_words(kinds))
-    sentence = f"{state.value}: {words or MEANINGS[state]}"
-    is_excepted = any(topic.partly_unseen for topic in status.topics) and state is not State.EMPTY
-    return f"{sentence}, {EXCEPT_ACCEPTED}" if is_excepted else sentence
+    return f"{state.value}: {kind_words(kinds) or MEANINGS[state]}"
 
 
 def _cannot_be_loaded(status: PipelineStatus) -> str:
@@ -102,22 +96,8 @@ def alert_words(alerts: Sequence[AlertStatus]) -> list[Words]:
         words = f"{alert.kind}, raised {_moment(alert.raised)}: {alert.words}"
         lines.append(Words("!", "yellow", shown(words, 400)))
         if alert.command:
-            lines.append(Words(" ", "", shown(advice(alert.command), 1_000)))
+            lines.append(Words(" ", "", shown(advice(Cure.of(alert)), 1_000)))
     return lines
-
-
-def _complete(status: PipelineStatus) -> str:
-    """How far lines have come; a loader counts once it has reported to the ledger."""
-    if status.last_load is None:
-        return "every line has reached the brokers"
-    return MEANINGS[State.COMPLETE]
-
-
-def _so_far(status: PipelineStatus) -> str:
-    if status.complete_until < 0:
-        return MEANINGS[State.PENDING]
-    ago = duration((status.now - status.complete_until) // 1000)
-    return f"every line up to {ago} ago is accounted for"
 
 
 def waiting_words(status: PipelineStatus) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from audit.receiver_config import Receiver
+from audit.configuration.receivers import Receiver
 from ground.printable import one_line
 from penstock.cli.event_log import FORMATS, LogFormat
 from penstock.cli.failures import Failed
@@ -21,6 +21,8 @@ from penstock.status.collector import LatestStatus, StatusCollector
 from penstock.status.loader_log import LoaderLog
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
+from penstock.up.restart_requests import PROGRAMS
+from penstock.up.restart_requests import restart as restart_program
 from penstock.up.screen import screen_for
 from penstock.up.stop_requests import StopRequests
 
@@ -123,6 +125,14 @@ class FollowType(click.ParamType[Follow]):
     show_default=True,
     help="The format of the programs' log files.",
 )
+@click.option(
+    "--restart",
+    type=click.Choice(PROGRAMS),
+    metavar="PROGRAM",
+    help="Restart one program of the pipeline that runs in DIR, also if it hangs; wait until it "
+    "runs, "
+    "and exit.",
+)
 @click.argument("unquoted", nargs=-1, metavar="")
 def command(
     *,
@@ -134,6 +144,7 @@ def command(
     alert: str | None,
     load_every: int,
     log_format: LogFormat,
+    restart: str | None,
     unquoted: tuple[str, ...],
 ) -> int:
     """Run the whole pipeline on this machine until SIGTERM or Ctrl-C.
@@ -150,6 +161,7 @@ def command(
         penstock up --mirror --follow '/var/log/*.log'
         penstock up --secure
         penstock up --alert mailto:me@example.org
+        penstock up --restart registry
     """
     if unquoted:
         raise click.UsageError(
@@ -160,6 +172,10 @@ def command(
         places = Places(Path.cwd() / directory)
     except FileNotFoundError:
         raise Failed("the current directory was removed: cd into another one") from None
+    if restart:
+        if follows or mirrored or port_base or secure is not None or alert is not None:
+            raise click.UsageError("--restart excludes all options but --dir")
+        return _restart(places, restart, _command(directory))
     with StopRequests() as stop_requests:
         try:
             before = load_start(directory)
@@ -193,6 +209,16 @@ def command(
     if failures:
         return _CANNOT_START
     _say_how_to_go_on(directory, killed=stop_requests.times > 1)
+    return 0
+
+
+def _restart(places: Places, name: str, start: str) -> int:
+    try:
+        restart_program(places, name, command=start)
+    except UpError as error:
+        click.echo(f"penstock up: {one_line(str(error))}", err=True)
+        return _CANNOT_START
+    click.echo(f"{name} runs again.")
     return 0
 
 
@@ -259,8 +285,13 @@ def _pause(pipeline: LocalPipeline) -> float:
 
 
 def _say_how_to_go_on(directory: Path, *, killed: bool) -> None:
-    again = "penstock up"
-    if directory != DIRECTORY:
-        again += f" --dir {shlex.quote(str(directory))}"
     how = "was killed, as by a crash" if killed else "has stopped"
-    click.echo(f"The pipeline {how}. {one_line(again)} continues where it stopped.")
+    click.echo(f"The pipeline {how}. {_command(directory)} continues where it stopped.")
+
+
+def _command(directory: Path) -> str:
+    """The command that starts the pipeline."""
+    is_default = directory == DIRECTORY
+    return one_line(
+        "penstock up" if is_default else f"penstock up --dir {shlex.quote(str(directory))}"
+    )

@@ -14,6 +14,9 @@ its start, after half a second, which does not grow. While it is down, changes o
 unseen.
 
 Rule 4: a program that has not ended within its time after SIGTERM is killed.
+
+Rule 5: on request a program is stopped, and started at once when it has ended; one that waits after
+a death is started at once. Programs that need it go on meanwhile.
 """
 
 import threading
@@ -99,6 +102,11 @@ class Supervisor:
         for program in self._watched.values():
             program.start_no_more()
 
+    def restart(self, name: str) -> None:
+        """Restart one program, unless the pipeline is stopping."""
+        if not self.stopping:
+            self._watched[name].restart()
+
     def crash(self, name: str) -> None:
         """Kill one program, like a crash, if it runs."""
         self._watched[name].crash()
@@ -144,6 +152,7 @@ class _Watched:
         self._started = 0.0
         self._retry = 0.0
         self._killed_at = 0.0  # when it is killed if it has not stopped
+        self._comes_back = False  # once it has stopped
         self._log_size = 0  # at its start
         self.status = ProgramStatus(
             name=program.name,
@@ -206,6 +215,7 @@ class _Watched:
         return child
 
     def start_no_more(self) -> None:
+        self._comes_back = False
         if self._child is None:
             self._enter(ProgramPhase.STOPPED)
 
@@ -214,6 +224,12 @@ class _Watched:
             self._child.terminate()
             self._killed_at = self._clock() + self._program.stop_seconds
             self._enter(ProgramPhase.STOPPING)
+
+    def restart(self) -> None:
+        self._comes_back = True
+        self.stop()
+        if self._child is None:
+            self._enter(ProgramPhase.WAITING)
 
     def crash(self) -> None:
         if self._child is not None:
@@ -239,7 +255,8 @@ class _Watched:
     def _has_ended(self, how: str) -> None:
         self.status = self.status._replace(pid=0)
         if self.phase is ProgramPhase.STOPPING:
-            self._enter(ProgramPhase.STOPPED)
+            self._enter(ProgramPhase.WAITING if self._comes_back else ProgramPhase.STOPPED)
+            self._comes_back = False
             return
         now = self._clock()
         self._deaths = 1 if now - self._started >= LIVED_SECONDS else self._deaths + 1

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from audit.api.verdicts import TopicVerdict
 from audit.picture import TopicKey, TopicPicture
 from audit.reconciling.verdict import reconcile
 from audit.store.rows import Touched
 from audit.store.store import AuditStore
-from audit.verdicts import TopicVerdict
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import BEGIN, CLUSTER, HOUR, TOPIC, TOPIC_ID, Json, body
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from audit import answers
+from audit.api import answers
 from client.admin import topics as admin
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from audit.api.verdicts import TopicVerdict
 from audit.findings import FaultKind, State
 from audit.store.database import FILE, open_for_reading
-from audit.verdicts import TopicVerdict
 from tests.audit.audited_ledger import judged
 from tests.audit.replicated_partition import ReplicatedPartition
 from tests.audit.store.said import Json

@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from audit.alerting.alerting import Alerting
-from audit.config import AuditConfig, Cluster
+from audit.api.verdicts import TopicVerdict
+from audit.clusters.state import ClusterStanding, Standing
+from audit.configuration.config import AuditConfig, Cluster
 from audit.findings import FaultKind, State
-from audit.following import ReadTo
-from audit.joined import OF_ORIGIN, own_offsets
-from audit.judged_hours import HourVerdict, by_hour
-from audit.judging import Judging, picture_of
 from audit.picture import Acceptance, PartitionPicture, Tier, TierKind, TopicKey
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
-from audit.rounds import Rounds
-from audit.service import Service
-from audit.standing import ClusterStanding, Standing
+from audit.service.judge import Judging, picture_of
+from audit.service.ledger_reader import ReadTo
+from audit.service.service import Service
+from audit.service.writer import Rounds
+from audit.store.judged_hours import HourVerdict, by_hour
 from audit.store.store import AuditStore
-from audit.verdicts import TopicVerdict
+from audit.store.topics.copies import OF_ORIGIN, own_offsets
 from ground.intervals import Intervals
 from harness.processes.waiting import wait_until
 from ledger.reading import LedgerChunk, LedgerPositions

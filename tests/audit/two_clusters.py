@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from audit.api.verdicts import TopicVerdict
 from audit.picture import TopicKey, TopicPicture
 from audit.reconciling.verdict import reconcile
 from audit.store.reading import StoreReading
 from audit.store.store import AuditStore
-from audit.verdicts import TopicVerdict
 from ledger.reading import LedgerPositions
 from tests.audit.audited_ledger import FIRST, NOW
 from tests.audit.store.said import HOUR, MINUTE, ROOT, TOPIC, TOPIC_ID, Json, body, entry, run

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 import msgspec
 
-from audit.answers import TopicReport
+from audit.api.answers import TopicReport
 
 KEPT: Final = Path(__file__).resolve().parent.parent / "golden" / "releases"
 REPOSITORY: Final = KEPT.parent.parent.parent

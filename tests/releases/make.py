@@ -21,7 +21,7 @@ import msgspec
 import yaml
 from confluent_kafka import Producer
 
-from audit.answers import HourGate, ReportAnswer
+from audit.api.answers import HourGate, ReportAnswer
 from client.admin import topics as admin
 from client.connection.addresses import Address
 from harness.penstock.agent import AgentProcess

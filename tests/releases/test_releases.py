@@ -15,9 +15,9 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from audit.answers import ReportAnswer
-from audit.config import Cluster, CountingConfig
-from audit.counting import ClusterCounter
+from audit.api.answers import ReportAnswer
+from audit.configuration.config import Cluster, CountingConfig
+from audit.process.counter import ClusterCounter
 from harness.penstock.agent import AgentProcess
 from harness.penstock.audit import AuditProcess
 from harness.processes.waiting import wait_until

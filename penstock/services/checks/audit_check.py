@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from audit.config import AuditConfig, Cluster
-from audit.inventory import BadInventory, read
+from audit.configuration.config import AuditConfig, Cluster
+from audit.configuration.inventory import BadInventory, read
 from client.admin.topics import topic_configs
 from client.connection.brokers import Brokers
 from client.connection.metadata import ClusterMetadata

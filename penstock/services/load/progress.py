@@ -72,6 +72,10 @@ class LoadLog:
         if step:
             log.info("%s", step)
 
+    def finishing(self, step: str) -> None:
+        """Has a line only if it lasts."""
+        self._note_step("", step)
+
     def turn(self) -> None:
         with self._lock:
             now = self._clock()
@@ -97,6 +101,7 @@ class LoadLog:
         with self._lock:
             self._planned[table] = (tasks, records)
             self._said[table] = self._clock()
+        self._note_step(table, "reading")
         log.info("planned table=%s records=%d tasks=%d", table, records, tasks)
 
     def advanced(self, table: str, tasks: int, records: int) -> None:

@@ -1,11 +1,11 @@
 """What is raised about many hours, or about clusters that are not read."""
 
 from audit.alerting.alerting import Alerting
-from audit.config import AlertsConfig, AuditConfig
+from audit.clusters.state import ClusterStanding, Standing
+from audit.configuration.config import AlertsConfig, AuditConfig
 from audit.findings import State
-from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
-from audit.standing import ClusterStanding, Standing
+from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.rows import JudgedHour
 from tests.audit.audited_ledger import AuditedLedger
 
@@ -44,7 +44,9 @@ def test_what_is_raised_about_a_cluster_stays_while_it_is_not_read(ledger: Audit
     assert alerting.raised == 3
     assert alerting.judge([], both, 1_002)
     assert alerting.raised == 0
-    clusters["east"] = ClusterStanding(unreachable="refused", registry_away="")
+    clusters["east"] = ClusterStanding(
+        unreachable="refused", registry_away="", registry_looked=1_003
+    )
     assert alerting.judge([], {"west": 7}, 1_003)
     for after_a_start, raised in ((ClusterStanding(), 1), (ClusterStanding(looked=1), 1),
                                   (ClusterStanding(looked=1, registry_away=""), 0)):  # fmt: skip

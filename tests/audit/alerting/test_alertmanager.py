@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from audit.alerting.receivers import Pace, Receivers, Situation
-from audit.receiver_config import Receiver
+from audit.configuration.receivers import Receiver
 from harness.processes.server_process import ServerProcess, free_ports, http_page
 from harness.processes.waiting import wait_until
 from tests.audit.alerting.alerts_made import HOSTILE, missing, silent, situation

@@ -1,7 +1,5 @@
 """What is worth an alert, when it is raised, when it is over."""
 
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from audit.alerting import conditions
@@ -18,16 +16,18 @@ from audit.alerting.conditions import (
     of_loads,
     waiting,
 )
-from audit.answers import AgentRow, FailingLoad
-from audit.config import CommandsConfig
+from audit.api.answers import AgentRow, FailingLoad
+from audit.configuration.config import CommandsConfig
+from audit.cures import Cure
 from audit.findings import FaultKind, Finding, KindCount, State
-from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
+from audit.program_commands import ProgramCommands
+from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.rows import Alert, JudgedHour
 
 KEY = TopicKey("east", "clicks", "id")
 MISSING = AlertKey("missing", "east", "clicks", "", 2 * HOUR)
-ALERT = Alert("missing", "east", "clicks", "", "words", 1_120, hour=2 * HOUR)
+ALERT = Alert("missing", "east", "clicks", "", "words", 1_120, hour=2 * HOUR, since=1_000)
 AFTER = {"missing": 120}
 WORDS = Condition("words")
 CURE = "run `penstock load --topics clicks`"
@@ -64,8 +64,10 @@ def test_a_table_that_is_not_loaded_has_one_alert_with_the_cure() -> None:
     said = "east/clicks has not been loaded into {} since 1970-01-01T00:01Z: all is dead"
     (words,) = of_loads([one, other], CommandsConfig()).values()
     assert words.words == said.format("file:///a") + f". What to do: {CURE}"
-    assert words.command == "penstock load --topics clicks"
-    assert of_loads([other], CommandsConfig()) == {key: Condition(said.format("file:///b"))}
+    assert words.cure.command == "penstock load --topics clicks"
+    assert of_loads([other], CommandsConfig()) == {
+        key: Condition(said.format("file:///b"), since=60_000)
+    }
 
 
 def test_an_alert_names_its_finding() -> None:
@@ -74,7 +76,7 @@ def test_an_alert_names_its_finding() -> None:
     hosts = {State.MISSING: ("web-1",)}
     faulty = HourVerdict(counted, {State.MISSING: "gone"}, {State.MISSING: WORST}, hosts)
     known = conditions.of_hours([faulty], {"east": 0}, 0, is_gone=set().__contains__)
-    assert known[MISSING][1:] == (3, ("web-1",), "penstock load", "f1", WORST.from_time)
+    assert known[MISSING][1:6] == (3, ("web-1",), Cure.of(WORST), "f1", WORST.from_time)
     (alert,) = decide(known, {}, {}, now=1, after={}).changed
     assert alert.finding == "f1"
     (over,) = decide({}, {MISSING: alert}, {}, now=2, after={}).changed
@@ -119,25 +121,6 @@ def test_what_waits_is_late_once_it_has_waited_too_long() -> None:
 def test_silence_has_a_host() -> None:
     silent = AgentRow("a1", "web-1", "east", "1", [], 0, 1_000, 0, "silent", "")
     never = AgentRow("", "web-2", "", "", [], -1, 0, 0, "never", "")
-    found = of_agents([silent, never])
+    found = of_agents([silent, never], ProgramCommands())
     assert set(found) == {AlertKey(SILENT, "east", "", "web-1"), AlertKey(SILENT, "", "", "web-2")}
     assert "never heard" in found[AlertKey(SILENT, "", "", "web-2")].words
-
-
-@given(st.lists(st.sets(st.sampled_from(["missing", "late", "silent"])), max_size=30))
-def test_each_is_raised_once_and_resolved_once(moments: list[set[str]]) -> None:
-    raised: dict[AlertKey, Alert] = {}
-    since: dict[AlertKey, int] = {}
-    for now, kinds in enumerate(moments):
-        conditions = {AlertKey(kind, "east", "clicks", ""): WORDS for kind in kinds}
-        decided = decide(conditions, raised, since, now=now, after={"missing": 2})
-        since = dict(decided.since)
-        for each in decided.changed:
-            if each.resolved < 0:
-                assert key_of(each) not in raised
-                raised[key_of(each)] = each
-            else:
-                assert raised.pop(key_of(each))._replace(resolved=now) == each
-        at_once = {AlertKey(kind, "east", "clicks", "") for kind in kinds - {"missing"}}
-        assert {key for key in raised if key.kind != "missing"} == at_once
-        assert all(key in conditions for key in raised)

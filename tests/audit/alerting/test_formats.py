@@ -18,7 +18,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from audit.alerting.errors import NotTold, Refused
 from audit.alerting.notices import Notice
 from audit.alerting.senders import Sender
-from audit.receiver_config import Receiver, ReceiverKind
+from audit.configuration.receivers import Receiver, ReceiverKind
 from harness.logins.certificates import Authority
 from harness.logins.made_secrets import made_secret
 from harness.processes.server_process import free_ports

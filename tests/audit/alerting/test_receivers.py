@@ -10,7 +10,7 @@ import pytest
 from audit.alerting.conditions import AlertKey, UnknownClusters
 from audit.alerting.notes import FILE, MOST, Acknowledgement, AlertNotes, Silence, TooManyNotes
 from audit.alerting.receivers import Pace, Receivers, Situation
-from audit.receiver_config import Receiver, Severity
+from audit.configuration.receivers import Receiver, Severity
 from harness.processes.waiting import wait_until
 from tests.audit.alerting.alerts_made import missing, silent, situation
 from tests.audit.alerting.listener import Listener

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.answers import Problem, ReportAnswer
+from audit.api.answers import Problem, ReportAnswer
+from audit.api.queries import Query
 from audit.findings import State
 from audit.http.page_files import page_files
 from audit.http.resources import MESSAGES, RESOURCES, Resource
 from audit.http.statements import PATHS
-from audit.queries import Query
 from harness.penstock.audit import AuditProcess
 
 OTHERS = ("/", "/api/openapi.json", "/healthz", "/readyz", "/metrics")
@@ -117,8 +117,8 @@ def test_what_has_not_changed_is_not_sent_again(audit: AuditProcess) -> None:
         "/api",
         "/api/v1/topics/",
         "/static/",
-        "/static/../program.py",
-        "/static/%2e%2e/program.py",
+        "/static/../runbook.py",
+        "/static/%2e%2e/runbook.py",
         "/static//etc/passwd",
         "/static/..%2f..%2f..%2fetc/passwd",
         "/static/index.html%00",

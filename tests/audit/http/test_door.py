@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from audit.answers import Problem
+from audit.api.answers import Problem
 from audit.http.door import HEALTH, OWN, STATIC
 from audit.http.resources import RESOURCES
 from audit.http.statements import STATEMENTS

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit import queries
+from audit.api import queries
+from audit.api.queries import LONGEST_MILLIS, TopicQuery, asked, between
 from audit.errors import BadQuery
 from audit.findings import State
 from audit.http.resources import RESOURCES, Resource
-from audit.queries import LONGEST_MILLIS, TopicQuery, asked, between
 
 MINUTE = 60_000
 DAY = 86_400_000

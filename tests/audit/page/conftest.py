@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.audit.clusters.messages.written import log_line, spoil, write
 from tests.audit.http.locked import LockedAudit
 from tests.audit.ledger_cluster import LedgerCluster
-from tests.audit.messages.written import log_line, spoil, write
 from tests.audit.page.browsing import (
     ALL_SAID,
     ARGUMENTS,

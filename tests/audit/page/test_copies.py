@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 from playwright.sync_api import Browser, expect
 
-from audit import answers
+from audit.api import answers
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
 from cluster.zookeeper_server.server import EmbeddedZooKeeper

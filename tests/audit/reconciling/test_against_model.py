@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from audit.api.verdicts import TopicVerdict
 from audit.findings import FaultKind, Finding, State
 from audit.reconciling.verdict import reconcile
 from audit.reconciling.windows import accounted
-from audit.verdicts import TopicVerdict
 from ground.intervals import upto
 from tests.audit.reconciling.pipeline_model import (
     AGENT,

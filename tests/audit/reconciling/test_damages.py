@@ -6,8 +6,8 @@ import pytest
 
 from audit.findings import State
 from audit.picture import Acceptance, AlteredBatch
-from audit.reconciling.passing import Told
-from audit.reconciling.statements import MOST_DAMAGES, damaged, united
+from audit.reconciling.missing import Told
+from audit.reconciling.stated_faults import MOST_DAMAGES, damaged, united
 from audit.reconciling.verdict import MOST_FINDINGS, reconcile
 from tests.audit.reconciling.pictures import HOUR, START, claimed, picture, source, stretch
 

@@ -7,6 +7,8 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
+from audit.api.attribution import said_by
+from audit.api.verdicts import TopicVerdict
 from audit.findings import FaultKind, State
 from audit.picture import (
     Acceptance,
@@ -25,8 +27,6 @@ from audit.picture import (
     WindowSums,
 )
 from audit.reconciling.verdict import reconcile
-from audit.said_by import said_by
-from audit.verdicts import TopicVerdict
 from tests.audit.reconciling.pictures import (
     AGENT,
     BROKER,

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.queries import AgentsQuery, HostsQuery, LoadsQuery, SourcesQuery
-from audit.store.fleet import SilencePatience
+from audit.api.queries import AgentsQuery, HostsQuery, LoadsQuery, SourcesQuery
+from audit.store.fleet.agents import SilencePatience
 from tests.audit.audited_ledger import KEY, AuditedLedger
 from tests.audit.log_entries import load
 from tests.audit.store.said import (

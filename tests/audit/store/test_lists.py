@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from audit.config import Inventory
-from audit.findings import FaultKind, KindCount, State
-from audit.picture import AlteredBatch, Tier, TierKind, TopicPicture
-from audit.queries import (
+from audit.api.attribution import said_by
+from audit.api.queries import (
     AgentsQuery,
     AlertsQuery,
     HostsQuery,
@@ -17,10 +15,12 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.said_by import said_by
-from audit.store.fleet import SilencePatience
+from audit.configuration.config import Inventory
+from audit.findings import FaultKind, KindCount, State
+from audit.picture import AlteredBatch, Tier, TierKind, TopicPicture
+from audit.store.fleet.agents import SilencePatience
 from audit.store.rows import Alert, JudgedHour, TopicShare
-from audit.store.topics import Overview
+from audit.store.topics.topics import Overview
 from ground.intervals import Interval
 from tests.audit.audited_ledger import DAY, KEY, AuditedLedger
 from tests.audit.log_entries import load

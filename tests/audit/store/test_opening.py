@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from audit.api.queries import HostsQuery, SourcesQuery
 from audit.errors import StoreDamaged
-from audit.queries import HostsQuery, SourcesQuery
 from audit.store.database import FILE
 from audit.store.store import AuditStore
 from ledger.reading import LedgerPositions

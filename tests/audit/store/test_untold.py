@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from audit.api.verdicts import TopicVerdict
 from audit.findings import FaultKind, State
 from audit.reconciling.verdict import reconcile
-from audit.verdicts import TopicVerdict
 from tests.audit.audited_ledger import FIRST, NOW, judged, pictured
 from tests.audit.log_entries import load, operator
 from tests.audit.store.said import MINUTE, TOPIC, Json, entry, passage, run, window

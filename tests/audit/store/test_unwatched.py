@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from audit.api.verdicts import TopicVerdict
 from audit.findings import FaultKind, State
-from audit.judged_hours import by_hour
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
-from audit.store.statements import _MOST_UNWATCHED
-from audit.verdicts import TopicVerdict
+from audit.store.judged_hours import by_hour
+from audit.store.statements.rare_statements import _MOST_UNWATCHED
 from tests.audit.audited_ledger import FIRST, KEY, NOW, AuditedLedger, judged, pictured
 from tests.audit.log_entries import load, operator
 from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, entry, passage, run, window

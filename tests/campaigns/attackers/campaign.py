@@ -20,7 +20,7 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from audit.answers import TopicReport
+from audit.api.answers import TopicReport
 from audit.findings import State
 from harness.penstock.agent import AgentProcess
 from harness.processes.waiting import wait_until

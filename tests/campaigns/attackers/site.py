@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from audit.answers import ReportAnswer, TopicReport
+from audit.api.answers import ReportAnswer, TopicReport
 from client.admin.topics import create_topic
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers

@@ -28,7 +28,7 @@ from penstock.brokers.placement import (
     filled,
     spread,
 )
-from penstock.brokers.replica_roles import AWAY, BEHIND, IN_SYNC, LEADS, standings, why_under
+from penstock.brokers.replica_roles import AWAY, BEHIND, IN_SYNC, LEADS, roles_by_broker, why_under
 
 
 def partition(
@@ -49,7 +49,7 @@ def cluster(*partitions: PartitionMetadata) -> ClusterMetadata:
 
 
 def test_who_leads_follows_and_is_away() -> None:
-    found = standings(
+    found = roles_by_broker(
         cluster(
             partition(1, (1, 2, 3), (1, 2)),
             partition(2, (2, 1), (2,)),

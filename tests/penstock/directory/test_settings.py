@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.config import AgentConfig
-from audit.config import AuditConfig
+from audit.configuration.config import AuditConfig
 from broker.configs.config import BrokerConfig
 from loader.config import LoaderConfig
 from loader.planning.table_selection import matching

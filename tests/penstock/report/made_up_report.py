@@ -2,9 +2,9 @@
 
 import msgspec
 
-from audit.answers import FailingLoad, Flow, ReportAnswer, TierTotals, TopicReport
+from audit.api.answers import FailingLoad, Flow, ReportAnswer, TierTotals, TopicReport
+from audit.api.verdicts import Wait
 from audit.findings import FaultKind, Finding, State
-from audit.verdicts import Wait
 
 MORNING = 1_795_158_000_000  # 2026-11-20, 07:00 UTC
 HOUR = 3_600_000

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from audit.config import AuditConfig
+from audit.configuration.config import AuditConfig
 from harness.logins.made_secrets import made_secret
 from harness.penstock.audit import AuditProcess
 from harness.processes.waiting import wait_until
@@ -36,7 +36,7 @@ def test_an_alert_is_told_known_and_silenced(tmp_path: Path) -> None:
         listener.status = 500
         failed = "penstock: hook (webhook) did not accept it: HTTP 500: …?…\n"
         assert alert("test", "hook", "--config", config, code=1) == failed
-    assert "there are: hook" in alert("test", "other", "--config", config, code=1)
+    assert "its receivers: hook" in alert("test", "other", "--config", config, code=1)
     shown = penstock("check-config", "audit", config, "--offline", "--show").stdout
     assert "alerts.receivers.hook.url" in shown
     assert "key=" not in shown

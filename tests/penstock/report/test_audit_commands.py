@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.answers import AgentRow, AgentsAnswer, ListPage
+from audit.api.answers import AgentRow, AgentsAnswer, ListPage
 from client.admin.topics import create_topic, delete_topic
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from audit.answers import AlteredTotal, Remark, ReportAnswer
+from audit.api.answers import AlteredTotal, Remark, ReportAnswer
 from audit.findings import FaultKind, Finding, KindCount, State
 from penstock.report.page import report_page
 from penstock.report.remarks import altered_words, remark_lines

@@ -14,19 +14,19 @@ import msgspec
 from audit.alerting.conditions import KINDS
 from audit.alerting.formats import webhook
 from audit.alerting.notices import Notice, severity_of
-from audit.config import AuditConfig
+from audit.clusters.state import ClusterStanding, Standing
+from audit.configuration.config import AuditConfig
+from audit.configuration.inventory import parsed
 from audit.findings import FaultKind, Finding, State
 from audit.headline import MARKS
 from audit.http.resources import MESSAGES, RESOURCES
 from audit.http.statements import PATHS
 from audit.http.stream import MOST_STREAMS
-from audit.inventory import parsed
-from audit.metrics import AuditMetrics
 from audit.picture import ExpectedAgent, Hole, Tier, TierKind
+from audit.process.metrics import AuditMetrics
 from audit.reconciling import words
 from audit.reconciling.faults import Fault
-from audit.service import Service
-from audit.standing import ClusterStanding, Standing
+from audit.service.service import Service
 from penstock.report.command import (
     COMPLETE,
     FAULTY,
@@ -166,8 +166,8 @@ def test_the_page_about_alerts_says_what_is_sent_and_raised() -> None:
 def test_every_path_is_explained() -> None:
     paths = {each.path for each in RESOURCES} | PATHS
     paths |= {MESSAGES.path, "/api/v1/stream", "/api/openapi.json"}
-    assert first_cells("The API") == paths | {"/metrics", "/healthz", "/readyz"}
-    assert f"{MOST_STREAMS} listeners" in section("The API")
+    assert first_cells("The audit's API") == paths | {"/metrics", "/healthz", "/readyz"}
+    assert f"{MOST_STREAMS} listeners" in section("The audit's API")
 
 
 def test_every_metric_is_explained_with_its_labels() -> None:

@@ -5,17 +5,18 @@ from collections.abc import Sequence
 import msgspec
 
 from agent.status import AgentPhase, InputStatus, Status
-from audit import answers
 from audit.alerting.answers import NotedAlerts
+from audit.api import answers
+from audit.api.verdicts import Wait, WindowVerdict
 from audit.findings import FaultKind, KindCount, Kinds, State
-from audit.judged_hours import HOUR
-from audit.verdicts import Wait, WindowVerdict
+from audit.store.judged_hours import HOUR
 from penstock.status.audit import AuditPart, OpenTopic
 from penstock.status.cluster import ClusterPart, StoredTopic
 from penstock.status.values import BrokerStatus, LoadStatus, PipelineStatus, TopicStatus
 
 NOW = 500_000 * HOUR + HOUR // 2
 THIS_HOUR = 500_000 * HOUR
+CALM = "every line up to 08:29 UTC is accounted for; newer lines are on their way"
 
 
 def topic_row(topic: str, state: State = State.COMPLETE, *, cluster: str = "c") -> answers.TopicRow:
@@ -200,6 +201,8 @@ def status_of(
         topics=tuple(topics),
         last_load=load,
         verdict=verdict,
+        calm=CALM if verdict == "pending" else "",
+        mark="✓" if verdict == "pending" else "",
         complete_until=min((each.complete_until for each in topics), default=-1),
         verdict_as_of=now,
         alerts=alerts,

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.status import AgentPhase
-from audit.answers import HealthRow
+from audit.api.answers import HealthRow
 from audit.findings import State
 from penstock.status.assembly import StatusParts, assembled
 from penstock.status.audit import OpenTopic
@@ -121,6 +121,8 @@ def test_nothing_is_complete_up_to_now_while_an_agent_is_silent() -> None:
     audit = audit_part([topic_row("t")], agents=[silent], opened=opened)
     status = assembled(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
     assert (status.verdict, status.complete_until) == ("pending", NOW - 39_000)
+    assert status.calm.startswith("pending: every line up to 08:29:21 UTC is accounted for")
+    assert status.mark == "…"
 
 
 def test_partitions_without_a_leader_are_a_problem() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audit.api.verdicts import Wait, WindowVerdict
 from audit.findings import State
-from audit.judged_hours import HOUR
-from audit.verdicts import Wait, WindowVerdict
+from audit.store.judged_hours import HOUR
 from client.connection.addresses import Address
 from client.connection.metadata import (
     BrokerMetadata,

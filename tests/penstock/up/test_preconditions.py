@@ -85,7 +85,7 @@ def test_a_directory_in_which_nobody_can_write(tmp_path: Path) -> None:
         (Path("/proc/penstock-data"), ".*"),
     ):
         (said,) = problems(Places(directory), ports())
-        assert re.match(rf"{directory} cannot be written to \({why}\): choose another --dir", said)
+        assert re.match(rf"{directory} cannot write to \({why}\): choose another --dir", said)
 
 
 def test_another_one_that_runs_is_named_and_its_ports_are_not(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_java_that_will_not_do(tmp_path: Path, script: str, said: str) -> None
     assert code == 1
     assert about_java.startswith(f"penstock up: {java} ")
     assert said in about_java
-    assert "cannot be written to" in about_directory, "all that is wrong is said at once"
+    assert "cannot write to" in about_directory, "all that is wrong is said at once"
 
 
 def test_a_pattern_that_the_shell_has_expanded() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from audit.answers import TopicReport
+from audit.api.answers import TopicReport
 from audit.findings import FaultKind, State
 from client.reading.consumer import Consumer
 from client.reading.offsets import Beginning

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.answers import ReportAnswer, TopicAnswer, TopicReport
+from audit.api.answers import ReportAnswer, TopicAnswer, TopicReport
 from audit.findings import FaultKind, State
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.audit import AuditProcess

@@ -15,7 +15,7 @@ import msgspec
 import yaml
 from pyspark.sql import SparkSession
 
-from audit.answers import ReportAnswer, TopicReport
+from audit.api.answers import ReportAnswer, TopicReport
 from audit.findings import State
 from client.admin.topics import create_topic
 from client.connection.brokers import Brokers

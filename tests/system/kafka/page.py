@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import msgspec
 import yaml
 
-from audit.answers import ReportAnswer, TopicReport
+from audit.api.answers import ReportAnswer, TopicReport
 from harness.hadoop.spark_jvm import quick_java
 from harness.processes.server_process import free_ports
 from tests.docs.pages import ROOT, blocks_of

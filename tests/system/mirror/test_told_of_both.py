@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from audit.answers import HourGate, ReportAnswer, TopicReport
+from audit.api.answers import HourGate, ReportAnswer, TopicReport
 from client.admin import topics as admin
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers

@@ -175,7 +175,7 @@ def test_times_of_append_and_base_timestamps_are_kept() -> None:
 
 
 PROGRAMS = (
-    *("agent.agent", "audit.program", "broker.broker"),
+    *("agent.agent", "audit.process.program", "broker.broker"),
     *("loader.spark.job", "mirror.program", "registry.program"),
 )
 

@@ -1,0 +1,75 @@
+"""The lag of groups as Prometheus gets to see it: bounded, whatever groups and topics there are.
+
+Partitions have rows of their own up to a number, those of groups that are furthest behind first. A
+partition whose lag is not known has no row: it is counted. Names are as brokers have them.
+"""
+
+from collections.abc import Iterator, Mapping
+from heapq import nsmallest
+from typing import Final
+
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+from audit.clusters.groups.lags import GroupsSeen
+from client.groups.lag import GroupPartition, Lag
+
+_LABELS: Final = ["cluster", "group", "topic", "partition"]
+
+_Row = tuple[str, GroupPartition, Lag]
+
+
+def group_families(
+    prefix: str, groups: Mapping[str, GroupsSeen], now: int, most: int
+) -> Iterator[Metric]:
+    """`now` in milliseconds; `most` partitions."""
+    clusters = sorted(groups.items())
+    rows = [
+        (cluster, key, lag)
+        for cluster, seen in clusters
+        for key, lag in seen.lags.items()
+        if lag.messages is not None
+    ]
+    shown = nsmallest(most, rows, key=_urgency)
+    messages = GaugeMetricFamily(
+        f"{prefix}group_lag_messages", "Messages that a group has not read.", labels=_LABELS
+    )
+    seconds = GaugeMetricFamily(
+        f"{prefix}group_lag_seconds",
+        "Age of the first message that a group has not read; 0 where there is none, no row where "
+        "it is not known.",
+        labels=_LABELS,
+    )
+    for cluster, (group, target), lag in shown:
+        labels = [cluster, group, target.topic, str(target.partition)]
+        if lag.messages is not None:
+            messages.add_metric(labels, lag.messages)
+        if lag.seconds is not None:
+            seconds.add_metric(labels, lag.seconds)
+    yield messages
+    yield seconds
+    left_out = GaugeMetricFamily(
+        f"{prefix}group_lag_left_out",
+        "Partitions of groups that have no row, as there are too many.",
+        value=len(rows) - len(shown),
+    )
+    yield left_out
+    unknown = GaugeMetricFamily(
+        f"{prefix}group_lag_unknown",
+        "Partitions of groups whose lag is not known, in messages or in seconds.",
+        labels=["cluster"],
+    )
+    age = GaugeMetricFamily(
+        f"{prefix}group_look_age_seconds",
+        "Since groups had last been looked at; -1 before that.",
+        labels=["cluster"],
+    )
+    for cluster, seen in clusters:
+        unknown.add_metric([cluster], sum(1 for lag in seen.lags.values() if lag.unknown))
+        age.add_metric([cluster], max(0, now - seen.looked) / 1000 if seen.looked else -1)
+    yield unknown
+    yield age
+
+
+def _urgency(row: _Row) -> tuple[float, int, str, GroupPartition]:
+    cluster, key, lag = row
+    return -(lag.seconds or 0), -(lag.messages or 0), cluster, key

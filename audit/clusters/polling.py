@@ -1,0 +1,69 @@
+"""A thread of its own that asks one cluster the same again and again.
+
+Nothing waits for it. A cluster that cannot be reached, and a bug, are tried again after a pause.
+"""
+
+import logging
+import threading
+from typing import Final
+
+from audit.configuration.config import Cluster
+from client.connection.brokers import Brokers
+from client.errors import ClientError
+from ground.chance import chance
+
+ANSWER_S: Final = 5.0  # for one question
+
+_PATIENCE_S: Final = 2.0
+_ENDS_WITHIN_S: Final = 10.0
+
+log = logging.getLogger(__name__)
+
+
+class ClusterLook:
+    """`start` it once; `ask_to_stop` ends it soon. A subclass says what is asked."""
+
+    def __init__(self, name: str, cluster: Cluster, *, about: str, every_seconds: float) -> None:
+        self._name = name
+        self._cluster = cluster
+        self._about = about
+        self._every = every_seconds
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"{about}-{name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        self._stopping.set()
+
+    def join(self) -> None:
+        """A thread that waits for an answer still has some time, then the process ends over it."""
+        self._thread.join(_ENDS_WITHIN_S)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                with Brokers(
+                    self._cluster.bootstrap,
+                    client_id="penstock-audit",
+                    patience_seconds=_PATIENCE_S,
+                ) as brokers:
+                    self._look_on(brokers)
+            except ClientError as error:
+                self._note_failure(error)
+            except Exception:  # a bug must not end in silence
+                log.exception("looking at %s failed cluster=%s", self._about, self._name)
+                self._note_failure(None)
+            self._wait(self._every)
+
+    def _look_on(self, brokers: Brokers) -> None:
+        """Until stopped, or the cluster cannot be reached. Raises ClientError."""
+        raise NotImplementedError
+
+    def _note_failure(self, error: ClientError | None) -> None:
+        """The cluster could not be asked; None: because of a bug, which is logged."""
+        raise NotImplementedError
+
+    def _wait(self, seconds: float) -> None:
+        self._stopping.wait(seconds * (0.9 + chance() / 5))

@@ -1,0 +1,1 @@
+"""The configuration file, its receivers of alerts, and the inventory of expected hosts."""

@@ -1,0 +1,106 @@
+"""The file that says who is expected to ship: hosts, one a line, or YAML; read again on change.
+
+    web-1                       - web-1
+    web-2  # in rack 4          - {host: web-2, topics: [clicks]}
+
+A file that cannot be understood is said, and the former hosts stay: nobody is forgotten because
+somebody mistyped.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from audit.configuration.config import Inventory
+from ground.known_types import known_type
+
+_MOST_BYTES: Final = 16 * 1024 * 1024
+_MOST_HOSTS: Final = 200_000
+_LONGEST_NAME: Final = 1_024
+_YAML: Final = {".yaml", ".yml"}
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
+
+log = logging.getLogger(__name__)
+
+
+class BadInventory(Exception):
+    """The file cannot be read, or not understood: says where and why."""
+
+
+class InventoryFile:
+    """One file. One thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, ...] | None = None
+        self.problem = ""
+
+    def changed(self) -> Sequence[Inventory] | None:
+        """The hosts, if the file is another one than at the last look and can be read."""
+        try:
+            about = self._path.stat()
+            seen = (about.st_mtime_ns, about.st_size, about.st_ino)
+            if seen == self._seen:
+                return None
+            hosts = read(self._path)
+        except (OSError, BadInventory) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            problem = f"The inventory {self._path} is not used as it is: {why}"
+            if problem != self.problem:
+                log.warning("inventory not read path=%s error=%r", self._path, why)
+            self.problem = problem
+            return None
+        self._seen = seen
+        self.problem = ""
+        log.info("inventory read path=%s hosts=%d", self._path, len(hosts))
+        return hosts
+
+
+def read(path: Path) -> list[Inventory]:
+    """Raises OSError, BadInventory."""
+    with path.open("rb") as file:
+        raw = file.read(_MOST_BYTES + 1)
+    if len(raw) > _MOST_BYTES:
+        raise BadInventory(f"it has more than {_MOST_BYTES:,} bytes")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise BadInventory(f"byte {error.start:,} is not UTF-8") from None
+    return parsed(text, is_yaml=path.suffix in _YAML)
+
+
+def parsed(text: str, *, is_yaml: bool = False) -> list[Inventory]:
+    """Hosts in the order of the file; the last word about each counts. Raises BadInventory."""
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    lines = [line for line in lines if line]
+    is_yaml = is_yaml or any(line.startswith(("- ", "[", "---")) for line in lines[:1])
+    hosts = _of_yaml(text) if is_yaml else [Inventory(host=line) for line in lines]
+    if len(hosts) > _MOST_HOSTS:
+        raise BadInventory(f"it has more than {_MOST_HOSTS:,} hosts")
+    for number, each in enumerate(hosts, 1):
+        _check(each.host, f"host {number}")
+        for topic in each.topics:
+            _check(topic, f"a topic of host {number}")
+    return list({each.host: each for each in hosts}.values())
+
+
+def _of_yaml(text: str) -> list[Inventory]:
+    try:
+        loaded = yaml.load(text, _LOADER)  # noqa: S506 - one of the safe loaders
+        entries = msgspec.convert(loaded or [], known_type(list[str | Inventory]))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise BadInventory(f"{where}{error.problem or 'it is no YAML'}") from None
+    except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as error:
+        raise BadInventory(f"it is no list of hosts: {' '.join(str(error).split())}") from None
+    return [Inventory(host=each) if isinstance(each, str) else each for each in entries]
+
+
+def _check(name: str, what: str) -> None:
+    if not name or len(name) > _LONGEST_NAME or not name.isprintable() or " " in name:
+        raise BadInventory(f"{what} is no name: {name[:60]!r}")

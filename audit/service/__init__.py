@@ -1,0 +1,1 @@
+"""One audit at work: reading ledgers, writing the store, judging, measuring."""

@@ -1,0 +1,89 @@
+"""What this audit measures once a minute and keeps, as no ledger has it: lags of agents, groups and
+loaders; and what it saw change: groups, and brokers that went or came back.
+
+Belongs to the thread that writes. What is seen between two minutes is kept with the next.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from audit.api.answers import Mark
+from audit.clusters.groups.lags import GroupsSeen
+from audit.clusters.state import BrokerFacts
+from audit.service.service import Service, now_millis
+from audit.store.fleet.lags import AGENT, FILES, GROUP, MINUTE, MeasuredLag
+from audit.store.store import AuditStore
+
+_OLD_LOOKS: Final = 3  # intervals between looks at groups, after which what was seen is too old
+
+
+class Measuring:
+    def __init__(self, service: Service, store: AuditStore) -> None:
+        self._service = service
+        self._store = store
+        self._minute = 0  # that was measured last
+        self._brokers: dict[str, dict[int, BrokerFacts]] = {}  # as seen last, by cluster
+        self._marks: list[Mark] = []
+
+    def look(self) -> None:
+        """Raises StoreDamaged, AuditStoreError."""
+        now = now_millis()
+        self._marks += self._brokers_changed(now)
+        self._marks += self._service.taken_marks()
+        minute = now // MINUTE
+        if minute == self._minute and not self._marks:
+            return
+        kinds: list[tuple[str, str]] = []
+        lags: list[MeasuredLag] = []
+        if minute != self._minute:
+            kinds, lags = self._measured(now)
+        if not (kinds or self._marks):
+            return  # nothing is known yet
+        self._store.keep_measured(now, kinds, lags, self._marks)
+        self._marks = []
+        if kinds:
+            self._minute = minute
+
+    def _measured(self, now: int) -> tuple[list[tuple[str, str]], list[MeasuredLag]]:
+        """Kinds with their clusters, and what they lack. Of a cluster whose ledger is not read to
+        its end nothing is known."""
+        service = self._service
+        read = {name for name, each in service.standing.clusters.items() if each.read}
+        kinds = [(kind, name) for kind in (AGENT, FILES) for name in sorted(read)]
+        lags = service.reading.agent_lags()
+        lags += [
+            MeasuredLag(FILES, row.cluster, row.topic, row.consumer, row.lag)
+            for row in service.reading.consumers()
+        ]
+        oldest = now - int(_OLD_LOOKS * service.config.groups.interval * 1000)
+        for name, seen in list(service.groups.items()):
+            if seen.looked >= oldest and not (seen.troubles and not seen.lags):
+                kinds.append((GROUP, name))
+                lags += _of_groups(name, seen)
+        return kinds, lags
+
+    def _brokers_changed(self, now: int) -> Iterator[Mark]:
+        for name, standing in self._service.standing.clusters.items():
+            if not standing.looked or standing.unreachable:
+                continue
+            brokers = {each.id: each for each in standing.brokers}
+            before = self._brokers.get(name)
+            self._brokers[name] = brokers
+            if before is None:
+                continue
+            for number in sorted(before.keys() ^ brokers.keys()):
+                gone = number in before
+                broker = before[number] if gone else brokers[number]
+                yield Mark(
+                    time=now,
+                    kind="broker",
+                    cluster=name,
+                    group=str(number),
+                    words=f"Broker {number} at {broker.address} "
+                    + ("left the cluster" if gone else "joined the cluster"),
+                )
+
+
+def _of_groups(cluster: str, seen: GroupsSeen) -> Iterator[MeasuredLag]:
+    for row in seen.rows:
+        yield MeasuredLag(GROUP, cluster, row.topic, row.group, max(0, row.messages), row.behind)

@@ -1,0 +1,186 @@
+"""Which entries are new, and which of a journal are there.
+
+An entry is its journal and its number in it: the same again is not folded. Entries without a name
+for their journal cannot be told from their repetitions, so they are left out. An entry of a later
+version is there, although nobody here knows what it says. A journal that was forgotten, as it was
+silent for so long, goes on where it had come to.
+"""
+
+import sqlite3
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from audit.store.entries.chunks import AllNumbers
+from audit.store.folding.columns import Entries, Numbers
+from audit.store.folding.keyed_intervals import Keyed, Mask, grouped, groups, in_order
+
+_MOST_SEQ: Final = 1 << 62
+_QUAD: Final = 32  # bytes: first, end, and when they were written
+
+_KEEP: Final = """
+UPDATE journals SET end_seq = ?, last_time = ?, entries = ?, seen = ? WHERE id = ?
+"""
+# What is indexed changes seldom.
+_BEGIN: Final = """
+UPDATE journals SET first_seq = ?2, first_time = ?3, holes = ?4 WHERE id = ?1
+"""
+_WHO: Final = """
+UPDATE journals SET tier = ?2, host = ?3 WHERE id = ?1 AND end_seq = ?4 + 1
+"""
+_SILENT: Final = """
+SELECT id, journal, silent.first_seq, silent.end_seq, silent.first_time, silent.last_time
+    FROM silent JOIN journals USING (cluster, journal)
+    WHERE cluster = ? AND id IN (SELECT value FROM json_each(?))
+"""
+
+
+class SeenEntries(msgspec.Struct, frozen=True):
+    """`journal` has the number of each entry's; `new` are those that were not folded before."""
+
+    journal: Numbers
+    new: Mask
+
+
+class _Before(msgspec.Struct, frozen=True):
+    """What was known of the chunk's journals. `who` has tier and host of each."""
+
+    seen: Keyed
+    times: Numbers
+    who: dict[int, tuple[str, int]]
+
+    def is_begun(self, ids: Numbers, begun: Numbers) -> Mask:
+        """Which of these are known to begin so: first, first time, holes. In order."""
+        keys, begins, ends = self.seen.groups()
+        known = np.column_stack((self.seen.first[begins], self.times[begins, 0], ends - begins - 1))
+        found = np.zeros(len(ids), np.bool_)
+        if len(keys):
+            place = np.minimum(np.searchsorted(keys, ids), len(keys) - 1)
+            found = (keys[place] == ids) & (known[place] == begun).all(axis=1)
+        return found
+
+
+def take(
+    connection: sqlite3.Connection, numbers: AllNumbers, cluster: str, entries: Entries
+) -> SeenEntries:
+    """Keeps that these entries are there."""
+    named = [text or " " for text in entries.journal.values]
+    ids, added = numbers.journals.given(named, cluster)
+    journal = np.array(ids, np.int64)[entries.journal.codes] if ids else entries.journal.codes
+    has_name = np.array([bool(text) for text in entries.journal.values], np.bool_)
+    good = (
+        (entries.seq >= 0)
+        & (entries.seq < _MOST_SEQ)
+        & (has_name[entries.journal.codes] if ids else True)
+    )
+    _remember(connection, cluster, added)
+    before = _before(connection, sorted(set(ids)))
+    at = _once(journal, entries.seq, good & ~_inside(before.seen, journal, entries.seq))
+    if len(at):
+        _keep(connection, numbers, entries, journal, at=at, before=before)
+    new = np.zeros(len(entries), np.bool_)
+    new[at] = True
+    return SeenEntries(journal, new)
+
+
+def unpacked(journal: Numbers, seen: list[bytes]) -> tuple[Keyed, Numbers]:
+    """Entries that are there, as intervals, and when the first and the last of each was written."""
+    lengths = np.fromiter(map(len, seen), np.int64, len(seen)) // _QUAD
+    quads = np.frombuffer(b"".join(seen), "<i8").reshape(-1, 4)
+    return Keyed(np.repeat(journal, lengths), quads[:, 0], quads[:, 1]), quads[:, 2:]
+
+
+def _remember(connection: sqlite3.Connection, cluster: str, added: list[int]) -> None:
+    """Of those that are new, those that were known once."""
+    if not added:
+        return
+    rows = connection.execute(_SILENT, (cluster, str(added))).fetchall()
+    for number, journal, first, end, first_time, last_time in rows:
+        seen = np.array([first, end, first_time, last_time], "<i8").tobytes()
+        connection.execute(_KEEP, (end, last_time, end - first, seen, number))
+        connection.execute(_BEGIN, (number, first, first_time, 0))
+        connection.execute(
+            "DELETE FROM silent WHERE cluster = ? AND journal = ?", (cluster, journal)
+        )
+
+
+def _before(connection: sqlite3.Connection, ids: list[int]) -> _Before:
+    rows = connection.execute(
+        "SELECT id, seen, tier, host FROM journals WHERE seen IS NOT NULL"
+        " AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (str(ids),),
+    ).fetchall()
+    known = np.array([row[0] for row in rows], np.int64)
+    return _Before(*unpacked(known, [row[1] for row in rows]), {row[0]: row[2:] for row in rows})
+
+
+def _inside(before: Keyed, journal: Numbers, seq: Numbers) -> Mask:
+    if not len(before.key):
+        return np.zeros(len(seq), np.bool_)
+    keys, _, ends = before.groups()
+    place = np.minimum(np.searchsorted(keys, journal), len(keys) - 1)
+    after_all = (keys[place] != journal) | (seq >= before.end[ends[place] - 1])
+    found = np.zeros(len(seq), np.bool_)
+    odd = np.flatnonzero(~after_all)
+    if len(odd):
+        found[odd] = before.cover(Keyed(journal[odd], seq[odd], seq[odd] + 1))
+    return found
+
+
+def _once(journal: Numbers, seq: Numbers, some: Mask) -> Numbers:
+    """Of these entries, each once, by journal and number."""
+    at = np.flatnonzero(some)
+    together = grouped(journal[at], seq[at])
+    return np.asarray(at[together.order[together.begins]])
+
+
+def _keep(
+    connection: sqlite3.Connection,
+    numbers: AllNumbers,
+    entries: Entries,
+    journal: Numbers,
+    *,
+    at: Numbers,
+    before: _Before,
+) -> None:
+    """New entries, which are in order."""
+    key = np.concatenate((journal[at], before.seen.key))
+    first = np.concatenate((entries.seq[at], before.seen.first))
+    end = np.concatenate((entries.seq[at] + 1, before.seen.end))
+    from_time = np.concatenate((entries.time[at], before.times[:, 0]))
+    to_time = np.concatenate((entries.time[at], before.times[:, 1]))
+    order = in_order(key, first)
+    key, first, end = key[order], first[order], end[order]
+    begins = np.ones(len(key), np.bool_)
+    begins[1:] = (key[1:] != key[:-1]) | (first[1:] != end[:-1])
+    start = np.flatnonzero(begins)
+    stop = np.append(start[1:], len(key)) - 1
+    quads = np.column_stack(
+        (first[start], end[stop], from_time[order[start]], to_time[order[stop]])
+    ).astype("<i8")
+    ids, begin, after = groups(key[start])
+    touched = np.isin(ids, journal[at])
+    ids, begin, after = ids[touched], begin[touched], after[touched]
+    data = quads.tobytes()
+    total = np.concatenate(([0], np.cumsum(quads[:, 1] - quads[:, 0])))
+    packed = [
+        data[b * _QUAD : a * _QUAD] for b, a in zip(begin.tolist(), after.tolist(), strict=True)
+    ]
+    columns = (quads[after - 1, 1], quads[after - 1, 3], total[after] - total[begin])
+    connection.executemany(
+        _KEEP, zip(*(each.tolist() for each in columns), packed, ids.tolist(), strict=True)
+    )
+    begun = np.column_stack((quads[begin, 0], quads[begin, 2], after - begin - 1))
+    other = ~before.is_begun(ids, begun)
+    connection.executemany(_BEGIN, np.column_stack((ids, begun))[other].tolist())
+    newest = at[groups(journal[at])[2] - 1]
+    hosts = np.array(numbers.names.of(entries.host.values), np.int64)
+    said = zip(
+        ids.tolist(),
+        entries.tier.take(newest),
+        hosts[entries.host.codes[newest]].tolist(),
+        entries.seq[newest].tolist(),
+        strict=True,
+    )
+    connection.executemany(_WHO, [row for row in said if before.who.get(row[0]) != row[1:3]])

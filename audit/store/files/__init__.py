@@ -1,0 +1,1 @@
+"""Files: what agents shipped of each, what is missing, and which are suspect."""

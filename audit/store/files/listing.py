@@ -1,0 +1,240 @@
+"""A topic's hosts and files, a page at a time; those with faults first.
+
+Only the page's hosts and files are looked at closely.
+"""
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from audit.api.answers import HostRow, Hosts, SourceRow, Sources
+from audit.api.queries import HostsQuery, SourcesQuery, pattern
+from audit.findings import State
+from audit.store.files.shipped_stretches import MISSING, stretches_of
+from audit.store.files.suspects import pairs_of
+from audit.store.partitions.commit_logs import OF_SOURCES
+from ground.intervals import Intervals, merged, minus, upto
+
+
+def hosts(connection: sqlite3.Connection, topic: int, query: HostsQuery) -> Hosts:
+    """What is missing on each host, findings say."""
+    where, values = "", list[int | str]([topic])
+    if query.search:
+        where, values = " AND text LIKE ? ESCAPE '\\'", [topic, pattern(query.search)]
+    ((total,),) = connection.execute(
+        f"SELECT count(*) FROM topic_hosts JOIN names ON names.id = host WHERE topic = ?{where}",  # noqa: S608
+        values,
+    ).fetchall()
+    rows = connection.execute(
+        "WITH suspects AS (SELECT host, count(*) AS files FROM sources"  # noqa: S608
+        "  WHERE topic = ?1 AND suspect = 1 GROUP BY host)"
+        " SELECT topic_hosts.host, text, coalesce(files, 0) FROM topic_hosts"
+        " JOIN names ON names.id = topic_hosts.host"
+        f" LEFT JOIN suspects ON suspects.host = topic_hosts.host WHERE topic = ?1{where}"
+        " ORDER BY 3 DESC, 2 LIMIT ? OFFSET ?",
+        (*values, query.size, query.skipped),
+    ).fetchall()
+    pending = {number for number, _, suspect in rows if suspect}
+    if _are_loaders_behind(connection, topic):
+        pending |= _not_landed(connection, topic, {number for number, *_ in rows} - pending)
+    return Hosts(
+        page=query.of(total),
+        items=[
+            _host(connection, topic, number, host, _state(number in pending))
+            for number, host, _ in rows
+        ],
+    )
+
+
+def paths(connection: sqlite3.Connection, sources: Collection[str]) -> dict[str, str]:
+    """By source, of those whose file is known by name."""
+    rows = connection.execute(
+        "SELECT source, text FROM sources JOIN names ON names.id = path"
+        " WHERE source IN (SELECT value FROM json_each(?)) AND text <> ''",
+        (json.dumps(list(sources)),),
+    )
+    return dict(rows.fetchall())
+
+
+def _state(pending: object) -> State:
+    """As far as it is known here: what is wrong, judges say."""
+    return State.PENDING if pending else State.COMPLETE
+
+
+def _are_loaders_behind(connection: sqlite3.Connection, topic: int) -> bool:
+    """Whether one that reads the topic has still to come to what others have spoken of."""
+    uptos: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for partition, _, kind, upto_ in connection.execute(
+        "SELECT partition, tier, kind, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
+        " WHERE topic = ? AND (topic, tier) NOT IN replaced GROUP BY partition, tier",
+        (topic,),
+    ):
+        uptos[partition]["files" if kind == "hdfs" else "log"].append(upto_)
+    loaders = max((len(each["files"]) for each in uptos.values()), default=0)
+    return any(
+        max(each["log"], default=0)
+        > (min(each["files"]) if len(each["files"]) == loaders and each["files"] else 0)
+        for each in uptos.values()
+        if loaders
+    )
+
+
+def _not_landed(connection: sqlite3.Connection, topic: int, hosts: set[int]) -> set[int]:
+    """Those of these hosts that have events beyond what has landed of their file."""
+    rows = connection.execute(
+        "SELECT host, id, shipped FROM sources"
+        " WHERE topic = ? AND host IN (SELECT value FROM json_each(?))",
+        (topic, str(sorted(hosts))),
+    ).fetchall()
+    landed = _landed(connection, str([number for _, number, _ in rows]))
+    return {
+        host
+        for host, number, shipped in rows
+        if any(end > upto(landed.get(number, ())) for _, end in pairs_of(shipped))
+    }
+
+
+def _host(
+    connection: sqlite3.Connection, topic: int, number: int, host: str, state: State
+) -> HostRow:
+    rows = connection.execute(
+        "SELECT events, lost_bytes, filtered, dead, last,"
+        " (SELECT min(events) FROM landed WHERE source = sources.id"
+        "  AND (topic, tier) NOT IN replaced),"
+        " (SELECT journal FROM journals WHERE id = agent)"
+        " FROM sources WHERE topic = ? AND host = ?",
+        (topic, number),
+    ).fetchall()
+    shipped, lost, filtered, dead = (sum(row[at] for row in rows) for at in range(4))
+    landed = [row[5] for row in rows if row[5] is not None]
+    return HostRow(
+        host=host,
+        agents=sorted({row[6] for row in rows if row[6]}),
+        files=len(rows),
+        shipped=shipped,
+        landed=sum(landed) if landed else -1,
+        missing=0,
+        lost_bytes=lost,
+        filtered=filtered,
+        dead=dead,
+        last=max((row[4] for row in rows), default=-1),
+        state=state,
+    )
+
+
+def _missing(shipped: Intervals, landed: Intervals | None) -> Intervals:
+    """Below what has landed."""
+    if not landed:
+        return ()
+    most = upto(landed)
+    return minus(tuple((first, min(end, most)) for first, end in shipped if first < most), landed)
+
+
+def sources(connection: sqlite3.Connection, topic: int, name: int, query: SourcesQuery) -> Sources:
+    where, values = "topic = ?", list[int | str]([topic])
+    if query.host:
+        where += " AND host = (SELECT id FROM names WHERE text = ?)"
+        values.append(query.host)
+    if query.search:
+        where += (
+            " AND (source LIKE ? ESCAPE '\\' OR path IN"
+            " (SELECT id FROM names WHERE text LIKE ? ESCAPE '\\'))"
+        )
+        values += [pattern(query.search)] * 2
+    ((total,),) = connection.execute(
+        f"SELECT count(*) FROM sources WHERE {where}",  # noqa: S608
+        values,
+    ).fetchall()
+    rows = connection.execute(
+        "SELECT id, source, (SELECT text FROM names WHERE id = path),"  # noqa: S608
+        " (SELECT journal FROM journals WHERE id = agent),"
+        " (SELECT text FROM names WHERE id = host),"
+        " shipped, position, EXISTS (SELECT 1 FROM finished WHERE source = sources.source"
+        f"  AND name = {int(name)}), lost_bytes, filtered, dead, last, suspect"
+        f" FROM sources WHERE {where} ORDER BY suspect DESC, id DESC LIMIT ? OFFSET ?",
+        (*values, query.size, query.skipped),
+    ).fetchall()
+    landed = _landed(connection, str([row[0] for row in rows]))
+    lost = _stretches(connection, topic, {row[0] for row in rows if row[-1]})
+    gone = _gone(connection, name)
+    return Sources(
+        page=query.of(total),
+        items=[
+            replace(_source(row, landed.get(row[0]), lost.get(row[0], [])), gone=row[1] in gone)
+            for row in rows
+        ],
+    )
+
+
+def _gone(connection: sqlite3.Connection, name: int) -> set[str]:
+    """Files that vanished or were truncated unseen, and were not read to their end after all."""
+    rows = connection.execute(
+        "SELECT source FROM unwatched WHERE name = ?1 AND traces IN ('vanished', 'truncated')"
+        " AND source <> '' AND NOT EXISTS (SELECT 1 FROM finished"
+        "  WHERE finished.source = unwatched.source AND finished.name = ?1"
+        "  AND size > unwatched.position)",
+        (name,),
+    )
+    return {source for (source,) in rows}
+
+
+def _source(
+    row: tuple[Any, ...], landed: Intervals | None, lost: list[tuple[int, int]]
+) -> SourceRow:
+    _, source, path, agent, host, packed, position, finished, *more = row
+    lost_bytes, filtered, dead, last, suspect = more
+    shipped = pairs_of(packed)
+    return SourceRow(
+        source=source,
+        path=path or "",
+        agent=agent or "",
+        host=host or "",
+        shipped=list(shipped),
+        landed=list(landed or ()),
+        missing=list(_missing(shipped, landed)),
+        missing_bytes=lost,
+        position=position,
+        finished=bool(finished),
+        lost_bytes=lost_bytes,
+        filtered=filtered,
+        dead=dead,
+        last=last,
+        state=_state(suspect),
+        words=[],
+    )
+
+
+def _landed(connection: sqlite3.Connection, asked: str) -> dict[int, Intervals]:
+    """At that destination which has least of each."""
+    found: dict[int, Intervals] = {}
+    for number, intervals in connection.execute(
+        "SELECT source, intervals FROM landed"  # noqa: S608
+        " WHERE source IN (SELECT value FROM json_each(?))"
+        f"{OF_SOURCES} ORDER BY source, events DESC",
+        (asked,),
+    ):
+        found[number] = pairs_of(intervals)
+    return found
+
+
+def _stretches(
+    connection: sqlite3.Connection, topic: int, ids: set[int]
+) -> dict[int, list[tuple[int, int]]]:
+    """Bytes of these files that hold what is missing."""
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    if not ids:
+        return found
+    rows = connection.execute(
+        "SELECT stretches FROM details WHERE topic = ? AND kind = ?", (topic, MISSING)
+    )
+    missing = stretches_of(rows)
+    mine = missing[np.isin(missing["source"], np.array(sorted(ids), np.int64))]
+    for number, first, after in mine[["source", "position", "end_position"]].tolist():
+        if 0 <= first < after:
+            found[number].append((first, after))
+    return {number: list(merged(each)) for number, each in found.items()}

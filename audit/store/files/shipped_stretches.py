@@ -1,0 +1,339 @@
+"""Agents' stretches: kept until all loaders have landed them, so that what is missing has a name.
+
+Loaders of a topic are those of its copies, too (origins.py): there, rows of the same file have the
+same numbers. A copy that nobody loads has what its brokers have counted.
+
+A stretch is open as long as a loader has not come to it; missing if one has read past it and has
+not landed it; uncounted if it lies between offsets that brokers have spoken of; landed if all
+loaders that are known have it. Landed ones are kept a little longer: a loader may come that nobody
+knew of, and in which order entries came must not matter. Where a log has lost events or a batch is
+damaged, landed stretches are kept as long as all others: an agent may have shipped the lost events
+again, so the lost offsets need no other name, and the damage remains a finding for as long.
+
+Rule 1: all that is missing is marked as such at any time. That can change only when stretches are
+        added, or loaders have gone on: then they are looked at.
+Rule 2: where no loader ever was, stretches are kept for some hours, and until brokers that count
+        have passed them (a day at most); uncounted ones as long as all else.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from audit.store.entries.chunks import Chunk
+from audit.store.folding.columns import Numbers
+from audit.store.folding.keyed_intervals import Keyed, Mask, grouped
+from audit.store.folding.stretches import STRETCH, Stretches, laid
+from audit.store.partitions import origins
+from audit.store.partitions.generations import (
+    STRIDE,
+    Generations,
+    broker_gaps,
+    damaged_offsets,
+    placed_in,
+)
+from audit.store.partitions.offsets import PassagePlaces, counted_by
+
+OPEN: Final = 0
+MISSING: Final = 1
+LANDED: Final = 2
+UNCOUNTED: Final = 3
+AGAIN: Final = 4  # landed, and some of it lies in what a log has lost, or in a damaged batch
+
+KEPT_LANDED: Final = 600_000  # milliseconds
+KEPT_ALONE: Final = 3 * 3_600_000
+KEPT_WAITING: Final = 24 * 3_600_000
+_MINUTE: Final = 60_000
+
+
+def keep(chunk: Chunk, places: PassagePlaces, source: Numbers) -> None:
+    passages, runs = chunk.passages, chunk.runs
+    agents = chunk.passages_of("agent")
+    stretches, passage = laid(
+        len(passages),
+        chunk.offsets,
+        runs,
+        chosen=agents[runs.passage],
+        source=source,
+        partition=passages.partition,
+        epoch=passages.epoch,
+        from_time=places.from_time,
+        to_time=places.to_time,
+    )
+    said = chunk.entries.time[passages.entry[passage]]
+    _add(chunk.connection, chunk.topic[passage], said, stretches)
+
+
+def look_again(chunk: Chunk) -> None:
+    """Where loaders have gone on, an agent speaks of what they have read, or a log has changed."""
+    connection = chunk.connection
+    read = {*np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist()}
+    read |= chunk.cut_topics | chunk.damaged_topics
+    passed = set(_behind(chunk))
+    if origins.any_copies(connection):
+        read.update(origins.origins_of(connection, read))
+        counted = np.unique(chunk.topic[chunk.passages_of("broker")]).tolist()
+        passed.update(origins.origins_of(connection, counted))
+    for topic in sorted(read):
+        _sort(connection, topic, "kind >= 0")
+    for topic in sorted(passed):
+        if topic not in read:
+            _sort(connection, topic, f"kind = {OPEN}")
+
+
+def drop(connection: sqlite3.Connection, cluster: str, newest: int) -> None:
+    """What need not be kept any more, by the time of the cluster's newest entry."""
+    connection.execute(
+        "DELETE FROM details WHERE kind = ? AND said < ? AND topic IN ("
+        " SELECT topics.id FROM topics JOIN topic_names ON topic_names.id = name"
+        "  WHERE cluster = ?)",
+        (LANDED, newest - KEPT_LANDED, cluster),
+    )
+    alone = newest - KEPT_ALONE
+    alone -= alone % _MINUTE
+    topics = connection.execute(
+        "SELECT topics.id FROM topics JOIN topic_names ON topic_names.id = name WHERE cluster = ?"
+        " AND NOT EXISTS (SELECT 1 FROM topic_tiers JOIN tiers ON tiers.id = tier"
+        "  WHERE kind = 'hdfs' AND (topic = topics.id"
+        "   OR topic IN (SELECT copy FROM copied WHERE origin = topics.id)))"
+        " AND EXISTS (SELECT 1 FROM details WHERE topic = topics.id AND kind = ? AND said < ?)",
+        (cluster, OPEN, alone),
+    ).fetchall()
+    for (topic,) in topics:
+        waited = max(counted_by(connection, topic, alone), newest - KEPT_WAITING)
+        _drop_alone(connection, topic, waited)
+
+
+def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None:
+    """All that brokers have spoken of as well."""
+    generations = Generations.of(connection, topic)
+    gaps = _all_gaps(connection, topic, generations)
+    if len(gaps.key):
+        rows = connection.execute(
+            "SELECT said, stretches FROM details WHERE topic = ? AND kind = ? AND said < ?",
+            (topic, OPEN, before),
+        )
+        found = [
+            (said, some[inside(gaps, some, generations)])
+            for said, packed in rows
+            for some in (stretches_of([(packed,)]),)
+        ]
+        connection.executemany(
+            "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
+            [(topic, UNCOUNTED, said, some.tobytes()) for said, some in found if len(some)],
+        )
+    connection.execute(
+        "DELETE FROM details WHERE topic = ? AND kind = ? AND said < ?", (topic, OPEN, before)
+    )
+
+
+def _all_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
+    """That brokers have left out, or copies."""
+    found = broker_gaps(connection, topic, generations)
+    if origins.any_copies(connection):
+        copies = origins.copies_of(connection, [topic]).get(topic, [])
+        found = found.and_(origins.gaps(connection, copies)).united()
+    return found
+
+
+def inside(offsets: Keyed, stretches: Stretches, generations: Generations) -> Mask:
+    """Of which of them something lies at these offsets, by generation and united."""
+    found = np.zeros(len(stretches), np.bool_)
+    if not len(offsets.key):
+        return found
+    row, number, there = _placed(stretches, generations)
+    found[row[offsets.overlap(Keyed(number, there.first, there.end))]] = True
+    return found
+
+
+def _placed(stretches: Stretches, generations: Generations) -> tuple[Numbers, Numbers, Keyed]:
+    """In their generations: which stretch each part is of, its number, and its offsets."""
+    first = stretches["first"].astype(np.int64)
+    partition = stretches["partition"].astype(np.int64)
+    return placed_in(
+        {0: generations},
+        np.zeros(len(stretches), np.int64),
+        partition,
+        stretches["epoch"].astype(np.int64),
+        Keyed(partition, first, first + stretches["events"]),
+    )
+
+
+def stretches_of(rows: Iterable[tuple[bytes]]) -> Stretches:
+    return np.frombuffer(b"".join(row[0] for row in rows), STRETCH)
+
+
+def _add(
+    connection: sqlite3.Connection, topic: Numbers, said: Numbers, stretches: Stretches
+) -> None:
+    together = grouped(topic)
+    data = stretches[together.order].tobytes()
+    size = STRETCH.itemsize
+    connection.executemany(
+        "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
+        [
+            (each, OPEN, last, data[begin * size : end * size])
+            for each, last, begin, end in zip(
+                together.keys[0].tolist(),
+                together.most(said).tolist(),
+                together.begins.tolist(),
+                together.ends.tolist(),
+                strict=True,
+            )
+        ],
+    )
+
+
+def _behind(chunk: Chunk) -> list[int]:
+    """Topics of which an agent speaks of what a loader has read already, or never will."""
+    offsets = chunk.offsets
+    at = np.flatnonzero(chunk.passages_of("agent")[offsets.passage])
+    passage = offsets.passage[at]
+    together = grouped(chunk.topic[passage], chunk.passages.partition[passage])
+    least = together.least(offsets.first[at]).tolist()
+    upto = {
+        (topic, partition): most
+        for topic, partition, most in chunk.connection.execute(
+            "SELECT topic, partition, max(upto) FROM claimed"
+            " WHERE tier IN (SELECT id FROM tiers WHERE kind = 'hdfs')"
+            " AND topic IN (SELECT value FROM json_each(?)) GROUP BY topic, partition",
+            (str(np.unique(together.keys[0]).tolist()),),
+        )
+    }
+    cut_off = {
+        topic
+        for (topic,) in chunk.connection.execute(
+            "SELECT DISTINCT topic FROM cuts WHERE topic IN (SELECT value FROM json_each(?))",
+            (str(np.unique(together.keys[0]).tolist()),),
+        )
+    }
+    for topic, partition, most in chunk.connection.execute(
+        "SELECT origin, partition, max(upto) FROM copied JOIN claimed ON claimed.topic = copy"
+        " WHERE tier IN (SELECT id FROM tiers WHERE kind = 'hdfs')"
+        " AND origin IN (SELECT value FROM json_each(?)) GROUP BY origin, partition",
+        (str(np.unique(together.keys[0]).tolist()),),
+    ):
+        upto[topic, partition] = max(most, upto.get((topic, partition), 0))
+    keys = zip(*(key.tolist() for key in together.keys), strict=True)
+    behind = cut_off | {
+        key[0] for key, first in zip(keys, least, strict=True) if first < upto.get(key, 0)
+    }
+    return sorted(behind)
+
+
+def _sort(connection: sqlite3.Connection, topic: int, which: str) -> None:
+    rows = connection.execute(
+        f"SELECT id, said, kind, stretches FROM details WHERE topic = ? AND {which} ORDER BY id",  # noqa: S608
+        (topic,),
+    ).fetchall()
+    if not rows:
+        return
+    stretches = stretches_of((row[3],) for row in rows)
+    sizes = [len(row[3]) // STRETCH.itemsize for row in rows]
+    said = np.repeat(np.array([row[1] for row in rows], np.int64), sizes)
+    before = np.repeat(np.array([row[2] for row in rows], np.int64), sizes)
+    kind = _kinds(connection, topic, stretches)
+    if (kind == before).all():
+        return
+    connection.executemany("DELETE FROM details WHERE id = ?", [(row[0],) for row in rows])
+    minute = said - said % _MINUTE
+    together = grouped(kind, minute)
+    data = stretches[together.order].tobytes()
+    size = STRETCH.itemsize
+    connection.executemany(
+        "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
+        [
+            (topic, each, last, data[begin * size : end * size])
+            for each, last, begin, end in zip(
+                together.keys[0].tolist(),
+                together.most(said).tolist(),
+                together.begins.tolist(),
+                together.ends.tolist(),
+                strict=True,
+            )
+        ],
+    )
+
+
+def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> Numbers:
+    """What has become of each."""
+    open_ = np.zeros(len(stretches), np.bool_)
+    missing = np.zeros(len(stretches), np.bool_)
+    copies = origins.copies_of(connection, [topic]).get(topic, [])
+    read_by = [(where, tier) for where in (topic, *copies) for tier in loaders(connection, where)]
+    source = stretches["source"]
+    wanted = Keyed(source, stretches["seq"], stretches["seq"] + stretches["events"])
+    ids = str(np.unique(source).tolist())
+    generations = Generations.of(connection, topic)
+    row, number, there = _placed(stretches, generations)
+    seq = stretches["seq"][row] + there.first - stretches["first"][row]
+    size = there.end - there.first
+    for where, tier in read_by:
+        rows = connection.execute(
+            "SELECT partition, max(upto) FROM claimed WHERE topic = ? AND tier = ?"
+            " GROUP BY partition",
+            (where, tier),
+        )
+        upto = _uptos(dict(rows.fetchall()), stretches)
+        # Of what was cut off nobody will read any more.
+        read = np.clip(upto[row] - there.first, 0, size)
+        read = np.where(number >= STRIDE, size, read)
+        landed = landed_rows(connection, tier, ids, 0 if where == topic else where)
+        lacking = ~landed.cover(wanted)
+        open_ |= lacking
+        # Of what has landed as a whole no part is missing.
+        at = np.flatnonzero(lacking[row] & (read > 0))
+        part = Keyed(source[row[at]], seq[at], seq[at] + read[at])
+        missing[row[at[~landed.cover(part)]]] = True
+    if not read_by:
+        open_[:] = True
+    elif unread := [each for each in copies if each not in {where for where, _ in read_by}]:
+        for end in origins.ends(connection, unread).values():
+            open_ |= stretches["first"] + stretches["events"] > _uptos(end, stretches)
+    uncounted = inside(_all_gaps(connection, topic, generations), stretches, generations)
+    lost = np.zeros(len(stretches), np.bool_)
+    lost[row[number >= STRIDE]] = True
+    damaged = inside(damaged_offsets(connection, topic, generations), stretches, generations)
+    landed_ = np.where(lost | damaged, AGAIN, LANDED)
+    kinds = np.where(uncounted, UNCOUNTED, np.where(open_, OPEN, landed_))
+    return np.where(missing, MISSING, kinds).astype(np.int64)
+
+
+def _uptos(ends: Mapping[int, int], stretches: Stretches) -> Numbers:
+    """By stretch, up to where its partition goes there."""
+    partitions = stretches["partition"]
+    found = np.zeros(max(int(partitions.max(initial=0)) + 1, 1), np.int64)
+    for partition, end in ends.items():
+        if partition < len(found):
+            found[partition] = end
+    return np.asarray(found[partitions])
+
+
+_LANDED: Final = """
+SELECT source, intervals FROM landed WHERE tier = ?
+    AND source IN (SELECT value FROM json_each(?)) ORDER BY source
+"""
+_LANDED_THERE: Final = """
+SELECT mine.id, intervals FROM sources AS mine
+    JOIN sources AS theirs ON theirs.source = mine.source AND theirs.topic = ?3
+    JOIN landed ON landed.source = theirs.id WHERE landed.tier = ?1
+    AND mine.id IN (SELECT value FROM json_each(?2)) ORDER BY mine.id
+"""
+
+
+def landed_rows(connection: sqlite3.Connection, tier: int, ids: str, copy: int = 0) -> Keyed:
+    """Of these sources; with a copy, what has landed of it."""
+    asked = (_LANDED_THERE, (tier, ids, copy)) if copy else (_LANDED, (tier, ids))
+    rows: Sequence[tuple[int, bytes]] = connection.execute(*asked).fetchall()
+    return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
+
+
+def loaders(connection: sqlite3.Connection, topic: int) -> list[int]:
+    rows = connection.execute(
+        "SELECT tier FROM topic_tiers JOIN tiers ON tiers.id = tier"
+        " WHERE topic = ? AND kind = 'hdfs' AND (topic, tier) NOT IN replaced ORDER BY tier",
+        (topic,),
+    )
+    return [tier for (tier,) in rows]

@@ -1,0 +1,248 @@
+"""Files of which something is not as it should be, with where it lies: those that were found to be
+suspect when they were spoken of, and those of stretches that are missing.
+"""
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+import numpy as np
+
+from audit.picture import BatchPart, LandedFile, LostBytes, Source, Tier, Twice
+from audit.store.files import reshipments
+from audit.store.files.shipped_stretches import AGAIN, MISSING, inside, stretches_of
+from audit.store.folding.stretches import Stretches
+from audit.store.partitions import origins
+from audit.store.partitions.commit_logs import OF_SOURCES
+from audit.store.partitions.generations import Generations, broker_gaps, damaged_offsets
+from ground.intervals import Intervals
+
+MOST_SOURCES: Final = 2_000  # of one picture
+MOST_STRETCHES: Final = 20_000
+
+_SOURCES: Final = """
+SELECT sources.id, source, journal, hosts.text, paths.text, shipped, (
+        SELECT events FROM finished WHERE finished.source = sources.source AND name = ?1), (
+        SELECT newest FROM finished WHERE finished.source = sources.source AND name = ?1)
+    FROM sources LEFT JOIN journals ON journals.id = agent
+    LEFT JOIN names AS hosts ON hosts.id = sources.host
+    LEFT JOIN names AS paths ON paths.id = sources.path
+    WHERE sources.id IN (SELECT value FROM json_each(?2)) ORDER BY source
+"""
+
+
+def suspects(
+    connection: sqlite3.Connection,
+    topic: int,
+    name: int,
+    tiers: dict[int, Tier],
+    begin: int,
+    *,
+    generations: Generations,
+    copy: int = 0,
+) -> list[Source]:
+    """`begin` is from when on the ledger is known; 0 from the beginning. With a copy of the topic,
+    what has landed is what has landed of that."""
+    stretches = _missing(connection, topic, generations, copy)
+    ids = set(np.unique(stretches["source"]).tolist())
+    ids.update(
+        number
+        for (number,) in connection.execute(
+            "SELECT id FROM sources WHERE topic = ? AND suspect = 1 LIMIT ?", (topic, MOST_SOURCES)
+        )
+    )
+    ids.update(number for (number,) in connection.execute(_OF_COPY, (topic, copy, MOST_SOURCES)))
+    if not ids:
+        return _unshipped(connection, topic, copy, tiers) if copy else []
+    chosen = sorted(ids)[:MOST_SOURCES]
+    asked = str(chosen)
+    there = _there(connection, asked, copy)
+    landed_ids = str([number for number, _ in there])
+    landed = _renumbered(_landed(connection, landed_ids, tiers), there)
+    by_source = _by_source(connection, stretches, chosen)
+    lost = defaultdict(list)
+    found = []
+    rows = connection.execute(_SOURCES, (name, asked)).fetchall()
+    names = {row[0]: row[1] for row in rows}
+    for number, *rest in connection.execute(
+        "SELECT * FROM lost WHERE source IN (SELECT value FROM json_each(?))", (asked,)
+    ):
+        lost[number].append(LostBytes(names[number], *rest))
+    twice = defaultdict(list)
+    for number, *again in connection.execute(
+        "SELECT * FROM twice WHERE source IN (SELECT value FROM json_each(?))", (asked,)
+    ):
+        twice[number].append(Twice(*again))
+    doubled = _renumbered(_landed_twice(connection, landed_ids, tiers), there)
+    copied = reshipments.of(connection, asked)
+    for number, source, agent, host, path, shipped, events, newest in rows:
+        mine = pairs_of(shipped)
+        spoken = _spoken_of(landed[number], mine, begin)
+        if spoken is None:
+            continue
+        found.append(
+            Source(
+                source,
+                agent or "",
+                host or "",
+                path or "",
+                mine,
+                spoken,
+                tuple(by_source.get(number, ())),
+                tuple(lost.get(number, ())),
+                -1 if events is None else events,
+                tuple(twice.get(number, ())),
+                doubled.get(number, {}),
+                tuple(copied.get(number, ())),
+                {tier: landing for tier, (_, landing) in landed[number].items()},
+                -1 if newest is None else newest,
+            )
+        )
+    return found + (_unshipped(connection, topic, copy, tiers) if copy else [])
+
+
+_OF_COPY: Final = """
+SELECT mine.id FROM sources AS theirs
+    JOIN sources AS mine ON mine.source = theirs.source AND mine.topic = ?1
+    WHERE theirs.topic = ?2 AND theirs.suspect = 1 LIMIT ?3
+"""
+_THERE: Final = """
+SELECT theirs.id, mine.id FROM sources AS mine
+    JOIN sources AS theirs ON theirs.source = mine.source AND theirs.topic = ?2
+    WHERE mine.id IN (SELECT value FROM json_each(?1))
+"""
+_UNSHIPPED: Final = """
+SELECT id, source FROM sources WHERE topic = ?1 AND suspect = 1 AND NOT EXISTS (
+    SELECT 1 FROM sources AS mine WHERE mine.source = sources.source AND mine.topic = ?2)
+    ORDER BY source LIMIT ?3
+"""
+
+
+def _there(connection: sqlite3.Connection, asked: str, copy: int) -> list[tuple[int, int]]:
+    """The same files as they are in the copy, each with its own number; without one, they are as
+    they are."""
+    if not copy:
+        return [(number, number) for number in json.loads(asked)]
+    return connection.execute(_THERE, (asked, copy)).fetchall()
+
+
+_Some = TypeVar("_Some")
+
+
+def _renumbered(
+    found: dict[int, dict[Tier, _Some]], numbers: Sequence[tuple[int, int]]
+) -> dict[int, dict[Tier, _Some]]:
+    return defaultdict(dict, {own: found.get(there, {}) for there, own in numbers})
+
+
+def _unshipped(
+    connection: sqlite3.Connection, topic: int, copy: int, tiers: dict[int, Tier]
+) -> list[Source]:
+    """Files that have landed of a copy, and of which nobody has spoken at its origin."""
+    rows = connection.execute(_UNSHIPPED, (copy, topic, MOST_SOURCES)).fetchall()
+    asked = str([number for number, _ in rows])
+    landed, doubled = _landed(connection, asked, tiers), _landed_twice(connection, asked, tiers)
+    return [
+        Source(
+            source,
+            "",
+            "",
+            "",
+            (),
+            {tier: intervals for tier, (intervals, _) in landed[number].items()},
+            landed_twice=doubled.get(number, {}),
+            landings={tier: landing for tier, (_, landing) in landed[number].items()},
+        )
+        for number, source in rows
+    ]
+
+
+def pairs_of(packed: bytes) -> Intervals:
+    return tuple(
+        (first, end) for first, end in np.frombuffer(packed, "<i8").reshape(-1, 2).tolist()
+    )
+
+
+_Landed = dict[Tier, tuple[Intervals, LandedFile]]
+
+
+def _landed(
+    connection: sqlite3.Connection, asked: str, tiers: dict[int, Tier]
+) -> dict[int, _Landed]:
+    found: dict[int, _Landed] = defaultdict(dict)
+    for number, tier, intervals, *times in connection.execute(
+        "SELECT source, tier, intervals, first_time, from_time, to_time FROM landed"  # noqa: S608
+        f" WHERE source IN (SELECT value FROM json_each(?)){OF_SOURCES}",
+        (asked,),
+    ):
+        found[number][tiers[tier]] = pairs_of(intervals), LandedFile(*times)
+    return found
+
+
+def _landed_twice(
+    connection: sqlite3.Connection, asked: str, tiers: dict[int, Tier]
+) -> dict[int, dict[Tier, list[Twice]]]:
+    found: dict[int, dict[Tier, list[Twice]]] = defaultdict(lambda: defaultdict(list))
+    for number, tier, *again in connection.execute(
+        "SELECT source, tier, seq, end_seq, from_time, to_time FROM landed_twice"  # noqa: S608
+        f" WHERE source IN (SELECT value FROM json_each(?)){OF_SOURCES}",
+        (asked,),
+    ):
+        found[number][tiers[tier]].append(Twice(*again))
+    return found
+
+
+def _spoken_of(landed: _Landed, shipped: Intervals, begin: int) -> dict[Tier, Intervals] | None:
+    """Without what was shipped before the ledger's known beginning; None if that is all of it."""
+    if not begin:
+        return {tier: intervals for tier, (intervals, _) in landed.items()}
+    if not shipped:
+        return None
+    least = shipped[0][0]
+    return {
+        tier: tuple((max(first, least), end) for first, end in intervals if end > least)
+        for tier, (intervals, _) in landed.items()
+    }
+
+
+def _missing(
+    connection: sqlite3.Connection, topic: int, generations: Generations, copy: int
+) -> Stretches:
+    """That loaders or brokers have passed over, those that a log has lost, and those of damaged
+    batches."""
+    rows = connection.execute(
+        "SELECT stretches FROM details WHERE topic = ? AND kind IN (?, ?)", (topic, MISSING, AGAIN)
+    ).fetchall()
+    found = stretches_of(rows)
+    gaps = broker_gaps(connection, topic, generations)
+    if copy:
+        gaps = gaps.and_(origins.gaps(connection, [copy]))
+    odd = gaps.and_(damaged_offsets(connection, topic, generations)).united()
+    if len(odd.key):
+        others = stretches_of(
+            connection.execute(
+                "SELECT stretches FROM details WHERE topic = ? AND kind NOT IN (?, ?)",
+                (topic, MISSING, AGAIN),
+            )
+        )
+        found = np.concatenate((found, others[inside(odd, others, generations)]))
+    found = generations.of_stretches(found)
+    return found[np.lexsort((found["first"], found["partition"]))][:MOST_STRETCHES]
+
+
+def _by_source(
+    connection: sqlite3.Connection, stretches: Stretches, chosen: list[int]
+) -> dict[int, list[BatchPart]]:
+    names = dict(
+        connection.execute(
+            "SELECT id, source FROM sources WHERE id IN (SELECT value FROM json_each(?))",
+            (str(chosen),),
+        ).fetchall()
+    )
+    found: dict[int, list[BatchPart]] = defaultdict(list)
+    mine = stretches[np.isin(stretches["source"], np.array(chosen, np.int64))]
+    for number, *rest in mine.tolist():
+        found[number].append(BatchPart(names[number], *rest))
+    return found

@@ -1,0 +1,1 @@
+"""Agents and other programs: their health, lags, and events on the time axis."""

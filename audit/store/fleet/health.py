@@ -1,0 +1,139 @@
+"""Keeps the latest statement of health of each program. What a program is follows from its tier.
+
+An agent is known by its journal, any other program by its host and name. A fleet of ten thousand
+makes as many statements in ten minutes: of each journal only the last one in a chunk is looked at.
+Of programs there are at most `MOST_PROGRAMS` in a cluster, those that were heard last; of texts,
+disks and certificates a statement keeps no more than a program writes.
+"""
+
+import sqlite3
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow.compute as pc
+
+from audit.programs import Program, ProgramKind
+from audit.store.database import all_changed
+from audit.store.entries.chunks import Chunk
+from audit.store.fleet.agents import Retired
+from audit.store.folding.columns import MOST, MOST_TIME, cut, numbers
+from audit.store.folding.keyed_intervals import grouped
+from ground.known_types import known_type
+from ledger.health import (
+    LONGEST_LABEL,
+    MOST_CERTIFICATES,
+    MOST_DISKS,
+    Certificate,
+    Disk,
+    Health,
+    ZooKeeperSession,
+)
+
+MOST_PROGRAMS: Final = 50_000
+_KINDS: Final = {
+    "agent": ProgramKind.AGENT,
+    "broker": ProgramKind.BROKER,
+    "mirror": ProgramKind.MIRROR,
+    "hdfs": ProgramKind.LOADER,
+}
+_MOST_BYTES: Final = 1 << 60
+_MOST_SERVERS: Final = 1_000
+_KEPT: Final = """
+UPDATE health SET time = ?5, statement = ?6
+    WHERE cluster = ?1 AND kind = ?2 AND host = ?3 AND name = ?4 AND time <= ?5
+"""
+_NEW: Final = "INSERT OR IGNORE INTO health VALUES (?, ?, ?, ?, ?, ?)"
+_TOO_MANY: Final = """
+DELETE FROM health WHERE cluster = ?1 AND (kind, host, name) IN (
+    SELECT kind, host, name FROM health WHERE cluster = ?1 ORDER BY time DESC LIMIT -1 OFFSET ?2)
+"""
+
+
+def keep(chunk: Chunk) -> None:
+    entries = chunk.entries
+    lists = entries.body.field("health")
+    if not len(lists.flatten()):
+        return
+    rows = np.flatnonzero(numbers(pc.list_value_length(lists)) > 0)
+    last = rows[grouped(chunk.journal[rows], then=(entries.seq[rows],)).last()]
+    kept = []
+    for row, tier, host, journal in zip(
+        last.tolist(),
+        entries.tier.take(last),
+        entries.host.take(last),
+        entries.journal.take(last),
+        strict=True,
+    ):
+        kind = _KINDS.get(tier)
+        if kind is None:
+            continue
+        health = _checked(lists[row].as_py()[-1])
+        name = journal if kind is ProgramKind.AGENT else health.name
+        time, statement = int(entries.time[row]), msgspec.json.encode(health)
+        kept.append((chunk.cluster, kind.value, host, name, time, statement))
+    if all_changed(chunk.connection, _KEPT, kept) < len(kept):
+        chunk.connection.executemany(_NEW, kept)
+        chunk.connection.execute(_TOO_MANY, (chunk.cluster, MOST_PROGRAMS))
+
+
+def _checked(said: dict[str, Any]) -> Health:
+    """The statement, with everything in it within bounds."""
+    zookeeper = said["zookeeper"]
+    return Health(
+        started=_within(said["started"], MOST_TIME),
+        name=_short(said["name"]),
+        program_version=_short(said["program_version"]),
+        interval_millis=_within(said["interval_millis"], MOST),
+        disks=tuple(
+            Disk(
+                _short(each["label"]),
+                _within(each["free"], _MOST_BYTES),
+                _within(each["total"], _MOST_BYTES),
+            )
+            for each in said["disks"][:MOST_DISKS]
+        ),
+        certificates=tuple(
+            Certificate(_short(each["label"]), _within(each["ends"], MOST_TIME))
+            for each in said["certificates"][:MOST_CERTIFICATES]
+        ),
+        zookeeper=zookeeper
+        and ZooKeeperSession(
+            connected=zookeeper["connected"],
+            since=_within(zookeeper["since"], MOST_TIME),
+            servers=_within(zookeeper["servers"], _MOST_SERVERS),
+            serving=max(-1, min(zookeeper["serving"], _MOST_SERVERS)),
+        ),
+    )
+
+
+def _short(text: str) -> str:
+    return cut(text[:LONGEST_LABEL])
+
+
+def _within(number: int, most: int) -> int:
+    return max(0, min(number, most))
+
+
+def programs(connection: sqlite3.Connection, heard_since: int) -> list[Program]:
+    """All programs that were heard since then, and whose hosts are not retired."""
+    retired: dict[str, Retired] = {}
+    found = []
+    for cluster, kind, host, name, time, statement in connection.execute(
+        "SELECT * FROM health WHERE time >= ? ORDER BY cluster, kind, host, name", (heard_since,)
+    ):
+        if cluster not in retired:
+            retired[cluster] = Retired(connection, cluster)
+        if retired[cluster].statement(host, name, time):
+            continue
+        found.append(
+            Program(
+                kind=ProgramKind(kind),
+                cluster=cluster,
+                host=host,
+                name=name,
+                heard=time,
+                health=msgspec.json.decode(statement, type=known_type(Health)),
+            )
+        )
+    return found

@@ -1,0 +1,179 @@
+"""Lags over time, as this audit measured them once a minute: bytes that agents of a host have not
+shipped, messages that a group has not read, offsets that a loader has not landed.
+
+None of it is in a ledger: after the loss of the database it begins anew. A series has no row where
+it had no lag; the sum of its kind, a series without a name, has one for each time that the kind was
+measured. So a time without a row of the sum is one of which nothing is known.
+
+Bounds: `MOST_SERIES` of each kind and cluster at a time, those with most; a row a minute for a day,
+then the greatest of ten minutes, until the audit's retention is over.
+"""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from audit.api.answers import LagPoint, LagSeries
+from audit.store.database import changed
+from audit.store.entries.chunks import NameNumbering
+from audit.store.folding.columns import cut
+
+MINUTE: Final = 60_000
+MOST_SERIES: Final = 200
+_MOST_POINTS: Final = 400  # of a series in an answer
+_MOST_SHOWN: Final = 12  # series of an answer
+_DAY: Final = 86_400_000
+_COARSE: Final = 10 * MINUTE
+_SUM: Final = ""  # the name of the sum of a kind
+
+AGENT: Final = "agent"
+GROUP: Final = "group"
+FILES: Final = "files"
+
+_AGENTS: Final = """
+SELECT cluster, coalesce(text, ''), sum(lag_bytes) FROM agents LEFT JOIN names ON names.id = host
+    WHERE lag_bytes > 0 GROUP BY cluster, host
+"""
+_KEEP: Final = """
+INSERT INTO lags VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET amount = max(amount, excluded.amount),
+    behind = max(behind, excluded.behind)
+"""
+_THINNED: Final = """
+INSERT INTO lags SELECT series, time - time % ?3, max(amount), max(behind) FROM lags
+    WHERE time >= ?1 AND time < ?2 GROUP BY 1, 2
+ON CONFLICT DO UPDATE SET amount = max(amount, excluded.amount),
+    behind = max(behind, excluded.behind)
+"""
+_SERIES: Final = """
+SELECT id, kind, topic, name FROM lag_series
+    WHERE ?1 IN ('', cluster) AND (name = '' OR (kind = 'agent' AND name = ?3)
+        OR (kind <> 'agent' AND topic = ?2))
+"""
+_POINTS: Final = """
+SELECT series, time - time % ?4 AS slot, max(amount), max(behind) FROM lags
+    WHERE series IN (SELECT value FROM json_each(?1)) AND time >= ?2 AND time < ?3
+    GROUP BY series, slot ORDER BY series, slot
+"""
+
+
+class MeasuredLag(NamedTuple):
+    """`behind` is in milliseconds, -1 where it is not known; `name` a host, a group, or a
+    destination."""
+
+    kind: str
+    cluster: str
+    topic: str
+    name: str
+    amount: int
+    behind: int = -1
+
+
+class LagsAsked(NamedTuple):
+    """Those of a topic, or of a host."""
+
+    cluster: str
+    topic: str
+    host: str
+    from_time: int
+    to_time: int
+
+
+class LagsOverTime(NamedTuple):
+    """`measured` has, for each kind, when slots of `step` milliseconds begin in which it was."""
+
+    step: int
+    measured: dict[str, list[int]]
+    series: list[LagSeries]
+
+
+def agent_lags(connection: sqlite3.Connection) -> list[MeasuredLag]:
+    """By host, as each agent said last."""
+    return [
+        MeasuredLag(AGENT, cluster, "", host, amount)
+        for cluster, host, amount in connection.execute(_AGENTS)
+    ]
+
+
+def keep(
+    connection: sqlite3.Connection,
+    numbers: NameNumbering,
+    time: int,
+    measured: Iterable[tuple[str, str]],
+    lags: Iterable[MeasuredLag],
+) -> None:
+    """`measured` are the kinds that were, each with its cluster."""
+    by_kind: dict[tuple[str, str], list[MeasuredLag]] = {each: [] for each in measured}
+    for lag in lags:
+        if lag.amount > 0 and (lag.kind, lag.cluster) in by_kind:
+            by_kind[lag.kind, lag.cluster].append(lag)
+    slot = time - time % MINUTE
+    rows = []
+    for (kind, cluster), several in by_kind.items():
+        several.sort(key=lambda lag: -lag.amount)
+        total = sum(lag.amount for lag in several)
+        worst = max((lag.behind for lag in several), default=-1)
+        for lag in (
+            MeasuredLag(kind, cluster, "", _SUM, total, worst),
+            *several[:MOST_SERIES],
+        ):
+            (series,) = numbers.of([cut(lag.name)], kind, cluster, cut(lag.topic))
+            rows.append((series, slot, lag.amount, lag.behind))
+    connection.executemany(_KEEP, rows)
+
+
+def lags(connection: sqlite3.Connection, asked: LagsAsked) -> LagsOverTime:
+    """Those with most lag at any time come first."""
+    finest = _COARSE if asked.from_time < _thinned(connection) else MINUTE
+    step = -((asked.from_time - asked.to_time) // _MOST_POINTS // finest) * finest
+    series = {
+        number: (kind, topic, name)
+        for number, kind, topic, name in connection.execute(
+            _SERIES, (asked.cluster, asked.topic, asked.host)
+        )
+    }
+    points: dict[int, list[LagPoint]] = defaultdict(list)
+    times = str(list(series)), asked.from_time, asked.to_time, step
+    for number, *point in connection.execute(_POINTS, times):
+        points[number].append(LagPoint(*point))
+    named = [number for number in points if series[number][2] != _SUM]
+    named.sort(key=lambda number: (-max(point.amount for point in points[number]), series[number]))
+    measured: dict[str, set[int]] = defaultdict(set)
+    for number, some in points.items():
+        if series[number][2] == _SUM:
+            measured[series[number][0]].update(point.time for point in some)
+    return LagsOverTime(
+        step,
+        {kind: sorted(times) for kind, times in measured.items()},
+        [_series(series[number], points[number]) for number in named[:_MOST_SHOWN]],
+    )
+
+
+def _series(about: tuple[str, str, str], points: Sequence[LagPoint]) -> LagSeries:
+    kind, topic, name = about
+    return LagSeries(kind=kind, topic=topic, name=name, points=list(points))
+
+
+def _thinned(connection: sqlite3.Connection) -> int:
+    """Before that time there is a row for ten minutes."""
+    rows = connection.execute("SELECT value FROM meta WHERE name = 'lags_thinned'").fetchall()
+    return int(rows[0][0]) if rows else 0
+
+
+def expire(connection: sqlite3.Connection, now: int, before: int) -> int:
+    """Returns how many rows are gone."""
+    gone = changed(connection, "DELETE FROM lags WHERE time < ?", (before,))
+    begin, end = _thinned(connection), (now - _DAY) // _COARSE * _COARSE
+    if end > begin:
+        connection.execute(_THINNED, (begin, end, _COARSE))
+        gone += changed(
+            connection,
+            "DELETE FROM lags WHERE time >= ? AND time < ? AND time % ? <> 0",
+            (begin, end, _COARSE),
+        )
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('lags_thinned', ?)", (end,))
+    return gone + changed(
+        connection,
+        "DELETE FROM lag_series WHERE NOT EXISTS (SELECT 1 FROM lags WHERE series = lag_series.id)",
+    )

@@ -1,0 +1,1 @@
+"""Offsets of partitions: which tiers reported them, and what contradicts them."""

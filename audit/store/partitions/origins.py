@@ -1,0 +1,252 @@
+"""Which topics are copies of which: what a mirror has written to one cluster is judged together
+with what agents and brokers of the other one have said (audit/store/topics/copies.py).
+
+Whoever speaks of a copy names its origin beside the offsets: the same partition of a topic in
+another cluster, with the same offsets. It is kept once for each topic, by names: the other ledger
+may be read later, or never.
+
+Rule 1: what is said of an origin touches its copies: the same hours of these are judged again.
+Rule 2: a copy has one origin. If several were named, nobody can say which of its offsets are whose.
+Rule 3: offsets that brokers have counted and named an origin with are `marked`: they are the same
+        events there. What they have counted without is the topic's own: it was open for writing
+        then, or had never been a copy before. So a topic may be a copy, be opened, and be a copy
+        again; and two topics may be copies of each other, each of a part.
+"""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+import numpy as np
+
+from audit.picture import TierKind, TopicKey
+from audit.store.entries.chunks import Chunk
+from audit.store.folding.columns import Numbers, Origins
+from audit.store.folding.keyed_intervals import PAIR, Keyed, Mask, grouped, none
+from audit.store.partitions.generations import STRIDE, Generations, in_generations
+
+_KEEP: Final = """
+INSERT INTO origins VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET last = max(last, excluded.last)
+"""
+_MARKED: Final = "INSERT OR REPLACE INTO marked VALUES (?, ?, ?, ?)"
+_OPENED: Final = """
+INSERT INTO opened VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET first = excluded.first, time = excluded.time
+    WHERE excluded.first < opened.first OR EXISTS (SELECT 1 FROM marked
+        WHERE marked.topic = opened.topic AND marked.partition = opened.partition
+        AND marked.upto > opened.first)
+"""
+_MOST_INTERVALS: Final = 4_096  # of one partition
+_Said = TypeVar("_Said")
+_COUNTING: Final = (TierKind.BROKER, TierKind.MIRROR, TierKind.HDFS)  # the first that is there
+
+
+def keep(chunk: Chunk) -> None:
+    """What the chunk says of origins."""
+    said = Origins.of(chunk.passages)
+    if len(said.passage):
+        _keep_origins(chunk, said)
+
+
+def keep_marked(chunk: Chunk, counted: Mask, first: Numbers, count: Numbers) -> None:
+    """Which offsets brokers name an origin with, and from where on they name none. By passage;
+    `count` is 0 without offsets."""
+    if not any_copies(chunk.connection):
+        return
+    is_marked = np.zeros(len(chunk.passages), np.bool_)
+    is_marked[Origins.of(chunk.passages).passage] = True
+    counters = counted & chunk.passages_of("broker") & (count > 0)
+    _keep_marked(chunk, counters & is_marked)
+    _keep_opened(chunk, counters & ~is_marked, first)
+
+
+def _keep_origins(chunk: Chunk, said: Origins) -> None:
+    together = grouped(
+        chunk.topic[said.passage], said.cluster.codes, said.topic.codes, said.topic_id.codes
+    )
+    rows = together.order[together.begins]
+    times = together.most(chunk.entries.time[chunk.passages.entry[said.passage]])
+    names = zip(
+        together.keys[0].tolist(),
+        said.cluster.take(rows),
+        said.topic.take(rows),
+        said.topic_id.take(rows),
+        times.tolist(),
+        strict=True,
+    )
+    for copy, *origin, time in names:
+        known = chunk.connection.execute(
+            "SELECT 1 FROM origins WHERE topic = ? AND cluster = ? AND origin_topic = ?"
+            " AND origin_id = ?",
+            (copy, *origin),
+        ).fetchall()
+        chunk.connection.execute(_KEEP, (copy, *origin, time))
+        if not known:
+            _look_again(chunk, copy)
+
+
+def _look_again(chunk: Chunk, copy: int) -> None:
+    """All that was said of these is of one topic now."""
+    chunk.replaced.add(copy)
+    chunk.cut_topics.update(origins_of(chunk.connection, [copy]))
+
+
+def _keep_marked(chunk: Chunk, chosen: Mask) -> None:
+    offsets = chunk.offsets
+    at = np.flatnonzero(chosen[offsets.passage])
+    if not len(at):
+        return
+    passage = offsets.passage[at]
+    together = grouped(chunk.topic[passage], chunk.passages.partition[passage])
+    said = Keyed(together.numbered(), offsets.first[at], offsets.first[at] + offsets.count[at])
+    names = list(zip(*(each.tolist() for each in together.keys), strict=True))
+    query = "SELECT intervals FROM marked WHERE topic = ? AND partition = ?"
+    for number, name in enumerate(names):
+        for (packed,) in chunk.connection.execute(query, name).fetchall():
+            said = said.and_(Keyed.of_packed(np.array([number]), [packed]))
+    said = said.united()
+    keys, packed_ = said.packed()
+    _, _, ends_ = said.groups()
+    rows = zip(keys.tolist(), said.end[ends_ - 1].tolist(), packed_, strict=True)
+    chunk.connection.executemany(
+        _MARKED, ((*names[key], upto, _fewer(packed)) for key, upto, packed in rows)
+    )
+
+
+def _fewer(packed: bytes) -> bytes:
+    """The oldest gaps are closed."""
+    over = len(packed) - _MOST_INTERVALS * PAIR
+    return packed if over <= 0 else packed[:8] + packed[over + 8 :]
+
+
+def _keep_opened(chunk: Chunk, chosen: Mask, first: Numbers) -> None:
+    connection = chunk.connection
+    copies = {topic for (topic,) in connection.execute("SELECT DISTINCT topic FROM origins")}
+    at = np.flatnonzero(chosen & np.isin(chunk.topic, np.array(sorted(copies), np.int64)))
+    if not len(at):
+        return
+    together = grouped(chunk.topic[at], chunk.passages.partition[at])
+    columns = (
+        *together.keys,
+        together.least(first[at]),
+        together.least(chunk.entries.time[chunk.passages.entry[at]]),
+    )
+    connection.executemany(_OPENED, zip(*(each.tolist() for each in columns), strict=True))
+
+
+def touch_copies(chunk: Chunk) -> None:
+    """What is said of an origin is said of its copies. Once all else is touched."""
+    if not any_copies(chunk.connection):
+        return
+    copies = copies_of(chunk.connection, {topic for topic, _ in chunk.touched})
+    chunk.touched.update(
+        [(copy, hour) for topic, hour in chunk.touched for copy in copies.get(topic, ())]
+    )
+
+
+def any_copies(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("SELECT 1 FROM origins LIMIT 1").fetchall())
+
+
+def copies_of(connection: sqlite3.Connection, topics: Iterable[int]) -> Mapping[int, list[int]]:
+    """By topic, those that are copies of it."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for origin, copy in connection.execute(
+        "SELECT origin, copy FROM copied WHERE origin <> copy"
+        " AND origin IN (SELECT value FROM json_each(?)) ORDER BY copy",
+        (_json(topics),),
+    ):
+        found[origin].append(copy)
+    return found
+
+
+def origins_of(connection: sqlite3.Connection, copies: Iterable[int]) -> list[int]:
+    """Topics of which some of these are copies, as far as they are known here."""
+    rows = connection.execute(
+        "SELECT DISTINCT origin FROM copied WHERE copy IN (SELECT value FROM json_each(?))",
+        (_json(copies),),
+    )
+    return sorted(origin for (origin,) in rows)
+
+
+def _json(topics: Iterable[int]) -> str:
+    return str(sorted({int(each) for each in topics}))
+
+
+def origins(connection: sqlite3.Connection, topic: int) -> list[TopicKey]:
+    """What this topic was said to be a copy of, the last said first."""
+    rows = connection.execute(
+        "SELECT cluster, origin_topic, origin_id FROM origins WHERE topic = ?"
+        " ORDER BY last DESC, cluster, origin_topic, origin_id",
+        (topic,),
+    )
+    return [TopicKey(*row) for row in rows]
+
+
+def marked(connection: sqlite3.Connection, topic: int) -> dict[int, bytes]:
+    """By partition, the offsets that brokers have named an origin with, packed."""
+    rows = connection.execute("SELECT partition, intervals FROM marked WHERE topic = ?", (topic,))
+    return dict(rows.fetchall())
+
+
+def opened_at(connection: sqlite3.Connection, topic: int) -> int:
+    """When others than the mirror were first seen to have written to this copy; -1 if that is not
+    known. Only if they are the last who have."""
+    rows = connection.execute("SELECT min(time) FROM opened WHERE topic = ?", (topic,))
+    ((time,),) = rows.fetchall()
+    return -1 if time is None else int(time)
+
+
+def spoken_of(
+    connection: sqlite3.Connection, copies: Sequence[int]
+) -> dict[int, dict[int, list[tuple[int, bytes]]]]:
+    """Of each copy that tier's offsets that tells what is there: brokers', the mirror's where no
+    broker counts, or loaders'. By partition, each with its leader epoch."""
+    by_kind: dict[int, dict[str, dict[int, list[tuple[int, bytes]]]]] = defaultdict(dict)
+    for topic, kind, partition, epoch, intervals in connection.execute(
+        "SELECT topic, kind, partition, epoch, intervals FROM claimed"
+        " JOIN tiers ON tiers.id = tier WHERE topic IN (SELECT value FROM json_each(?))"
+        " AND (topic, tier) NOT IN replaced",
+        (_json(copies),),
+    ):
+        rows = by_kind[topic].setdefault(kind, {})
+        rows.setdefault(partition, []).append((epoch, intervals))
+    return {copy: _first_of(by_kind[copy]) for copy in copies}
+
+
+def _first_of(by_kind: Mapping[str, dict[int, _Said]]) -> dict[int, _Said]:
+    return next((by_kind[kind] for kind in _COUNTING if kind in by_kind), {})
+
+
+def ends(connection: sqlite3.Connection, copies: Sequence[int]) -> dict[int, dict[int, int]]:
+    """Of each copy, up to which offset of each partition it goes, as far as is known."""
+    by_kind: dict[int, dict[str, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
+    for topic, kind, partition, upto in connection.execute(
+        "SELECT topic, kind, partition, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
+        " WHERE topic IN (SELECT value FROM json_each(?)) AND (topic, tier) NOT IN replaced"
+        " GROUP BY topic, kind, partition",
+        (_json(copies),),
+    ):
+        by_kind[topic][kind][partition] = upto
+    return {copy: _first_of(by_kind[copy]) for copy in copies}
+
+
+def gaps(connection: sqlite3.Connection, copies: Sequence[int]) -> Keyed:
+    """By partition, united: offsets that one of these lacks below its end."""
+    found = none()
+    for copy, partitions in spoken_of(connection, copies).items():
+        rows = [
+            (partition, epoch, intervals)
+            for partition, some in partitions.items()
+            for epoch, intervals in some
+        ]
+        there = in_generations(Generations.of(connection, copy), rows)
+        there = there.where(there.key < STRIDE)
+        begins = np.ones(len(there.key), np.bool_)
+        begins[1:] = there.key[1:] != there.key[:-1]
+        first = np.zeros(len(there.key), np.int64)
+        first[1:] = there.end[:-1]
+        first[begins] = 0
+        found = found.and_(Keyed(there.key, first, there.first))
+    return found.united()

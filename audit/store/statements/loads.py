@@ -1,0 +1,186 @@
+"""What loaders have committed, how far they have read, and how their last loads ended.
+
+Of how the load of a topic ended the latest word of each destination is kept, whichever comes first.
+What is kept of a load that succeeded only keeps older words of failures away. A run that was
+committed after a failure says as much: loaders say that loads succeed when all tables are done.
+"""
+
+import sqlite3
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from audit.api.answers import ConsumerRow, FailingLoad, HourRow, LoadRow, Loads
+from audit.api.queries import LoadsQuery
+from audit.findings import State
+from audit.store.entries.chunks import Chunk
+from audit.store.folding.columns import MOST_TIME
+from audit.store.rows import LoadEnd
+
+_LOADS: Final = """
+FROM loads JOIN tiers ON tiers.id = loads.tier JOIN topics ON topics.id = loads.topic
+    JOIN topic_names ON topic_names.id = name
+    WHERE (?1 = '' OR cluster = ?1) AND (?2 = '' OR topic_names.topic = ?2)
+    AND (?3 = '' OR destination = ?3)
+"""
+_HOURS: Final = """
+SELECT all_hours.hour, coalesce((SELECT state FROM judged
+        WHERE judged.topic = ?1 AND judged.hour = all_hours.hour), ''),
+    coalesce((SELECT max(events) FROM hours JOIN tiers ON tiers.id = tier
+        WHERE hours.topic = ?1 AND hours.hour = all_hours.hour AND kind <> 'hdfs'), 0),
+    coalesce((SELECT sum(events) FROM sums WHERE sums.topic = ?1 AND start >= all_hours.hour
+        AND start < all_hours.hour + 3600000
+        AND sums.tier IN (SELECT id FROM tiers WHERE kind = 'hdfs' AND destination = ?2)
+        AND (sums.topic, sums.tier) NOT IN replaced AND NOT EXISTS (
+            SELECT 1 FROM voided WHERE voided.topic = ?1 AND voided.tier = sums.tier
+            AND voided.run > sums.run AND start >= from_time AND start < to_time)), 0),
+    coalesce(time, -1), coalesce(faults, CAST('[]' AS BLOB)),
+    coalesce((SELECT waits FROM judged
+        WHERE judged.topic = ?1 AND judged.hour = all_hours.hour), '')
+FROM (SELECT DISTINCT hour FROM hours WHERE topic = ?1 AND hour >= ?4 AND hour < ?5) AS all_hours
+LEFT JOIN checked ON checked.hour = all_hours.hour AND checked.name = ?3 AND checked.tier = (
+        SELECT id FROM tiers WHERE kind = 'hdfs' AND destination = ?2 AND history = '')
+    ORDER BY all_hours.hour DESC
+"""
+_CONSUMERS: Final = """
+SELECT cluster, destination, topic_names.topic, count(*), sum(max(0, coalesce(
+        (SELECT max(upto) FROM claimed AS others JOIN tiers AS kinds ON kinds.id = others.tier
+        WHERE others.topic = claimed.topic AND others.partition = claimed.partition
+        AND kinds.kind <> 'hdfs'), 0) - upto)),
+    coalesce((SELECT max(time) FROM loads
+        WHERE loads.topic = claimed.topic AND loads.tier = claimed.tier), -1),
+    sum(upto)
+FROM (SELECT topic, partition, tier, max(upto) AS upto FROM claimed
+        WHERE (topic, tier) NOT IN replaced GROUP BY topic, partition, tier) AS claimed
+    JOIN tiers ON tiers.id = claimed.tier JOIN topics ON topics.id = claimed.topic
+    JOIN topic_names ON topic_names.id = name WHERE kind = 'hdfs' AND (?1 = '' OR cluster = ?1)
+    GROUP BY claimed.topic, claimed.tier ORDER BY cluster, topic_names.topic, destination
+"""
+_KEEP: Final = """
+INSERT INTO loads_tried VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET time = excluded.time, said = excluded.said, journal = excluded.journal,
+    seq = excluded.seq, failed = excluded.failed, reason = excluded.reason, cure = excluded.cure,
+    since = CASE WHEN failed AND excluded.failed AND NOT EXISTS ({loaded})
+        THEN min(since, excluded.since) ELSE excluded.since END
+WHERE (excluded.said, excluded.journal, excluded.seq) >= (said, journal, seq)
+"""
+# A run that was committed after the loader said how the load had ended.
+_LOADED: Final = """
+SELECT 1 FROM topics JOIN loads ON loads.topic = topics.id
+    JOIN tiers AS others ON others.id = loads.tier
+    WHERE topics.name = loads_tried.name AND others.kind = 'hdfs' AND loads.time > loads_tried.time
+    AND others.destination = (SELECT destination FROM tiers WHERE tiers.id = loads_tried.tier)
+"""
+_ENDS: Final = """
+FROM loads_tried JOIN topic_names ON topic_names.id = loads_tried.name
+    JOIN tiers ON tiers.id = loads_tried.tier
+"""
+_FAILING: Final = f"""
+SELECT cluster, topic, destination, since, time, reason, cure {_ENDS}
+    WHERE failed AND NOT EXISTS ({_LOADED}) ORDER BY since, cluster, topic, destination
+"""
+
+
+def loads(connection: sqlite3.Connection, query: LoadsQuery) -> Loads:
+    """The newest first; their hours are another question."""
+    asked = query.cluster, query.topic, query.destination
+    ((total,),) = connection.execute("SELECT count(*) " + _LOADS, asked).fetchall()
+    rows = connection.execute(
+        "SELECT destination, cluster, topic_names.topic, run, time, rows, bytes, late, duplicates,"
+        f" dead, partitions, rebuilt {_LOADS} ORDER BY time DESC, run DESC LIMIT ?4 OFFSET ?5",
+        (*asked, query.size, query.skipped),
+    )
+    return Loads(
+        destinations=destinations(connection),
+        page=query.of(total),
+        items=[LoadRow(*(*row[:-1], bool(row[-1]))) for row in rows],
+        hours=[],
+    )
+
+
+def destinations(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute(
+        "SELECT DISTINCT destination FROM tiers WHERE kind = 'hdfs' ORDER BY 1"
+    )
+    return [destination for (destination,) in rows]
+
+
+def hours(
+    connection: sqlite3.Connection,
+    topic: int,
+    name: int,
+    *,
+    destination: str,
+    from_time: int,
+    to_time: int,
+) -> list[HourRow]:
+    if destination not in destinations(connection):
+        return []
+    rows = connection.execute(_HOURS, (topic, destination, name, from_time, to_time))
+    return [_hour(row) for row in rows]
+
+
+def _hour(row: tuple[Any, ...]) -> HourRow:
+    hour, state, events, rows, checked, faults, waits = row
+    wrong = msgspec.json.decode(faults)
+    said = [waits] if waits else []
+    if wrong:
+        files = "1 file is" if len(wrong) == 1 else f"{len(wrong):,} files are"
+        said.append(f"{files} not as committed")
+    return HourRow(
+        hour=hour,
+        state=State(state) if state else State.COMPLETE,  # what was never judged
+        events=events,
+        rows=max(0, rows + sum(map(_more_than_committed, wrong))),
+        checked=checked,
+        words="; ".join(said),
+    )
+
+
+def _more_than_committed(fault: dict[str, Any]) -> int:
+    """Rows that a file has more than it should have, or fewer; 0 if nobody knows."""
+    committed, found = fault["committed_rows"], fault["found_rows"]
+    return found - committed if min(committed, found) >= 0 else 0
+
+
+def consumers(connection: sqlite3.Connection, cluster: str) -> list[ConsumerRow]:
+    return [ConsumerRow(*row) for row in connection.execute(_CONSUMERS, (cluster,))]
+
+
+def keep(chunk: Chunk, row: int, said: dict[str, Any]) -> None:
+    """What the loader that wrote the entry of this row says of one topic."""
+    (name,) = chunk.topic_names([said["topic"]])
+    entries = chunk.entries
+    (journal,) = entries.journal.take(np.array([row]))
+    chunk.connection.execute(
+        _KEEP.format(loaded=_LOADED),
+        (
+            name,
+            int(chunk.tier[row]),
+            int(entries.time[row]),
+            int(entries.said[row]),
+            journal,
+            int(entries.seq[row]),
+            bool(said["failed"]),
+            max(0, min(said["since"], MOST_TIME)),
+            said["reason"].removeprefix(f"table {said['topic']}: "),  # which it is, is known
+            said["cure"],
+        ),
+    )
+
+
+def failing(connection: sqlite3.Connection) -> list[FailingLoad]:
+    """What fails longest comes first."""
+    return [FailingLoad(*row) for row in connection.execute(_FAILING)]
+
+
+def ends(connection: sqlite3.Connection) -> list[LoadEnd]:
+    """Of each table and destination."""
+    rows = connection.execute(f"SELECT cluster, topic, destination, failed, since, time {_ENDS}")
+    return [LoadEnd(*row) for row in rows]
+
+
+def unloaded(connection: sqlite3.Connection) -> set[tuple[str, str]]:
+    """Clusters and topics of which some loads fail."""
+    return {(each.cluster, each.topic) for each in failing(connection)}

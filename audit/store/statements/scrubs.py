@@ -1,0 +1,48 @@
+"""Keeps when brokers last read their logs again, the latest times of each partition."""
+
+import sqlite3
+from typing import Any, Final
+
+from audit.api.answers import CheckedLog, LogChecks
+from audit.store.entries.chunks import Chunk
+from audit.store.folding.columns import MOST_PARTITION
+
+_MOST_SHOWN: Final = 100
+_KEEP: Final = """
+INSERT INTO scrubbed VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    recent = max(recent, excluded.recent), whole = max(whole, excluded.whole),
+    time = max(time, excluded.time)
+"""
+_LOGS: Final = """
+SELECT partition, coalesce(recent, 0), coalesce(whole, 0)
+FROM (SELECT DISTINCT partition FROM claimed JOIN tiers ON tiers.id = tier
+        WHERE topic = ?1 AND kind = 'broker' AND partition >= 0
+    UNION SELECT partition FROM scrubbed JOIN topics USING (name, topic_id) WHERE topics.id = ?1)
+    LEFT JOIN (SELECT partition, recent, whole FROM scrubbed JOIN topics USING (name, topic_id)
+        WHERE topics.id = ?1) USING (partition)
+ORDER BY 2, 3, partition
+"""
+
+
+def keep(chunk: Chunk, row: int, said: dict[str, Any]) -> None:
+    """What a broker says of one log. Nothing is later than the entry that says it."""
+    if not 0 <= said["partition"] < MOST_PARTITION:
+        return
+    (name,) = chunk.topic_names([said["topic"]])
+    time = int(chunk.entries.time[row])
+    times = [max(0, min(said[each], time)) for each in ("recent", "whole")]
+    chunk.connection.execute(_KEEP, (name, said["topic_id"], said["partition"], *times, time))
+
+
+def checks(connection: sqlite3.Connection, topic: int) -> LogChecks:
+    """Of all partitions that brokers have spoken of."""
+    logs = [
+        CheckedLog(partition, *(each or -1 for each in times))
+        for partition, *times in connection.execute(_LOGS, (topic,))
+    ]
+    return LogChecks(
+        recent=min((each.recent for each in logs), default=-1),
+        whole=min((each.whole for each in logs), default=-1),
+        logs=logs[:_MOST_SHOWN],
+        logs_total=len(logs),
+    )

@@ -1,0 +1,1 @@
+"""Topics: sums of their windows, and pictures of them for the judge."""

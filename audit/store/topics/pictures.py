@@ -1,0 +1,506 @@
+"""What judges need to know of a topic, out of the tables. Within one read transaction.
+
+Where the ledger's own beginning is gone nobody knows what was said before it: windows before that
+time are not shown, nor what landed of files whose shipping was spoken of then. It is gone if most
+agents that were heard first had written before; where there is none, if most others had, many of
+whom begin with each run, whatever was before. Where it is there, a journal whose first entries are
+missing has a hole like any other.
+"""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from audit.picture import (
+    Acceptance,
+    FileFault,
+    Hole,
+    Inexact,
+    OffsetSpan,
+    PartitionPicture,
+    Tier,
+    TierKind,
+    TopicKey,
+    TopicPicture,
+    UnwatchedTime,
+    Window,
+    WindowSums,
+)
+from audit.store.entries import disputes
+from audit.store.entries.journals import unpacked
+from audit.store.files.suspects import pairs_of, suspects
+from audit.store.fleet.agents import expected_agents, renewed_hosts
+from audit.store.folding.keyed_intervals import Keyed
+from audit.store.partitions import collisions, event_hours, exactness, log_losses, origins
+from audit.store.partitions.generations import STRIDE, Generations, damage_of, doubtful_times
+from audit.store.partitions.offsets import limits_of
+from audit.store.statements.rare_statements import HOUR
+from audit.store.topics.copies import joined, joined_partitions, own_offsets
+from ground.intervals import Interval, Intervals, merged
+
+_ORDER: Final = list(TierKind)
+_NO_SUMS: Final = WindowSums()
+_AGENTS: Final = Tier(TierKind.AGENT)
+
+_SUMS: Final = """
+SELECT start, length, tier, sum(events), sum(bytes), sum(crc_sum), sum(late), sum(duplicates),
+    sum(dead) FROM sums WHERE topic = ? AND start >= ? AND start < ?
+    AND (topic, tier) NOT IN replaced {}
+    GROUP BY start, length, tier
+"""
+_NOT_VOID: Final = """
+AND NOT EXISTS (SELECT 1 FROM voided WHERE voided.topic = sums.topic AND voided.tier = sums.tier
+    AND voided.run > sums.run AND start >= from_time AND start < to_time)
+"""
+
+
+# Of those who were heard first: how many there are, and how many had written before; then agents.
+_BEGIN: Final = """
+SELECT min(first_time), count(*), sum(first_seq > 0), sum(tier = 'agent'),
+    sum(tier = 'agent' AND first_seq > 0) FROM journals WHERE cluster = ?1
+    AND tier <> 'operator' AND first_time <= ?2 + (
+        SELECT min(first_time) FROM journals WHERE cluster = ?1 AND tier <> 'operator')
+"""
+_BEFORE: Final = 60_000  # that entries are apart
+_MOST_HOLE_HOURS: Final = 168
+_MOST_SEQ: Final = 1 << 62
+_TOGETHER: Final = 600_000  # milliseconds
+
+
+class Topic:
+    """Where a topic's rows are, and which tiers have some."""
+
+    def __init__(self, connection: sqlite3.Connection, key: TopicKey) -> None:
+        self.connection = connection
+        self.key = key
+        rows = connection.execute(
+            "SELECT id FROM topic_names WHERE topic = ? AND cluster = ?", (key.topic, key.cluster)
+        ).fetchall()
+        self.name: int = rows[0][0] if rows else -1
+        rows = connection.execute(
+            "SELECT id FROM topics WHERE name = ? AND topic_id = ?", (self.name, key.topic_id)
+        ).fetchall()
+        self.id: int = rows[0][0] if rows else -1
+        self.tiers = tier_names(connection)
+
+    def expected(self) -> tuple[Tier, ...]:
+        """The tiers that it should pass."""
+        spoken = {
+            self.tiers[tier]
+            for (tier,) in self.connection.execute(
+                "SELECT tier FROM topic_tiers WHERE topic = ?", (self.id,)
+            )
+        }
+        if self._has_agents():
+            spoken.add(Tier(TierKind.AGENT))
+        if self.connection.execute(
+            "SELECT 1 FROM journals WHERE cluster = ? AND tier = 'broker' LIMIT 1",
+            (self.key.cluster,),
+        ).fetchall():
+            spoken.add(Tier(TierKind.BROKER))
+        return tuple(sorted(spoken, key=_place))
+
+    def _has_agents(self) -> bool:
+        return bool(
+            self.connection.execute(
+                "SELECT 1 FROM agent_topics WHERE name = ?1"
+                " UNION SELECT 1 FROM inventory WHERE topic = ?2 LIMIT 1",
+                (self.name, self.key.topic),
+            ).fetchall()
+        )
+
+
+def tier_names(connection: sqlite3.Connection) -> dict[int, Tier]:
+    return {
+        number: Tier(TierKind(kind), destination)
+        for number, kind, destination in connection.execute(
+            "SELECT id, kind, destination FROM tiers"
+        )
+    }
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a picture is to be of."""
+
+    from_time: int
+    to_time: int
+    now: int
+    expected_millis: int
+    grace_millis: int
+    names: bool
+
+
+def picture(connection: sqlite3.Connection, key: TopicKey, asked: Asked) -> TopicPicture:
+    """Of a copy, with what was said of its origin."""
+    topic = Topic(connection, key)
+    known = origins.origins(connection, topic.id)
+    if not known:
+        partitions = _partitions(topic, Generations.of(connection, topic.id))
+        return _picture(topic, asked, partitions, event_hours.lacking(partitions))
+    origin = Topic(connection, known[0])
+    theirs = _partitions(origin, Generations.of(connection, origin.id))
+    mine = _partitions(topic, Generations.of(connection, topic.id))
+    own = own_offsets(mine, _marked(topic))
+    odd = event_hours.lacking(joined_partitions(theirs, mine, origin.key.cluster, own))
+    odd |= {each.number for each in mine if each.is_cut_off}
+    whole = joined(
+        _picture(origin, asked, theirs, odd, copy=topic.id),
+        _picture(topic, asked, mine, odd),
+        own,
+        origins.opened_at(connection, topic.id),
+    )
+    return replace(whole, unjoined=_why_not_joined(topic, known))
+
+
+def _why_not_joined(topic: Topic, known: Sequence[TopicKey]) -> str:
+    connection, (origin, *others) = topic.connection, known
+    place = f"{origin.cluster}/{origin.topic}"
+    if others:
+        more = f"{others[0].cluster}/{others[0].topic}/{others[0].topic_id}"
+        return (
+            f"it is a copy of {place}/{origin.topic_id}, and was one of {more}: which offsets are"
+            " whose is not known. Delete the copy, and let the mirror make it anew"
+        )
+    if {*origins.origins(connection, Topic(connection, origin).id)} - {topic.key}:
+        return f"it is a copy of {place}, which is a copy itself: name the first origin's mirror"
+    return ""
+
+
+def _marked(topic: Topic) -> dict[int, Intervals]:
+    found = origins.marked(topic.connection, topic.id)
+    return {partition: pairs_of(packed) for partition, packed in found.items()}
+
+
+def _picture(
+    topic: Topic,
+    asked: Asked,
+    partitions: Sequence[PartitionPicture],
+    lacking: set[int],
+    copy: int = 0,
+) -> TopicPicture:
+    """What its own cluster's ledger says. With a copy, files are looked at as they are there."""
+    connection, key = topic.connection, topic.key
+    from_time, to_time = asked.from_time, asked.to_time
+    begin = ledger_begin(connection, key.cluster)
+    first = max(from_time, begin)
+    generations = Generations.of(connection, topic.id)
+    spoilt = damage_of(connection, topic.id, generations)
+    known = accepted(connection, topic.name, topic.key.topic_id)
+    odd = lacking | {each.partition for each in spoilt}
+    odd |= {each.number for each in partitions if _is_accepted(each, known)}
+    doubtful = exactness.partitions(connection, topic.id)
+    hours = event_hours.of(connection, topic.id, odd | doubtful, generations)
+    return TopicPicture(
+        key=key,
+        from_time=first,
+        to_time=to_time,
+        now=asked.now,
+        tiers=topic.expected(),
+        windows=_windows(topic, first, to_time),
+        partitions=partitions,
+        open=_open(topic, generations),
+        sources=suspects(
+            connection,
+            topic.id,
+            topic.name,
+            topic.tiers,
+            begin,
+            generations=generations,
+            copy=copy,
+        )
+        if asked.names
+        else (),
+        agents=expected_agents(connection, key, topic.name, asked.now, asked.expected_millis),
+        holes=_holes(topic, begin),
+        disputed=disputes.of(connection, key.cluster, topic.name),
+        file_faults=_file_faults(topic, from_time, to_time),
+        damaged=event_hours.dated(spoilt, hours),
+        withdrawn=log_losses.uncounted(connection, topic.id, partitions, generations),
+        collided=collisions.of(
+            connection, topic.id, topic.tiers, generations, between=(first, to_time)
+        ),
+        unwatched=_unwatched(topic, first, to_time),
+        inexact=[
+            *exactness.of(connection, topic.id, topic.tiers, hours),
+            *exactness.rebuilt(connection, topic.id, topic.tiers, first, to_time),
+            *(
+                Inexact(_AGENTS, *times)
+                for times in doubtful_times(connection, topic.id, first, to_time)
+            ),
+        ],
+        placed=[each for each in hours if each.partition in odd],
+        accepted=known,
+        grace_millis=asked.grace_millis,
+        renewed=renewed_hosts(connection, topic.name),
+    )
+
+
+def ledger_begin(connection: sqlite3.Connection, cluster: str) -> int:
+    """From which time on everything that was said is known; 0 from the very beginning."""
+    rows = connection.execute(_BEGIN, (cluster, _TOGETHER)).fetchall()
+    ((first, journals, begun, agents, agents_begun),) = rows
+    if agents:
+        journals, begun = agents, agents_begun
+    if first is None or 2 * begun <= journals:
+        return 0
+    return int(first) + HOUR - int(first) % HOUR
+
+
+def _place(tier: Tier) -> tuple[int, str]:
+    return _ORDER.index(tier.kind), tier.destination
+
+
+def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
+    between = (topic.id, from_time, to_time)
+    voids = topic.connection.execute(
+        "SELECT 1 FROM voided WHERE topic = ? LIMIT 1", (topic.id,)
+    ).fetchall()
+    sums: dict[tuple[int, int], dict[Tier, WindowSums]] = defaultdict(dict)
+    for start, length, tier, *rest in topic.connection.execute(
+        _SUMS.format(_NOT_VOID if voids else ""), between
+    ):
+        sums[start, length][topic.tiers[tier]] = WindowSums(*rest)
+    flows: dict[tuple[int, int], tuple[int, int, int, int]] = {
+        (start, length): (filtered, dead, lost, lost_bytes)
+        for start, length, filtered, dead, lost, lost_bytes in topic.connection.execute(
+            "SELECT start, length, filtered, dead, CASE WHEN lost_unknown THEN -1 ELSE lost END,"
+            " lost_bytes FROM flows WHERE topic = ? AND start >= ? AND start < ?"
+            " AND (filtered OR dead OR lost OR lost_unknown OR lost_bytes)",
+            between,
+        )
+    }
+    for key in flows:
+        sums[key]
+    uncounted: dict[tuple[int, int], set[Tier]] = defaultdict(set)
+    for start, length, tier in topic.connection.execute(
+        "SELECT start, length, tier FROM uncounted WHERE topic = ? AND start >= ? AND start < ?",
+        between,
+    ):
+        uncounted[start, length].add(topic.tiers[tier])
+        sums[start, length]
+    nothing = (0, 0, 0, 0)
+    return [
+        Window(
+            start,
+            length,
+            by_tier,
+            *flows.get((start, length), nothing),
+            frozenset(uncounted.get((start, length), ())),
+        )
+        for (start, length), by_tier in sorted(sums.items(), key=lambda each: each[0])
+    ]
+
+
+def _partitions(topic: Topic, generations: Generations) -> list[PartitionPicture]:
+    """What lies in the log, and what was cut off from it."""
+    claimed: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
+    several: dict[tuple[int, Tier], list[Interval]] = {}
+    for partition, tier, epoch, intervals in topic.connection.execute(
+        "SELECT partition, tier, epoch, intervals FROM claimed WHERE topic = ?"
+        " AND (topic, tier) NOT IN replaced ORDER BY partition",
+        (topic.id,),
+    ):
+        name, pairs = topic.tiers[tier], pairs_of(intervals)
+        if partition not in generations.partitions and name not in claimed[partition]:
+            claimed[partition][name] = pairs
+            continue
+        for first, end in pairs:
+            for part in generations.parts(partition, epoch, first, end):
+                known = claimed[part.number].setdefault(name, ())
+                several.setdefault((part.number, name), list(known)).append(part[1:])
+    for (number, name), pairs_ in several.items():
+        claimed[number][name] = merged(pairs_)
+    found = []
+    for number, by_tier in claimed.items():
+        cut = generations.cut_of(number)
+        reason = cut.reason or "it went on before them" if cut else ""
+        time = cut.time if cut else -1
+        found.append(
+            PartitionPicture(number, by_tier, cut is not None, number % STRIDE, reason, time)
+        )
+    return found
+
+
+def _is_accepted(partition: PartitionPicture, known: Sequence[Acceptance]) -> bool:
+    """Whether some of its offsets are."""
+    return any(each.offsets and each.partition in {-1, partition.partition} for each in known)
+
+
+def _open(topic: Topic, generations: Generations) -> list[OffsetSpan]:
+    found = []
+    for (_, tier), limits in limits_of(topic.connection, [topic.id]).items():
+        rows = topic.connection.execute(
+            "SELECT partition, epoch, first, next_offset, from_time, to_time, events FROM spans"
+            " WHERE topic = ? AND tier = ?",
+            (topic.id, tier),
+        )
+        name = topic.tiers[tier]
+        for partition, epoch, first, after, *rest in rows:
+            limit = limits.get(partition, 0)
+            if not generations:
+                if after > limit:
+                    found.append(OffsetSpan(name, partition, first, after, *rest))
+                continue
+            found += [
+                OffsetSpan(name, *part, *rest)
+                for part in generations.parts(partition, epoch, first, after)
+                if part.number >= STRIDE or part.end > limit
+            ]
+    return sorted(found)
+
+
+def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[UnwatchedTime]:
+    """Less what was filled in since: a file that was found again, and read to its end."""
+    if not _is_newest(topic):
+        return []
+    rows = topic.connection.execute(
+        "SELECT host, journal, path, unwatched.source, position, from_time, to_time, traces,"
+        " reason, (SELECT size FROM finished WHERE finished.source = unwatched.source"
+        "  AND finished.name = unwatched.name), (SELECT max(sources.position) FROM sources"
+        "  WHERE sources.source = unwatched.source AND topic = ?)"
+        " FROM unwatched WHERE name = ? AND from_time < ? AND to_time > ?"
+        " ORDER BY from_time, host, path, unwatched.source, seq, number",
+        (topic.id, topic.name, to_time, from_time),
+    )
+    found = []
+    for *said, size, reached in rows:
+        each = UnwatchedTime(*said)
+        if each.source and each.traces == "vanished":
+            if size is not None and size > each.position:
+                continue
+            each = each._replace(position=max(each.position, reached or 0))
+        found.append(each)
+    return found
+
+
+def hole_hours(topic: Topic) -> set[int]:
+    """All that a missing entry may be about, or that nobody watched: other agents' events may lie
+    between its ends. Of a hole that is very long, those at its beginning."""
+    found: set[int] = set()
+    for origin in origins.origins(topic.connection, topic.id)[:1]:
+        if origin != topic.key:
+            found = _hole_hours(Topic(topic.connection, origin))
+    return found | _hole_hours(topic)
+
+
+def _hole_hours(topic: Topic) -> set[int]:
+    begin = ledger_begin(topic.connection, topic.key.cluster)
+    times = [(each.from_time, each.to_time + 1) for each in _holes(topic, begin)]
+    times += [(each.from_time, each.to_time) for each in _unwatched(topic, begin, _MOST_SEQ)]
+    odd = disputes.of(topic.connection, topic.key.cluster, topic.name)
+    times += [(each.since, each.since + 1) for each in odd]
+    found: set[int] = set()
+    for from_time, to_time in times:
+        first = from_time - from_time % HOUR
+        found.update(range(first, min(to_time, first + _MOST_HOLE_HOURS * HOUR), HOUR))
+    return found
+
+
+def _holes(topic: Topic, begin: int) -> list[Hole]:
+    rows = topic.connection.execute(
+        "SELECT journals.id, journal, tier, text, seen FROM journals"
+        " LEFT JOIN names ON names.id = host WHERE cluster = ? AND (holes > 0 OR first_seq > ?)"
+        " AND (tier = 'broker' OR EXISTS (SELECT 1 FROM journal_topics"
+        "  WHERE name = ? AND journal_topics.journal = journals.id)) ORDER BY journal",
+        (topic.key.cluster, _MOST_SEQ if begin else 0, topic.name),
+    ).fetchall()
+    found = []
+    for number, journal, tier, host, seen in rows:
+        if tier not in set(TierKind):
+            continue
+        there, times = unpacked(np.array([number]), [seen])
+        first, at = int(there.first[0]), int(times[0, 0])
+        if first > 0 and not begin:
+            found.append(Hole(journal, TierKind(tier), host or "", 0, first, at - _BEFORE, at))
+        found += [
+            Hole(journal, TierKind(tier), host or "", seq, after - seq, from_time, to_time)
+            for seq, after, from_time, to_time in zip(
+                there.end[:-1].tolist(),
+                there.first[1:].tolist(),
+                times[:-1, 1].tolist(),
+                times[1:, 0].tolist(),
+                strict=True,
+            )
+        ]
+    return found
+
+
+def _file_faults(topic: Topic, from_time: int, to_time: int) -> list[FileFault]:
+    if not _is_newest(topic):
+        return []
+    rows = topic.connection.execute(
+        "SELECT tier, faults FROM checked WHERE name = ? AND hour >= ? AND hour < ?"
+        " AND length(faults) > 2 ORDER BY hour, tier",
+        (topic.name, from_time - from_time % HOUR, to_time),
+    )
+    return [
+        FileFault(
+            topic.tiers[tier],
+            each["path"],
+            each["hour"],
+            each["fault"],
+            each["committed_rows"],
+            each["found_rows"],
+        )
+        for tier, faults in rows
+        for each in msgspec.json.decode(faults)
+    ]
+
+
+def _is_newest(topic: Topic) -> bool:
+    """Of the topics of that name: those who look at files know only the name."""
+    rows = topic.connection.execute(
+        "SELECT id FROM topics WHERE name = ? ORDER BY last DESC, topic_id DESC LIMIT 1",
+        (topic.name,),
+    ).fetchall()
+    return rows == [(topic.id,)]
+
+
+_MOST_NUMBER: Final = 1 << 62
+_NONE: Final = ((-1, -1),)  # covers nothing: what is empty stands for any
+
+
+def accepted(connection: sqlite3.Connection, name: int, topic_id: str) -> list[Acceptance]:
+    """Of the topics of that name those that this one is meant by."""
+    rows = connection.execute(
+        "SELECT statement, time FROM accepted WHERE name = ? AND topic_id IN ('', ?)"
+        " ORDER BY journal, seq, number",
+        (name, topic_id),
+    )
+    return [_acceptance(msgspec.json.decode(statement), time) for statement, time in rows]
+
+
+def _acceptance(said: dict[str, Any], time: int) -> Acceptance:
+    seqs: dict[str, list[Interval]] = defaultdict(list)
+    sizes: dict[str, list[Interval]] = defaultdict(list)
+    for run in said["runs"]:
+        if run["events"] > 0:
+            seqs[run["source"]].append((run["seq"], run["seq"] + run["events"]))
+        else:
+            sizes[run["source"]].append((run["position"], run["end_position"]))
+    offsets = [(each["first"], each["first"] + each["count"]) for each in said["offsets"]]
+    return Acceptance(
+        said["partition"],
+        _united(offsets) or (_NONE if offsets else ()),
+        {source: _united(each) for source, each in seqs.items()},
+        {source: _united(each) for source, each in sizes.items()},
+        said["host"],
+        said["from_time"],
+        said["to_time"],
+        said["reason"],
+        said["operator"],
+        time,
+    )
+
+
+def _united(intervals: Sequence[Interval]) -> Intervals:
+    """As far as there can be such numbers: an operator may have written "to the end"."""
+    within = [(max(0, first), min(end, _MOST_NUMBER)) for first, end in intervals]
+    columns = np.array([each for each in within if each[0] < each[1]], np.int64).reshape(-1, 2)
+    found = Keyed(np.zeros(len(columns), np.int64), columns[:, 0], columns[:, 1]).united()
+    return tuple(zip(found.first.tolist(), found.end.tolist(), strict=True))

@@ -1,0 +1,103 @@
+"""Which agents are there, and which are silent; and a healthy fleet: everything adds up, nothing is
+left to be asked, and little is kept of it."""
+
+from pathlib import Path
+
+import pytest
+
+from audit.api.queries import AgentsQuery
+from audit.configuration.config import AlertsConfig, AuditConfig
+from audit.store.fleet.agents import SilencePatience, patience
+from bench.contents.audit_fleet import Fleet
+from ledger.reading import LedgerPositions
+from tests.audit.audited_ledger import AuditedLedger
+from tests.audit.store.said import BEGIN, HOUR, MINUTE, TOPIC, Json, entry, passage, window
+
+FLEET = Fleet(BEGIN, agents=60, topics=4, partitions=2)
+SILENT = 10 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("beats", "apart", "silence", "expected"),
+    [
+        pytest.param(9, MINUTE, 3 * MINUTE, "silent", id="it died three minutes ago"),
+        pytest.param(9, MINUTE, 2 * MINUTE, "ok", id="it is heard once a window"),
+        pytest.param(9, 3 * MINUTE, 7 * MINUTE, "ok", id="who speaks seldom has time"),
+        pytest.param(9, 3 * MINUTE, SILENT, "silent", id="and not for ever"),
+        pytest.param(3, HOUR // 2, SILENT + 1, "silent", id="no more than is configured"),
+    ],
+)
+def test_an_agent_is_silent_by_how_often_it_was_heard(
+    tmp_path: Path, beats: int, apart: int, silence: int, expected: str
+) -> None:
+    """So often, so long apart, and then no more. Alerts do not mind the pace."""
+    last = BEGIN + (beats - 1) * apart
+    beat = {"until": last + HOUR, "topics": [TOPIC], "program_version": "1"}
+    now = last + silence
+    with AuditedLedger(tmp_path, clock=now) as ledger:
+        times = enumerate(range(BEGIN, last + 1, apart))
+        ledger.fold(*(entry("agent", "a1", at, time, heartbeats=[beat]) for at, time in times))
+        for window_millis, state in (
+            (MINUTE, expected),
+            (0, "ok" if silence <= SILENT else "silent"),
+        ):
+            patience = SilencePatience(now, SILENT, HOUR, window_millis)
+            found = ledger.reading.agents(AgentsQuery(), patience)
+            (agent,) = found.items
+            assert (agent.state, found.by_state[agent.state]) == (state, 1)
+
+
+@pytest.mark.parametrize(("by_pace", "window_millis"), [(True, 3 * MINUTE), (False, 0)])
+def test_patience_is_as_configured(by_pace: bool, window_millis: int) -> None:
+    config = AuditConfig(
+        data_dir="audit", window=180, expected=7200, alerts=AlertsConfig(silent=600)
+    )
+    expected = SilencePatience(BEGIN, SILENT, 2 * HOUR, window_millis)
+    assert patience(config, BEGIN, by_pace=by_pace) == expected
+
+
+def test_a_retired_host_that_is_heard_of_again_is_expected(ledger: AuditedLedger) -> None:
+    def beat(seq: int, minute: int) -> Json:
+        until = {"until": BEGIN + minute * MINUTE, "topics": [TOPIC]}
+        return entry("agent", "a", seq, BEGIN + minute * MINUTE, heartbeats=[until])
+
+    def required() -> list[int | None]:
+        return [each.required_until for each in ledger.picture().agents]
+
+    gone = {"host": "host-of-a", "agent": "", "since": BEGIN, "reason": "sold", "operator": ""}
+    said = passage(0, 0, 1, [window(BEGIN, 1)])
+    ledger.fold(entry("agent", "a", 0, BEGIN, passages=[said]), beat(1, 1))
+    ledger.fold(entry("operator", "o", 0, BEGIN + 2 * MINUTE, retired=[gone]))
+    assert required() == [BEGIN]
+    ledger.fold(beat(2, 3))
+    assert required() == [None]
+
+
+@pytest.mark.not_quick("very many entries")
+def test_all_of_a_healthy_fleet_adds_up(ledger: AuditedLedger) -> None:
+    store, reading = ledger.store, ledger.reading
+    for hour in range(2):
+        for minute in range(hour * 60, hour * 60 + 60, 20):
+            for each in range(minute, minute + 20):
+                assert store.fold("local", FLEET.minute(each), LedgerPositions()).entries == 63
+        touched = store.fold("local", FLEET.load(hour), LedgerPositions())
+        assert {at for _, at in touched.hours} == {BEGIN + hour * HOUR}
+        assert len(touched.hours) == 4
+    end = BEGIN + 2 * HOUR
+    for key in reading.topics():
+        picture = ledger.picture(BEGIN, end, end, key=key, expected=HOUR)
+        assert [tier.kind for tier in picture.tiers] == ["agent", "broker", "hdfs"]
+        assert len(picture.windows) == 120
+        assert all(len(set(window.sums.values())) == 1 for window in picture.windows)
+        assert all(len(window.sums) == 3 for window in picture.windows)
+        assert (picture.open, picture.sources, picture.holes) == ([], [], [])
+        for partition in picture.partitions:
+            assert len(set(partition.claimed.values())) == 1
+            assert [len(each) for each in partition.claimed.values()] == [1, 1, 1]
+        assert len(picture.agents) == 30
+        assert min(agent.until for agent in picture.agents) == end - 60_000
+        flow = reading.flow(key, BEGIN, end)
+        assert flow.shipped == sum(
+            window.sums[picture.tiers[0]].events for window in picture.windows
+        )
+    assert store.expire(end) == 0
