@@ -64,11 +64,11 @@ def read_backup(path: Path) -> Backup:
 def make(
     *, file: Path, zookeeper: str | None, zookeeper_secret_file: Path | None, as_json: bool
 ) -> None:
-    """Write into FILE what of a cluster stands in ZooKeeper alone.
+    """Back up the data of a cluster that only ZooKeeper has.
 
-    Configs of topics and brokers, users, quotas, ACLs, and the key of logins. Topics themselves are
-    on the brokers' disks (`penstock topics recover`), group offsets come with `penstock groups
-    export`. The file must not be there yet, and is readable for its owner alone.
+    They are configs of topics and brokers, users, quotas, ACLs, and the key of logins. Topics
+    themselves are on the brokers' disks (`penstock topics recover`); `penstock groups export` saves
+    group offsets. FILE must not exist, and is readable by its owner only.
 
     \b
     Example:
@@ -108,7 +108,7 @@ def make(
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @json_option
 def show(file: Path, as_json: bool) -> None:
-    """Say what is in a backup: of which cluster, when, how much. No secret is shown.
+    """Show a backup's cluster, time and contents, without secrets.
 
     \b
     Example:
@@ -127,7 +127,7 @@ def show(file: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@zookeeper_options("The brokers' ZooKeeper, which was lost and is empty, or has its topics again.")
+@zookeeper_options("The brokers' ZooKeeper, which is empty or has only its topics again.")
 @yes_option
 @json_option
 def restore(
@@ -138,12 +138,12 @@ def restore(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Bring back what of a cluster stood in ZooKeeper alone.
+    """Restore the data of a cluster that only ZooKeeper had.
 
-    First `penstock topics recover` on each broker, as the configs of a topic need the topic. What
-    is there already stays as it is. Brokers are to be stopped meanwhile.
+    First run `penstock topics recover` on each broker, as a topic's configs need the topic.
+    Existing data are not replaced. Stop the brokers meanwhile.
 
-    Exit code 1: something else was there, and was left; or topics are missing.
+    Exit code 1: existing data differ and were kept, or topics are missing.
 
     \b
     Example:

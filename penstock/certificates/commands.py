@@ -50,7 +50,7 @@ def warn_option(command: F) -> F:
         "--warn-days",
         type=click.IntRange(0, _MOST_DAYS),
         metavar="N",
-        help="End with 1 if something is good for less than N days.",
+        help="Exit with 1 if a certificate expires within N days.",
     )(command)
 
 
@@ -82,14 +82,14 @@ def _words_for_what_fails() -> Iterator[None]:
     default="Penstock authority",
     show_default=True,
     metavar="NAME",
-    help="What it is called by those who look at what it signed.",
+    help="The issuer name in its certificates.",
 )
 @json_option
 def make(directory: Path, name: str, as_json: bool) -> None:
-    """Make an authority, in a directory of its own: a key, and a certificate for ten years.
+    """Create an authority in a new directory: a key, and a certificate valid for ten years.
 
-    Whoever has ca.key can be anybody to those who believe this authority: keep the directory on
-    one machine, readable for one user, with a backup. Others need ca.pem and revoked.pem alone.
+    With ca.key, one can impersonate any program that trusts this authority: keep the directory on
+    one machine, readable by one user, with a backup. Others need only ca.pem and revoked.pem.
 
     \b
     Example:
@@ -111,16 +111,16 @@ def make(directory: Path, name: str, as_json: bool) -> None:
     "hosts",
     multiple=True,
     metavar="HOST",
-    help="A name or an address that the server is reached as; may be repeated.",
+    help="A host name or address of the server; may be repeated.",
 )
 @click.option(
-    "--client", "purpose", flag_value=Purpose.CLIENT.value, help="To be shown to servers alone."
+    "--client", "purpose", flag_value=Purpose.CLIENT.value, help="Valid for clients only."
 )
 @click.option(
-    "--server", "purpose", flag_value=Purpose.SERVER.value, help="To be shown to clients alone."
+    "--server", "purpose", flag_value=Purpose.SERVER.value, help="Valid for servers only."
 )
 @days_option(f"{USUAL_DAYS} days")
-@click.option("--force", is_flag=True, help="Take the place of what is there.")
+@click.option("--force", is_flag=True, help="Replace an existing certificate.")
 @authority_option
 @json_option
 def sign(
@@ -135,8 +135,8 @@ def sign(
 ) -> None:
     """Sign a certificate with a new key, both in one file NAME.pem.
 
-    NAME is who a client is to a server. Without --client or --server it is good for both, as
-    brokers need it.
+    NAME identifies a client to servers. Without --client or --server, the certificate is valid for
+    both, as brokers need it.
 
     \b
     Example:
@@ -162,10 +162,10 @@ def sign(
 @authority_option
 @json_option
 def renew(names: tuple[str, ...], days: int | None, directory: Path, as_json: bool) -> None:
-    """Sign certificates anew, for the same hosts, each with a new key.
+    """Renew certificates, for the same hosts, each with a new key.
 
-    NAME.pem is replaced at once by the new one: programs that use that file take it over. The
-    earlier certificate is good until it ends.
+    NAME.pem is replaced atomically, and programs that use it reload it. The earlier certificate
+    remains valid until it expires.
 
     \b
     Example:
@@ -186,10 +186,10 @@ def renew(names: tuple[str, ...], days: int | None, directory: Path, as_json: bo
 @authority_option
 @json_option
 def revoke(name: str, directory: Path, as_json: bool) -> None:
-    """Let a certificate be believed no more, and all earlier ones of that name.
+    """Revoke a certificate, and all earlier ones of that name.
 
-    The list revoked.pem is written anew. It counts where it is: servers have it at the path that
-    their key `revoked` names, and look at it before each connection. Open connections stay open.
+    The list revoked.pem is replaced. Copy it to the servers, to the path in their key `revoked`,
+    which they read before each connection. Open connections stay open.
 
     \b
     Example:
@@ -211,7 +211,7 @@ def revoke(name: str, directory: Path, as_json: bool) -> None:
 @authority_option
 @json_option
 def list_signed(warn_days: int | None, directory: Path, as_json: bool) -> None:
-    """List what an authority has signed, the last of each name, and until when it is good.
+    """List an authority's certificates, the latest of each name, with their expiry.
 
     \b
     Example:
@@ -236,7 +236,7 @@ def list_signed(warn_days: int | None, directory: Path, as_json: bool) -> None:
 @warn_option
 @json_option
 def show(files: tuple[Path, ...], warn_days: int | None, as_json: bool) -> None:
-    """Show the certificates in files (PEM), whoever signed them: whose, for what, until when.
+    """Show the certificates in PEM files of any authority: subject, purpose, expiry.
 
     \b
     Example:

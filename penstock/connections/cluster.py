@@ -46,7 +46,7 @@ def bootstrap_option(command: F) -> F:
         default=DEFAULT_BOOTSTRAP,
         variable=address_variables.BOOTSTRAP,
         metavar="HOST:PORT,…",
-        help="Some brokers of the cluster.",
+        help="Addresses of one or more brokers of the cluster.",
     )
     return bootstrap(security(command))
 

@@ -67,7 +67,7 @@ def profile_option(command: F) -> F:
         expose_value=False,
         is_eager=True,
         callback=_remember_profile,
-        help="A client profile: addresses and credentials for options that are not given.",
+        help="A client profile: addresses and credentials for options that are not set.",
     )(command)
 
 

@@ -47,7 +47,7 @@ def registry_option(command: F) -> F:
         default=DEFAULT_REGISTRY,
         variable=address_variables.REGISTRY,
         metavar="URL,…",
-        help="Some instances of the schema registry.",
+        help="URLs of the schema registry's instances.",
     )
     return registry(security(command))
 

@@ -74,7 +74,7 @@ def declaration_options(command: F) -> F:
     argument = click.argument(
         "declared", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
     )
-    dry = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+    dry = click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
     return argument(dry(yes_option(json_option(command))))
 
 

@@ -44,9 +44,9 @@ _ENDS: Final = ("topic", "partition", "end")
 )
 @json_option
 def status(config: Path | None, overrides: tuple[str, ...], as_json: bool) -> int:
-    """Show how far a worker is: each partition, and what is wrong.
+    """Show a worker's progress: each partition, and its problems.
 
-    The exit code is 1 if something is wrong.
+    Exit code 1: there are problems.
 
     \b
     Example:
@@ -67,7 +67,8 @@ def status(config: Path | None, overrides: tuple[str, ...], as_json: bool) -> in
 @click.option(
     "--without-source",
     is_flag=True,
-    help="Do not compare with the source, which may be gone: what it still has is not copied.",
+    help="Do not compare with the source, which may be lost; messages that were not copied are "
+    "missing.",
 )
 @json_option
 def promote(
@@ -77,9 +78,9 @@ def promote(
     without_source: bool,
     as_json: bool,
 ) -> None:
-    """End the mirroring of a copy, and open it for writing.
+    """Stop mirroring a copy, and open it for writing.
 
-    Stop all producers of the source first: the copy must have all of it, which this compares.
+    First stop all producers of the source: the command checks that the copy is complete.
 
     \b
     Example:
@@ -112,8 +113,9 @@ def demote(
 ) -> None:
     """Make an ordinary topic of the target a copy again.
 
-    It must have nothing that the source has not, which is compared first; with --cut it goes back
-    as far as both agree. So does a copy that has stopped because the source is another history.
+    The command checks that the topic has no messages that the source lacks; with --cut it truncates
+    the topic to where both agree. The same repairs a copy that stopped because the histories
+    diverged.
 
     \b
     Example:
@@ -142,7 +144,7 @@ def demote(
 @configuration_options
 @json_option
 def pause(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Have all workers leave a copy alone.
+    """Pause a copy at all workers.
 
     \b
     Example:
@@ -158,7 +160,7 @@ def pause(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: 
 @configuration_options
 @json_option
 def resume(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Go on with a copy that was paused.
+    """Resume a paused copy.
 
     \b
     Example:

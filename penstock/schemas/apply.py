@@ -64,12 +64,12 @@ def folder_settings(folder: Path) -> FolderSettings:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
 @force_option
 @registry_option
 @json_option
 def command(*, folder: Path, dry_run: bool, force: bool, registry: str, as_json: bool) -> None:
-    """Register what changed in a folder of schemas: DIR/**/SUBJECT.avsc.
+    """Register the changed schemas of a folder: DIR/**/SUBJECT.avsc.
 
     All are checked first. If any would be refused, none is registered, and the exit code is 1.
 

@@ -84,8 +84,8 @@ def command(
 ) -> None:
     """Show what changed between two versions of a subject, or from a version to a file (*.avsc).
 
-    Without versions: from the last but one to the latest; from the latest to the file. A decimal or
-    time that changes its unit is also named on stderr, with what becomes of old events.
+    Without versions, compares the last two versions, or the latest with the file. A decimal or time
+    that changes its unit is also reported on stderr, with the consequence for old events.
 
     \b
     Example:

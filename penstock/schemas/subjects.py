@@ -25,7 +25,9 @@ COLUMNS = ("subject", "version", "id", "type")
 
 
 @click.command()
-@click.option("--deleted", is_flag=True, help="Add the versions that were deleted, not for good.")
+@click.option(
+    "--deleted", is_flag=True, help="Also list deleted versions, unless deleted permanently."
+)
 @registry_option
 @json_option
 def list_subjects(*, deleted: bool, registry: str, as_json: bool) -> None:
@@ -69,9 +71,12 @@ def _row(schema: RegisteredSchema) -> dict[str, object]:
 @click.command()
 @click.argument("subject", type=SUBJECT, required=False, shell_complete=existing_subjects)
 @click.option(
-    "--version", type=VERSION, metavar="N|latest", help="Deleted or not; without it, the latest."
+    "--version",
+    type=VERSION,
+    metavar="N|latest",
+    help="A version, deleted or not; default: the latest.",
 )
-@click.option("--id", "schema_id", type=SCHEMA_ID, metavar="N", help="What this id means.")
+@click.option("--id", "schema_id", type=SCHEMA_ID, metavar="N", help="Show the schema of this id.")
 @registry_option
 @json_option
 def show(
@@ -152,9 +157,9 @@ def _escaped(character: str) -> str:
     "wanted",
     type=click.Choice([level.value for level in Level], case_sensitive=False),
     metavar="LEVEL",
-    help=f"The level from now on: {', '.join(Level)}.",
+    help=f"The new level: {', '.join(Level)}.",
 )
-@click.option("--default", "reset", is_flag=True, help="No level of its own any longer.")
+@click.option("--default", "reset", is_flag=True, help="Remove the subject's own level.")
 @registry_option
 @json_option
 def config(
@@ -192,9 +197,11 @@ def _reset(client: RegistryClient, subject: str | None) -> None:
 
 @click.command()
 @click.argument("subject", type=SUBJECT, shell_complete=existing_subjects)
-@click.option("--version", type=click.IntRange(1, HIGHEST), metavar="N", help="Only this one.")
+@click.option("--version", type=click.IntRange(1, HIGHEST), metavar="N", help="Only this version.")
 @click.option(
-    "--permanent", is_flag=True, help="For good: what was written with it may be unreadable."
+    "--permanent",
+    is_flag=True,
+    help="Delete permanently; messages written with it may become unreadable.",
 )
 @yes_option
 @registry_option
@@ -210,8 +217,8 @@ def delete(
 ) -> None:
     """Delete a subject, or one version of it.
 
-    Ids go on being served to consumers, and versions to whoever knows them, unless the deletion is
-    --permanent.
+    Unless the deletion is --permanent, the registry still serves deleted schemas to consumers by id
+    and by version.
 
     \b
     Example:

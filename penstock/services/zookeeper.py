@@ -75,7 +75,7 @@ def command(
     One server is enough for one machine. In production, run an ensemble of three or five, each with
     a file that names all of them. `penstock keys zookeeper` and docs/zookeeper.md explain its keys.
 
-    Exit code 1 with --status: the server does not serve requests.
+    With --status, exit code 1: the server does not serve requests.
 
     \b
     Example:

@@ -47,14 +47,14 @@ class Cores(float):
     type=click.IntRange(1, 10_000_000),
     required=True,
     metavar="N",
-    help="Hosts with an agent.",
+    help="Number of hosts with an agent.",
 )
 @click.option(
     "--per-day",
     type=SizeType(),
     required=True,
     metavar="SIZE",
-    help="What all of them write a day, as it lies in their log files: 300GB, 1.5TB.",
+    help="Log data written per day by all hosts together: 300GB, 1.5TB.",
 )
 @click.option(
     "--days",
@@ -62,7 +62,7 @@ class Cores(float):
     default=7,
     show_default=True,
     metavar="N",
-    help="For how long the brokers keep it.",
+    help="Days that the brokers keep the data.",
 )
 @click.option(
     "--line",
@@ -70,7 +70,7 @@ class Cores(float):
     default="200B",
     show_default=True,
     metavar="SIZE",
-    help="How long a line is.",
+    help="The average length of a line.",
 )
 @click.option("--typed", is_flag=True, help="Lines are JSON with a schema, not plain text.")
 @click.option(
@@ -79,7 +79,7 @@ class Cores(float):
     default=10,
     show_default=True,
     metavar="N",
-    help="Files of a host that grow.",
+    help="Growing log files per host.",
 )
 @click.option(
     "--replication-factor",
@@ -87,7 +87,7 @@ class Cores(float):
     default=3,
     show_default=True,
     metavar="N",
-    help="Copies of each.",
+    help="Number of replicas.",
 )
 @click.option(
     "--topic-count",
@@ -95,7 +95,7 @@ class Cores(float):
     default=1,
     show_default=True,
     metavar="N",
-    help="Topics in all.",
+    help="Number of topics.",
 )
 @click.option(
     "--topics-per-host",
@@ -103,7 +103,7 @@ class Cores(float):
     default=1,
     show_default=True,
     metavar="N",
-    help="Topics that a host writes to.",
+    help="Topics per host.",
 )
 @click.option(
     "--partitions",
@@ -111,7 +111,7 @@ class Cores(float):
     default=16,
     show_default=True,
     metavar="N",
-    help="Of each topic.",
+    help="Partitions per topic.",
 )
 @click.option(
     "--every",
@@ -119,7 +119,7 @@ class Cores(float):
     default="1h",
     show_default=True,
     metavar="TIME",
-    help="From one load to the next.",
+    help="The interval between loads.",
 )
 @click.option(
     "--linger",
@@ -135,9 +135,9 @@ class Cores(float):
     default=2.0,
     show_default=True,
     metavar="FACTOR",
-    help="The busiest hour beside the average one.",
+    help="The load of the busiest hour relative to the average.",
 )
-@click.option("--mirror", is_flag=True, help="A mirror copies all of it into another cluster.")
+@click.option("--mirror", is_flag=True, help="Include a mirror of all data into another cluster.")
 @json_option
 def command(
     *,
@@ -157,10 +157,10 @@ def command(
     mirror: bool,
     as_json: bool,
 ) -> None:
-    """Say how many brokers, disks, cores and how much network and memory a site needs.
+    """Estimate the brokers, disks, cores, network and memory that a site needs.
 
-    It is calculated from the figures of docs/benchmarks, which one machine of two cores gave;
-    docs/capacity.md says how, and how exact that is. The command connects to no server.
+    The estimate is based on the figures in docs/benchmarks, from one machine with two cores;
+    docs/capacity.md describes the method and its accuracy. The command connects to no server.
 
     \b
     Example:

@@ -111,7 +111,7 @@ def logs_in(bootstrap: str, security: Security, name: str, password: Path) -> bo
 @click.command()
 @declaration_options
 @click.option(
-    "--check-logins", is_flag=True, help="Try the passwords, and set those that are not right."
+    "--check-logins", is_flag=True, help="Try to log in, and set passwords that are wrong."
 )
 @place_options
 def command(
@@ -125,9 +125,9 @@ def command(
     zookeeper: str | None,
     zookeeper_secret_file: Path | None,
 ) -> None:
-    """Add and remove users, and set their passwords, as FILE declares them.
+    """Add and remove users, and set their passwords, as declared in FILE.
 
-    The paths of passwords are relative to FILE's folder. Who is not in FILE stays.
+    Paths of password files are relative to FILE's folder. Users that are not in FILE stay.
 
     \b
     Example:

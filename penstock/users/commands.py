@@ -57,11 +57,9 @@ def place_options(command: F) -> F:
         metavar="FILE",
         expose_value=False,
         callback=_remember_log,
-        help="With --zookeeper: record the change in this file, a broker's.",
+        help="With --zookeeper: record the change in this administration log of a broker.",
     )
-    there = zookeeper_options(
-        "Write to this ZooKeeper instead of through brokers: for the first user."
-    )
+    there = zookeeper_options("Write to this ZooKeeper instead of to brokers: for the first user.")
     return bootstrap_option(there(noted(command)))
 
 
@@ -112,7 +110,7 @@ def users_at(
 def list_users(
     *, bootstrap: str, zookeeper: str | None, zookeeper_secret_file: Path | None, as_json: bool
 ) -> None:
-    """List who can log in with a password, by name.
+    """List the users who can log in with a password, by name.
 
     \b
     Example:
@@ -165,7 +163,8 @@ def add(
 ) -> None:
     """Add a user who logs in with a password, by PLAIN or SCRAM.
 
-    The first one, before anybody can log in, is written into the brokers' ZooKeeper: --zookeeper.
+    The first user must be written into the brokers' ZooKeeper (--zookeeper), as no user can log in
+    yet.
 
     \b
     Example:
@@ -199,7 +198,7 @@ def password(
     zookeeper_secret_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Give a user another password. Connections that are logged in stay.
+    """Change a user's password. Existing connections stay open.
 
     \b
     Example:
@@ -228,7 +227,7 @@ def remove(
     zookeeper_secret_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Remove a user, who cannot log in any more. Connections that are logged in stay.
+    """Remove a user, who can no longer log in. Existing connections stay open.
 
     \b
     Example:

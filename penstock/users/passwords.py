@@ -35,7 +35,7 @@ def password_options(command: F) -> F:
         "--generate",
         type=kind,
         metavar="FILE",
-        help="Make up a password and write it into this new file, which only you can read.",
+        help="Generate a password and write it into this new file, readable by you only.",
     )
     return from_file(made_up(command))
 

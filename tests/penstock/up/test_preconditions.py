@@ -85,7 +85,7 @@ def test_a_directory_in_which_nobody_can_write(tmp_path: Path) -> None:
         (Path("/proc/penstock-data"), ".*"),
     ):
         (said,) = problems(Places(directory), ports())
-        assert re.match(rf"{directory} cannot write to \({why}\): choose another --dir", said)
+        assert re.match(rf"cannot write to {directory} \({why}\): choose another --dir", said)
 
 
 def test_another_one_that_runs_is_named_and_its_ports_are_not(tmp_path: Path) -> None:

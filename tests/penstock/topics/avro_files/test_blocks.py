@@ -119,7 +119,9 @@ def test_a_file_that_is_cut_short(cut: int) -> None:
     before = HEADER + FIRST + SECOND
     count, why = read_up_to_the_damage(before + THIRD[:cut])
     assert count == IN_FIRST + IN_SECOND == len(bodies_of(before))
-    assert why.startswith(f"block 3, at byte {len(before)}: the file ends at byte ")
+    assert why.startswith(
+        f"block 3, at byte {len(before)}: it is truncated: the file ends at byte "
+    )
 
 
 def test_a_marker_that_is_another_one() -> None:
@@ -152,7 +154,7 @@ def test_a_byte_that_was_changed_is_never_anything_but_damage(codec: str) -> Non
     [
         (HEADER + long_bytes(-1) + long_bytes(10), "-1 values in 10 bytes"),
         (HEADER + long_bytes(1) + long_bytes(-5), "1 values in -5 bytes"),
-        (HEADER + long_bytes(1) + long_bytes(2**62), "no more than 209,715,200 bytes"),
+        (HEADER + long_bytes(1) + long_bytes(2**62), "the limit is 209,715,200 bytes"),
         (HEADER + b"\xff" * 12, "it does not begin with a number"),
         (of_block(LINES[0] * 2, 1, "null"), "bytes follow the last of 1 values"),
         (of_block(LINES[0], 2, "null"), "value 2 of 2: it is cut short"),
