@@ -1,4 +1,4 @@
-"""`penstock backup make`, `show`, `restore`: what of a cluster stands in ZooKeeper alone.
+"""`penstock backup make`, `show` and `restore`: backups of data that only ZooKeeper has.
 
 The file has what passwords were hashed to, and the key of tickets: it is made for its owner alone,
 and nothing of it is shown but how much of what there is. It is read with a cap.
@@ -53,7 +53,7 @@ def read_backup(path: Path) -> Backup:
             if not is_known(node) or len(data) > MOST_BYTES:
                 raise msgspec.ValidationError(f"no cluster has a node {node[:200]!r} like that")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Failed(f"{path} is no backup of this release: {error}") from None
+        raise Failed(f"{path} is not a backup of this release: {error}") from None
     return backup
 
 

@@ -1,4 +1,4 @@
-"""An authority in a directory: what it has signed, renewed and revoked, and the files of each.
+"""A certificate authority in a directory: its record of certificates, and their files.
 
     ca.pem          its certificate: what `ca` and `client_ca` of a configuration name
     ca.key          its key, readable for its user alone
@@ -57,11 +57,11 @@ _PATIENCE_S: Final = 10.0
 
 
 class Refused(Exception):
-    """It was not done; says why, and what helps."""
+    """The authority refused; the message says why and what to do."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One certificate that was signed."""
+    """A signed certificate."""
 
     name: str
     serial: str  # hexadecimal
@@ -108,7 +108,7 @@ class Authority:
         return self.directory / f"{check_name(name)}{_ENDING}"
 
     def latest(self) -> list[Entry]:
-        """Of each name the one that was signed last, by name."""
+        """The latest certificate of each name, by name."""
         return sorted(
             _latest(self._read().signed).values(), key=lambda certificate: certificate.name
         )
@@ -133,11 +133,9 @@ class Authority:
         with self._locked():
             known = _latest(self._read().signed).get(name)
             if not force and known and known.revoked is None and known.ends > now:
-                raise Refused(
-                    f"{name} was signed already: renew it, or take its place with --force"
-                )
+                raise Refused(f"{name} was already signed: renew it, or replace it with --force")
             if not force and path.exists():
-                raise Refused(f"{path} is there already: --force takes its place")
+                raise Refused(f"{path} exists: --force replaces it")
             return self._issue(name, wanted, purpose, days=days, now=now)
 
     def renew(self, name: str, *, days: int | None, now: datetime) -> Entry:
@@ -146,9 +144,9 @@ class Authority:
         with self._locked():
             known = _latest(self._read().signed).get(name)
             if known is None:
-                raise Refused(f"{self.directory} has signed no {name}")
+                raise Refused(f"{self.directory} has no certificate {name}")
             if known.revoked is not None:
-                raise Refused(f"{name} is revoked: sign it anew, with --force")
+                raise Refused(f"{name} is revoked: sign a new one with --force")
             days = days or known.days
             return self._issue(name, known.hosts, known.purpose, days=days, now=now)
 
@@ -161,7 +159,7 @@ class Authority:
         with self._locked():
             record = self._read()
             if not any(certificate.name == name for certificate in record.signed):
-                raise Refused(f"{self.directory} has signed no {name}")
+                raise Refused(f"{self.directory} has no certificate {name}")
             signed = tuple(
                 msgspec.structs.replace(certificate, revoked=now)
                 if certificate.name == name and certificate.revoked is None
@@ -240,7 +238,7 @@ class Authority:
             key = read_key(self._key_path.read_bytes())
         except FileNotFoundError:
             raise Refused(
-                f"{self._key_path} is not there: without its key an authority signs nothing"
+                f"{self._key_path} is missing: an authority cannot sign without its key"
             ) from None
         except ValueError as error:
             raise Refused(f"{self._key_path} cannot be used: {error}") from None
@@ -272,7 +270,7 @@ class Authority:
 
 
 def make_authority(directory: Path, name: str, *, now: datetime) -> Authority:
-    """A new one, in a directory that has none. Raises Refused, BadName."""
+    """Create an authority in a directory that has none. Raises Refused or BadName."""
     check_authority_name(name)
     directory.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
     with _lock(directory):
@@ -294,7 +292,7 @@ def make_authority(directory: Path, name: str, *, now: datetime) -> Authority:
 def _check_unused(directory: Path) -> None:
     """Nothing of an authority is there, or what a kill left of one that was being made."""
     if (directory / f"{AUTHORITY}{_ENDING}").exists():
-        raise Refused(f"{directory} has an authority: take another directory")
+        raise Refused(f"{directory} already has an authority: choose another directory")
     try:
         begun = _record_path(directory).read_bytes() == _encoded(_Record(version=_VERSION))
     except FileNotFoundError:

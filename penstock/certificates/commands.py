@@ -1,4 +1,4 @@
-"""`penstock certificates make`, `sign`, `renew`, `revoke`, `list`, `show`."""
+"""`penstock certificates make`, `sign`, `renew`, `revoke`, `list` and `show`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -320,7 +320,7 @@ def _say_signed(
 
 
 def _ending(ends: Iterable[tuple[str, int]], warn_days: int | None) -> list[str]:
-    """What is good for less than so many days, the soonest first."""
+    """The certificates that expire within so many days, the first to expire first."""
     soon = sorted((days, name) for name, days in ends if warn_days is not None and days < warn_days)
     return [f"{name} {_when(days)}" for days, name in soon]
 

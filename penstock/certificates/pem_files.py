@@ -1,4 +1,4 @@
-"""What a file of certificates says of each: whose, for what, until when."""
+"""Reads the certificates in PEM files: subject, purpose, expiry."""
 
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ class NoCertificate(Exception):
 
 
 class Shown(NamedTuple):
-    """`purpose` is empty where a certificate is good for everything."""
+    """A certificate in a file. `purpose` is empty if it is valid for everything."""
 
     subject: str
     issuer: str

@@ -1,4 +1,4 @@
-"""What an authority signs: its own certificate, others', and lists of those that are revoked. Pure.
+"""Builds an authority's X.509 certificates and revocation lists. Pure.
 
 Keys are of the curve P-256, which every TLS that is in use knows. Certificates have the extensions
 that strict verifiers ask for (RFC 5280): who signed with which key, what a key may be used for.

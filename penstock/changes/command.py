@@ -1,4 +1,4 @@
-"""`penstock changes`: entries of administration logs, from files or from the topic they went to."""
+"""`penstock changes`: shows entries of administration logs, from files or from a topic."""
 
 import heapq
 from collections import deque
@@ -90,7 +90,7 @@ def command(
     )
     if topic is not None:
         if files:
-            raise click.UsageError("--topic is in place of files")
+            raise click.UsageError("--topic excludes files")
         # Nobody else waits for Avro to be imported.
         from penstock.changes.shipped_logs import ShippedEntries  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Administration logs that agents have shipped, read from their topic."""
+"""Reads administration logs that agents have shipped, from their topic."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

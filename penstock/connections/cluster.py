@@ -1,4 +1,4 @@
-"""What the commands that talk to a cluster have in common: options, a connection, plain errors."""
+"""The shared parts of commands that talk to a cluster: options, connection, errors."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator

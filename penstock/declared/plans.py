@@ -1,4 +1,4 @@
-"""What would become of each thing that a file declares, and how it is told.
+"""Plans for the things that a file declares, and their output.
 
 Rule 1: all is planned before anything is done, and the plan is what `--dry-run` shows.
 Rule 2: if anything would be refused, nothing is done.
@@ -29,14 +29,14 @@ _SHOWN: Final = 5  # names in a question
 
 
 class State(StrEnum):
-    """Whether something is to be there."""
+    """Whether a thing should exist."""
 
     PRESENT = "present"
     ABSENT = "absent"
 
 
 class Outcome(StrEnum):
-    """What becomes of something."""
+    """The outcome of a plan."""
 
     NEW = "new"
     CHANGED = "changed"

@@ -1,4 +1,4 @@
-"""The keys of a pipeline behind locks: made where they are missing, renewed before they end.
+"""The keys of a secure pipeline: created if missing, renewed before they expire.
 
 What is there is kept. The files of passwords and tokens are what counts: who removes one, or
 exchanges it, has another from the next start on. In the files of users, lines of others stay as

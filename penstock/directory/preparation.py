@@ -1,4 +1,4 @@
-"""The directory of a pipeline, made ready for a start. A crash at any point is mended by the next.
+"""Prepares the directory of a pipeline for a start. After a crash, the next start completes it.
 
 What a user keeps there is never touched: data, and all of `inputs.d` but `follow.yaml`, which is
 `--follow [TOPIC=]GLOB` as inputs of the agent. It stays for the next start, until other files are

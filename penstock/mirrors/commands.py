@@ -97,7 +97,7 @@ def promote(
 @click.option(
     "--cut",
     is_flag=True,
-    help="Throw away what the topic has and the source has not, after naming it. Groups that have "
+    help="Delete messages that the source lacks, after showing them. Groups that have "
     "read of it are put back.",
 )
 @yes_option
@@ -209,7 +209,7 @@ def _show(found: dict[str, Any]) -> None:
         say(remark)
     compared = found.get("compared")
     if compared and compared["passes"]:
-        say(f"all was compared with the source {compared['age_seconds']:.0f} s ago")
+        say(f"last complete comparison with the source: {compared['age_seconds']:.0f} s ago")
     elif compared:
         say("not all was compared with the source yet")
     rows = [

@@ -1,4 +1,4 @@
-"""`penstock schemas apply`: what changed in a folder of schemas, registered.
+"""`penstock schemas apply`: registers the changed schemas of a folder.
 
 `schemas.yaml`, which may lie in the folder, says which levels of compatibility it wants.
 """
@@ -55,7 +55,7 @@ def folder_settings(folder: Path) -> FolderSettings:
     if not path.exists() and not path.is_symlink():
         return FolderSettings()
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise WrongConfiguration(f"{path}: it is a link that leads out of the folder")
+        raise WrongConfiguration(f"{path}: it is a link to a path outside of the folder")
     try:
         return load(FolderSettings, path)
     except ConfigurationError as error:

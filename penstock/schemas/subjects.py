@@ -96,9 +96,9 @@ def show(
         penstock schemas show --id 17 --json
     """
     if (subject is None) == (schema_id is None):
-        raise click.UsageError("give a subject, or --id")
+        raise click.UsageError("pass a subject, or --id")
     if schema_id is not None and version is not None:
-        raise click.UsageError("--version is of a subject, not of an id")
+        raise click.UsageError("--version needs a subject, and excludes --id")
     with registry_at(registry) as client:
         if schema_id is not None:
             document = _of_id(client, schema_id)
@@ -174,7 +174,7 @@ def config(
         penstock schemas config page_views-value --default
     """
     if wanted is not None and reset:
-        raise click.UsageError("give --set or --default, not both")
+        raise click.UsageError("pass either --set or --default")
     with registry_at(registry) as client:
         if wanted is not None:
             client.set_level(subject, wanted)
@@ -253,7 +253,7 @@ def _delete(client: RegistryClient, subject: str, version: int | None, *, again:
             raise
         if again:
             return []
-        raise Failed("it is deleted already; --permanent deletes it for good") from None
+        raise Failed("it is already deleted; --permanent deletes it permanently") from None
 
 
 def _purge(client: RegistryClient, subject: str, version: int | None) -> list[int]:

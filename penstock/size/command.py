@@ -1,4 +1,4 @@
-"""`penstock size`: what a site needs, as a table and what to know of it."""
+"""`penstock size`: a site's needs as a table with remarks."""
 
 import re
 from typing import Any, Final
@@ -30,7 +30,7 @@ class SizeType(click.ParamType[float]):
         found = _SIZE.fullmatch(str(value).strip())
         bytes_ = float(found[1]) * 1000 ** _UNITS.index(found[2].upper()) if found else 0.0
         if not 1 <= bytes_ <= _MOST_BYTES:
-            self.fail(f"{value!r} is no size like 300GB, 1.5TB or 200B")
+            self.fail(f"{value!r} is not a size such as 300GB, 1.5TB or 200B")
         return bytes_
 
 
@@ -168,7 +168,7 @@ def command(
         penstock size --hosts 500 --per-day 17TB --typed --linger 1 --mirror --json
     """
     if every <= 0:
-        raise click.UsageError("--every must be more than nothing")
+        raise click.UsageError("--every must be more than 0")
     site = Site(
         hosts=hosts,
         bytes_a_day=per_day,

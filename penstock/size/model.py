@@ -1,4 +1,4 @@
-"""From a site to what it needs. Pure: values in, values out.
+"""Computes a site's needs. Pure: values in, values out.
 
 Rule 1: rates are the average day's times the headroom; what is kept on disks is the average day's.
 Rule 2: what has not been measured is None, and never a guess. What is assumed is a field of `Site`.
@@ -54,7 +54,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a site needs."""
+    """The needs of a site."""
 
     lines_a_second: float  # with headroom, as are all rates
     batches_a_second: float

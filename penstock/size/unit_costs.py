@@ -1,4 +1,4 @@
-"""What one thing costs: each a figure of docs/benchmarks, named by its profile and case.
+"""Unit costs: figures of docs/benchmarks, named by profile and case.
 
 All are of one machine of two cores, and lines of 200 bytes. Whoever measures again changes them
 here. docs/capacity.md says which other figures they are held against, and how far they are off.

@@ -1,4 +1,4 @@
-"""`penstock users apply`: the users that a file declares, added, given passwords, and removed.
+"""`penstock users apply`: adds and removes users, and sets passwords, as declared in a file.
 
     users:
     - {name: alice, password_file: /etc/penstock/secrets/alice}
@@ -52,7 +52,7 @@ class DeclaredUser(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise ValueError("a user has a name")
+            raise ValueError("a user needs a name")
         if self.state is State.PRESENT and not self.password_file:
             raise ValueError(f"{self.name} needs a password_file")
         count = self.iterations

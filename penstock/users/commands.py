@@ -1,4 +1,4 @@
-"""`penstock users list`, `add`, `password`, `remove`: asked of brokers, or of their ZooKeeper."""
+"""`penstock users list`, `add`, `password` and `remove`, by way of brokers or ZooKeeper."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -175,7 +175,9 @@ def add(
     """
     with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
         if users.find(name):
-            raise Failed(f"there is a user {name} already: `penstock users password {name}`")
+            raise Failed(
+                f"user {name} exists: `penstock users password {name}` changes the password"
+            )
         with said_password(name, password_file, generate) as password:
             users.set_password(name, password, iterations)
     _say("added", name, as_json=as_json)

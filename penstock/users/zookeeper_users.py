@@ -1,4 +1,4 @@
-"""Users written into ZooKeeper, past the brokers: for the first, when nobody can log in yet.
+"""Writes users into ZooKeeper, past the brokers: for the first user, as none can log in yet.
 
 No broker can say who has done that: whoever does, notes it, if the command is told where.
 """
