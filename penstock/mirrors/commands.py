@@ -46,7 +46,7 @@ _ENDS: Final = ("topic", "partition", "end")
 def status(config: Path | None, overrides: tuple[str, ...], as_json: bool) -> int:
     """Show a worker's progress: each partition, and its problems.
 
-    Exit code 1: there are problems.
+    The exit code is 1 if there are problems.
 
     \b
     Example:

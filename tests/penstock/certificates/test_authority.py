@@ -216,7 +216,7 @@ def test_files_that_do_not_fit(authority: Authority, tmp_path: Path) -> None:
     for content, said in (
         ((other.directory / "ca.key").read_bytes(), "is not the key of"),
         (b"nonsense", "cannot be used"),
-        (None, "signs nothing"),
+        (None, "cannot sign"),
     ):
         key.unlink()
         if content is not None:

@@ -142,7 +142,7 @@ USAGE = [
     ("consume", "penstock consume: missing argument 'TOPIC' (see penstock consume --help)"),
     ("consume t --from x", "'x' is not beginning, end, an offset, or a time such"),
     ("consume t --from 1969-12-31", "'1969-12-31' is not beginning, end, an offset"),
-    (f"consume t --from {'9' * 19}", "is none of beginning, end, an offset"),
+    (f"consume t --from {'9' * 19}", "is not beginning, end, an offset"),
     ("consume t --count 0", "0 is not in the range x>=1"),
     ("consume t --partition -1", "-1 is not in the range x>=0"),
     ("consume t u", "got unexpected extra argument (u)"),

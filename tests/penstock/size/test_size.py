@@ -279,7 +279,7 @@ def test_a_program_reads_the_same() -> None:
 def test_what_is_no_size_is_said(size: str) -> None:
     ended = penstock("size", "--hosts", "1", f"--per-day={size}")
     assert ended.returncode == 2
-    assert f"{size!r} is no size like 300GB" in ended.stderr
+    assert f"{size!r} is not a size such as 300GB" in ended.stderr
 
 
 def test_loads_without_an_interval() -> None:
