@@ -71,7 +71,7 @@ def test_keys(at: At, new_topic: str) -> None:
     printed = at.output(*all_of(new_topic), "--key-separator", "=")
     assert sorted(printed.splitlines()) == ["k1=", "k1=a", "k2=b::c"]
     refused = at.refused("produce", new_topic, "--key-separator", ":", stdin="no key\n")
-    assert refused == "penstock: no ':' in the line 'no key'"
+    assert refused == "penstock: no ':' in line 'no key'"
 
 
 def test_json_holds_all_there_is(at: At, new_topic: str, tmp_path: Path) -> None:

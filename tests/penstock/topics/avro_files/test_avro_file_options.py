@@ -185,7 +185,7 @@ def test_on_stdout_and_on_a_terminal(topic: EventTopic, path: Path) -> None:
     said = on_a_terminal(*topic.at.arguments(*topic.consuming(*into(path))))
     assert said.startswith(f"3,000 events of {topic.name} in {path}, in ")
     on_screen = topic.at.arguments("consume", topic.name, "--avro-file", "-")
-    assert "send them to a file or a program" in on_a_terminal(*on_screen, code=2)
+    assert "redirect stdout" in on_a_terminal(*on_screen, code=2)
 
 
 def wait_for_values(path: Path, count: int) -> None:
