@@ -41,7 +41,7 @@ from audit.alerting.notices import Group, groups_of, notice_id
 from audit.alerting.receivers import Receivers, Situation
 from audit.api.answers import AgentRow, FailingLoad
 from audit.api.queries import AgentsQuery
-from audit.clusters.state import Standing
+from audit.clusters.state import AuditState
 from audit.configuration.config import AuditConfig
 from audit.programs import ZOOKEEPER, this_audit
 from audit.store.fleet.agents import patience
@@ -67,7 +67,7 @@ class Alerting:
         store: AuditStore,
         reading: StoreReading,
         config: AuditConfig,
-        standing: Standing,
+        standing: AuditState,
         *,
         receivers: Receivers | None = None,
         notes: AlertNotes | None = None,

@@ -1,5 +1,5 @@
-"""Asks the registries of all clusters whether they answer, every half minute, on a thread of its
-own. Reading the ledger needs a registry only for schemas that are new, and so would not notice."""
+"""Polls the registries of all clusters every half minute, on a thread of its own. Reading the
+ledger needs a registry only for new schemas, and would not notice an outage."""
 
 import logging
 import threading
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
 
-from audit.clusters.state import Standing
+from audit.clusters.state import AuditState
 from audit.configuration.config import Cluster
 from ground.outage import Outage
 from ledger.names import SUBJECT
@@ -21,11 +21,11 @@ _ENDS_WITHIN_S: Final = 1.0
 log = logging.getLogger(__name__)
 
 
-class RegistryLook:
-    """`start` it once; what it sees is in the clusters' standing."""
+class RegistriesPoller:
+    """Call `start` once; the result is in the clusters' state."""
 
     def __init__(
-        self, clusters: Mapping[str, Cluster], standing: Standing, *, every: float = _EVERY_S
+        self, clusters: Mapping[str, Cluster], standing: AuditState, *, every: float = _EVERY_S
     ) -> None:
         self._clusters = clusters
         self._standing = standing
@@ -37,17 +37,17 @@ class RegistryLook:
         self._thread.start()
 
     def stop(self) -> None:
-        """A request that is under way ends with the process."""
+        """Stops soon; an open request is abandoned at exit."""
         self._stopping.set()
         self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:
         with ExitStack() as ends:
-            looks = {
+            registries = {
                 name: (
                     ends.enter_context(
                         RegistryClient(
-                            each.registry_address,
+                            cluster.registry_address,
                             patience_seconds=_PATIENCE_S,
                             first_contact_seconds=0,
                             attempt_seconds=_PATIENCE_S,
@@ -55,10 +55,10 @@ class RegistryLook:
                     ),
                     Outage(log, f"asking the registry of {name}"),
                 )
-                for name, each in self._clusters.items()
+                for name, cluster in self._clusters.items()
             }
             while not self._stopping.is_set():
-                for name, (registry, outage) in looks.items():
+                for name, (registry, outage) in registries.items():
                     try:
                         registry.latest(SUBJECT)
                         outage.over()
