@@ -22,10 +22,10 @@ SOURCES = (
     "wire/_records.c",
     "broker/storage/_many_files.c",
     "columns/_avro_columns.c",
-    "agent/events/_line_splitting.c",
+    "agent/lines/_line_splitting.c",
     "agent/events/_iso_times.c",
     "agent/batches/_record_framing.c",
-    "agent/batches/_json_bodies.c",
+    "agent/bodies/_json_bodies.c",
 )
 _ROOT = Path(__file__).resolve().parent
 _SUFFIX = sysconfig.get_config_var("EXT_SUFFIX") or ".so"

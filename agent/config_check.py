@@ -23,8 +23,8 @@ from agent.recognition.opening import Opening
 from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
     LEDGER_SCHEMA,
+    TopicPurpose,
     TopicSchema,
-    Wanted,
     dead_letters_of,
     wanted_for,
 )
@@ -138,7 +138,7 @@ def _with_fit(
 
 
 def _found(
-    registry: RegistryClient, wanted: Wanted, files: Sequence[str]
+    registry: RegistryClient, wanted: TopicPurpose, files: Sequence[str]
 ) -> tuple[TopicSchema | None, str]:
     wrong = ""
     try:

@@ -25,13 +25,15 @@ import msgspec
 from prometheus_client.metrics_core import Metric
 
 from agent.agent import Agent
-from agent.batches import framing, plain_json
+from agent.batches import framing
+from agent.bodies import plain_json
 from agent.config import AgentConfig
 from agent.errors import AgentError, ConfigRejected
-from agent.events import splitting, times
+from agent.events import times
 from agent.http.pages import AgentServer, agent_pages
 from agent.inputs_directory import InputsDirectory, ReadFile
 from agent.kept.store import take_over
+from agent.lines import splitting
 from agent.status import Status
 from ground import supervisor as supervising
 from ground.exposition import certificate_family, door_families

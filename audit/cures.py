@@ -11,10 +11,10 @@ import re
 import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from audit.configuration.config import CommandsConfig
-from audit.findings import FaultKind, Finding
+from audit.findings import CommandKind, FaultKind, Finding
 from audit.picture import TierKind, TopicKey
 from audit.reconciling.words import LOG_LOST
 
@@ -35,29 +35,65 @@ _OF_LOADER: Final = re.compile(
 )
 
 
-def command_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> str:
+class HasCommand(Protocol):
+    """A struct with both."""
+
+    @property
+    def command(self) -> str: ...
+    @property
+    def command_kind(self) -> CommandKind | None: ...
+
+
+class Cure(NamedTuple):
+    """A command, and what it does; empty if there is none. The names are those in the API."""
+
+    command: str = ""
+    command_kind: CommandKind | None = None
+
+    @classmethod
+    def of(cls, said: HasCommand) -> Self:
+        """What a struct of the API has of it."""
+        return cls(said.command, said.command_kind)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """For a struct that has both."""
+        return self._asdict()
+
+
+# What is accepted is never mended.
+_LEADS: Final = {
+    CommandKind.MENDS: "what to do",
+    CommandKind.ACCEPTS: "if no copy can be shipped again, accept it",
+    CommandKind.LOOKS: "to see more",
+}
+
+
+def advice(cure: Cure) -> str:
+    """The command with what to think of first."""
+    return f"{_LEADS[cure.command_kind or CommandKind.MENDS]}: {cure.command}"
+
+
+def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
     """Empty if there is none, as for what is accepted already."""
     if finding.accepted:
-        return ""
-    words = _rebuilding(finding, key, commands) or _accepting(finding, key, commands)
-    command = _in_shell(words, commands) if words else ""
-    return command if len(command) <= _LONGEST and command.isprintable() else ""
+        return Cure()
+    kind, words = CommandKind.MENDS, _rebuilding(finding, key, commands)
+    if not words:
+        kind, words = CommandKind.ACCEPTS, _accepting(finding, key, commands)
+    command = in_shell(words, commands) if words else ""
+    is_shown = command and len(command) <= _LONGEST and command.isprintable()
+    return Cure(command, kind) if is_shown else Cure()
 
 
-def command_in(cure: str, commands: CommandsConfig) -> str:
+def cure_in(words: str, commands: CommandsConfig) -> Cure:
     """The loader's command in what it says of a cure; empty if it has none."""
-    found = _OF_LOADER.search(cure)
-    return _in_shell(found[1].split(), commands) if found else ""
+    found = _OF_LOADER.search(words)
+    return Cure(in_shell(found[1].split(), commands), CommandKind.MENDS) if found else Cure()
 
 
-def advice(command: str) -> str:
-    """The command with what to think of first: what is accepted is never mended."""
-    is_last = " audit accept " in f" {command} "
-    lead = "if no copy can be shipped again, accept it" if is_last else "what to do"
-    return f"{lead}: {command}"
-
-
-def _in_shell(words: list[str], commands: CommandsConfig) -> str:
+def in_shell(words: list[str], commands: CommandsConfig) -> str:
+    """A command of Penstock's, in a shell that finds the pipeline."""
     command = shlex.join(words)
     if not commands.environment:
         return command

@@ -80,6 +80,14 @@ _STATE_OF: Final = {
 WORST_FIRST: Final = sorted(FaultKind, key=lambda kind: -kind.state.severity)
 
 
+class CommandKind(StrEnum):
+    """What a command beside a fault does."""
+
+    MENDS = "mends"
+    ACCEPTS = "accepts"  # a loss stays a loss, and counts as known
+    LOOKS = "looks"  # it shows more
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One fault, with every name that is known. What is not known is -1 or empty."""
 
@@ -103,7 +111,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     offsets: int = -1  # how many
     from_time: int = -1  # windows that it may be about
     to_time: int = -1
-    command: str = ""  # that mends it, or accepts it; empty: the runbook says what to do
+    command: str = ""  # empty: the runbook says what to do
+    command_kind: CommandKind | None = None  # None without a command
     accepted: str = ""  # why, if somebody has accepted it, or it did no harm
 
     @property

@@ -34,6 +34,7 @@ MEANINGS: Final = {
     State.DUPLICATED: "some events are there more than once",
     State.CHANGED: "some events are not what was written",
 }
+NEWER: Final = "newer lines are on their way"
 EXCEPT_ACCEPTED: Final = "except for possible loss that is accepted"
 MOST_SHOWN: Final = 3  # findings below the sentence
 _LABELS: Final = {
@@ -48,6 +49,7 @@ _PLACES: Final = {
 }
 _PLACED: Final = frozenset({FaultKind.MISSING, FaultKind.DUPLICATED, FaultKind.UNNAMED})
 _MINUTE: Final = 60_000
+_DAY: Final = len("2026-11-20")
 # With `{}` for how many: of one, and of several.
 _KINDS: Final = {
     FaultKind.CHANGED: ("{} event is not what was written", "{} events are not what was written"),
@@ -71,7 +73,10 @@ _KINDS: Final = {
 
 class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
     """What a headline is made of: the topics of some time together. `calm` replaces the meaning of
-    a state without a fault. Every line before `complete_until` is accounted for; -1: not known."""
+    a state without a fault. Every line before `complete_until` is accounted for; -1: not known.
+
+    A pending verdict is `settled` if that moment is recent and nothing keeps newer lines from being
+    accounted for, too: then the headline has the mark of a complete one."""
 
     state: State
     findings: Sequence[TopicFinding] = ()  # not accepted, as many as are known
@@ -81,6 +86,8 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool = False  # whether any topic waits for something
     calm: str = ""
     complete_until: int = -1
+    settled: bool = False
+    today: int = -1  # a moment of the day that times need not name; -1: they name theirs
     accepted_unknown: bool = False  # a time without an agent is accepted
 
 
@@ -112,18 +119,30 @@ def headline(judged: JudgedTopics) -> Headline:
             more=f"in all, {tables_words(tables)}" if tables > 1 else "",
             badge=f"{NOT_LOADED} {tables}",
         )
-    title = f"{state.value}: {judged.calm or _calm(judged)}"
-    return Headline(state=state, mark=MARKS[state], title=title, badge=MARKS[state])
-
-
-def _calm(judged: JudgedTopics) -> str:
-    """Of a state without a fault; while newer lines are on their way, up to when all are there."""
-    if judged.state is State.PENDING and judged.complete_until > 0:
-        said = f"every line up to {moment(judged.complete_until)} UTC is accounted for"
+    is_known = state is State.PENDING and not judged.calm and judged.complete_until > 0
+    if is_known:
+        until = _minute(judged.complete_until, judged.today)
+        words = f"every line up to {until} UTC is accounted for"
     else:
-        said = MEANINGS[judged.state]
-    is_excepted = judged.accepted_unknown and judged.state is not State.EMPTY
-    return f"{said}, {EXCEPT_ACCEPTED}" if is_excepted else said
+        words = judged.calm or MEANINGS[state]
+    if judged.accepted_unknown and state is not State.EMPTY:
+        words = f"{words}, {EXCEPT_ACCEPTED}"
+    is_settled = is_known and judged.settled
+    mark = MARKS[State.COMPLETE if is_settled else state]
+    return Headline(
+        state=state,
+        mark=mark,
+        title=words if is_settled else f"{state.value}: {words}",
+        more=NEWER if is_known else "",
+        badge=mark,
+    )
+
+
+def _minute(time: int, today: int) -> str:
+    """`21:14` on the same day, else `2026-11-20 21:14`; with the second if that is not 0."""
+    said = moment(time).removesuffix(":00")
+    day = moment(today)[:_DAY] if today >= 0 else ""
+    return said.removeprefix(f"{day} ") if day else said
 
 
 def worst_findings(findings: Iterable[TopicFinding]) -> list[TopicFinding]:

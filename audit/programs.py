@@ -7,12 +7,11 @@ judged by that: agents have heartbeats, and brokers are asked directly. A statem
 program makes another one, or its host is retired: a full disk does not get better because its agent
 has stopped.
 
-Names, paths and figures come from the ledger: they are shown, and make no command unless every
-character of them can be seen.
+Names, paths and figures come from the ledger: they are shown, and commands are made of them by
+audit/program_commands.py.
 """
 
 import platform
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -21,13 +20,15 @@ from typing import Final, NamedTuple
 import msgspec
 
 from audit.configuration.config import AlertsConfig
+from audit.cures import Cure
+from audit.program_commands import ProgramCommands
 from ledger.health import Health, HealthProbe, ZooKeeperSession
 
 _PACES: Final = {"mirror": 2.5, "loader": 3.0}
 _LEAST_AWAY: Final = 60_000  # milliseconds: on a busy machine short intervals become longer
 _RECENT_PACES: Final = 3
 _SMALL_DISK: Final = 10  # of a disk smaller than ten limits, a tenth is the limit
-_LONGEST_COMMAND: Final = 600
+_CERTIFICATE_SHOWN: Final = ("openssl", "x509", "-noout", "-subject", "-enddate", "-in")
 _MINUTE: Final = 60_000
 _UNITS: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
@@ -97,33 +98,37 @@ class Trouble(NamedTuple):
 
     kind: str
     words: str
-    command: str = ""  # that shows or mends it
+    cure: Cure = Cure()
+    since: int = -1  # when it began, where that is known
 
 
-def troubles(program: Program, config: AlertsConfig, now: int) -> Iterator[Trouble]:
+def troubles(
+    program: Program, config: AlertsConfig, commands: ProgramCommands, now: int
+) -> Iterator[Trouble]:
     """What is wrong with it, that it is away first."""
     host = program.host
     if program.is_away(now):
         kind = LOADER if program.kind is ProgramKind.LOADER else MIRROR
-        service = "penstock-load.timer" if kind == LOADER else "penstock-mirror"
-        yield Trouble(kind, _away_words(program), on_host(f"systemctl restart {service}", host))
+        cure = commands.restart(kind, host=host)
+        yield Trouble(kind, _away_words(program), cure, program.heard)
     if (session := program.lost_session(now)) is not None:
         since = moment(session.since)
         words = f"{program.title} has had no session with ZooKeeper since {since}"
-        yield Trouble(ZOOKEEPER, words)
+        yield Trouble(ZOOKEEPER, words, commands.reach_zookeeper(), session.since)
     for disk in program.health.disks:
         if disk.free >= min(config.disk, disk.total // _SMALL_DISK):
             continue
         left, total = size(disk.free), size(disk.total)
         words = f"{program.title} has {left} of {total} left in {disk.label}"
-        yield Trouble(DISK, words, on_host(f"df -h {shlex.quote(disk.label)}", host))
+        yield Trouble(DISK, words, commands.look("df", "-h", disk.label, host=host))
     for certificate in program.health.certificates:
         if certificate.ends >= now + int(config.certificates * 1000):
             continue
         verb = "expired" if certificate.ends <= now else "expires"
         words = f"a certificate of {program.title} {verb} {moment(certificate.ends)}"
-        shown = f"openssl x509 -noout -subject -enddate -in {shlex.quote(certificate.label)}"
-        yield Trouble(CERTIFICATE, f"{words}: {certificate.label}", on_host(shown, host))
+        shown = (*_CERTIFICATE_SHOWN, certificate.label)
+        cure = commands.look(*shown, host=host)
+        yield Trouble(CERTIFICATE, f"{words}: {certificate.label}", cure)
 
 
 def _away_words(program: Program) -> str:
@@ -157,12 +162,6 @@ def this_audit(probe: HealthProbe, now: int) -> Program:
     health = probe.health()
     host = platform.node()
     return Program(kind=ProgramKind.AUDIT, cluster="", host=host, name="", heard=now, health=health)
-
-
-def on_host(command: str, host: str) -> str:
-    """The command with the host that it is for; empty if something in it cannot be seen."""
-    whole = f"{command}  # on {shlex.quote(host)}"
-    return whole if whole.isprintable() and len(whole) <= _LONGEST_COMMAND else ""
 
 
 def moment(time: int) -> str:

@@ -14,7 +14,10 @@ import msgspec
 INTRODUCTION: Final = (
     "What each kind of finding and alert means, and what to do. The page, `penstock report` and "
     "`penstock status` show the command beside the finding, with its topic, hours and ranges "
-    "filled in; `REASON` in it is yours to write."
+    "filled in; `REASON` in it is yours to write. Hosts that were installed from packages or by "
+    "Ansible run programs as units of systemd, such as `penstock-agent`. `penstock up` runs them "
+    "itself: `penstock up --restart agent --dir DIR` restarts one there, and `DIR/logs/agent.log` "
+    "is its log."
 )
 _CODE: Final = re.compile(r"`([^`]+)`")
 
@@ -67,7 +70,7 @@ ENTRIES: Final = (
         steps=(
             "On the host, see why the agent was away, or stood still, at that time: "
             "`systemctl status penstock-agent`, `journalctl -k` (memory, a suspended machine), and "
-            "the agent's log (`penstock up`: `logs/agent.log` in its directory).",
+            "the agent's log.",
             "Ask the owner of the application what was deleted or emptied. To see how much: "
             "`penstock consume TOPIC --from TIME --events` shows the last line before that time "
             "and the first one after it.",
@@ -157,8 +160,8 @@ ENTRIES: Final = (
         meaning="An agent has not been heard from, so probably nothing is read on its host.",
         steps=(
             "On the host: `systemctl status penstock-agent`, `penstock agent --status`. Start it "
-            "(`systemctl start penstock-agent`): it reads on where it stopped, also in files that "
-            "were rotated meanwhile.",
+            "(`systemctl restart penstock-agent`): it reads on where it stopped, also in files "
+            "that were rotated meanwhile.",
             "If it runs, see whether it reaches the brokers: its log, `penstock agent --status`.",
             "If no agent is heard, see `penstock status`: a broker whose disk is full takes no "
             "lines. Make room on it, and all agents go on.",
@@ -198,13 +201,15 @@ ENTRIES: Final = (
         meaning="The ledger of a cluster cannot be read, a broker that holds replicas is away, or "
         "a schema registry does not answer. The alert names it.",
         steps=(
+            "Run the command beside it. Under `penstock up` a program that has ended is started "
+            "again by itself: what is away there for longer hangs, or cannot start, and its log "
+            "says why.",
             "A broker: `penstock status`, and `systemctl status penstock-broker` on its host. "
             "Start it: it catches up by itself. Other brokers lead its partitions meanwhile.",
             "The ledger: see from the audit's host whether the brokers can be reached, and whether "
             "its login and certificates are still accepted. The audit reads on where it stopped.",
             "A registry: `systemctl restart penstock-registry` on its host. Agents go on with the "
-            "schemas that they know meanwhile, and loads wait. (`penstock up` starts a program "
-            "again that has ended: `pkill -KILL -f 'penstock registry'` ends one that hangs.)",
+            "schemas that they know meanwhile, and loads wait.",
             "A broker that is gone for good: replace it (docs/how-to/run-a-cluster.md).",
         ),
     ),

@@ -18,117 +18,23 @@ import click
 from msgspec.structs import replace
 from rich.console import Console
 
+from bench.compared_servers import ComparedServers
 from bench.counted.report import compare, show
 from bench.figures import report, results
-from bench.figures.measurement import NotMeasured
-from bench.figures.profile import FULL, QUICK, Results, Scale, ServerKind
+from bench.figures.profile import FULL, QUICK, Results, Scale
 from bench.figures.rounds import measure
 from bench.loads.requests import AnswerError
-from bench.loads.topic_loads import topic_loads
 from bench.peers import PEERS
-from bench.profiles import PROFILES, Measured, called, measured_by
-from bench.servers.audits import audits
-from bench.servers.broker_clusters import CLUSTERS, HOSTS, SINGLE
-from bench.servers.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
-from bench.servers.group_brokers import GROUPED
-from bench.servers.guarded_brokers import GUARDED
-from bench.servers.loaders import SPARK, loaders
-from bench.servers.locked_brokers import LOCKED
-from bench.servers.mirrors import MIRROR_MAKER, MIRRORED
-from bench.servers.registry_servers import Registry, elsewhere, penstock, running
-from bench.servers.shippers import shippers
-from bench.servers.whole_pipelines import whole_pipeline
+from bench.profiles import PROFILES, called
+from bench.servers.brokers import KINDS, PENSTOCK, version
+from bench.servers.loaders import SPARK
+from bench.servers.mirrors import MIRROR_MAKER
+from bench.servers.registry_servers import Registry, elsewhere
 from bench.spark.spark_peer import VERSION as SPARK_VERSION
-from bench.spark.spark_peer import spark_peer
 from harness.kafka.apache_kafka import VERSION as KAFKA_VERSION
-from harness.kafka.apache_kafka import kafka_classpath, why_no_kafka
-from harness.kafka.mirror_maker import mirror_maker_classpath, why_no_mirror_maker
 from harness.processes.server_process import ServerFailed
 
 _WIDTH = 280  # a table is not folded when it goes into a file
-
-
-Kinds = Mapping[str, ServerKind]
-
-
-_BESIDE_KAFKA: Mapping[Measured, Mapping[str, ServerKind]] = {
-    Measured.BROKERS: KINDS,
-    Measured.GROUPS: GROUPED,
-    Measured.LOCKS: LOCKED,
-    Measured.AUTHORIZATION: GUARDED,
-    Measured.CLUSTERS: CLUSTERS,
-    Measured.HOSTS: HOSTS,
-    Measured.FLEETS: SINGLE,
-}
-
-
-def _brokers(wanted: tuple[str, ...]) -> list[str]:
-    names = [name for name in KINDS if not wanted or name in wanted]
-    if APACHE_KAFKA in names and kafka_classpath() is None:
-        print(f"without {APACHE_KAFKA}: {why_no_kafka()}", file=sys.stderr)
-        names.remove(APACHE_KAFKA)
-    return names
-
-
-def _mirrors(wanted: tuple[str, ...]) -> Kinds:
-    """Ours, and Apache Kafka's, unless only one of them is wanted."""
-    names = {PENSTOCK: PENSTOCK, MIRROR_MAKER: APACHE_KAFKA}
-    kinds = {name: MIRRORED[name] for name in names if not wanted or names[name] in wanted}
-    if MIRROR_MAKER in kinds and mirror_maker_classpath() is None:
-        print(f"without {MIRROR_MAKER}: {why_no_mirror_maker()}", file=sys.stderr)
-        del kinds[MIRROR_MAKER]
-    return kinds
-
-
-def _registries(wanted: tuple[str, ...], other: Registry | None) -> Kinds:
-    kinds: dict[str, ServerKind] = {}
-    if not wanted or PENSTOCK in wanted:
-        kinds[PENSTOCK] = penstock
-    if other is not None:
-        kinds[other.name] = running(other)
-    return kinds
-
-
-def _agents(directory: Path, wanted: tuple[str, ...], stack: contextlib.ExitStack) -> Kinds:
-    """Ours and those of its peers that are here, or those that are wanted; ended with the stack."""
-    names = [name for name in (PENSTOCK, *PEERS) if not wanted or name in wanted]
-    for name in [name for name in names if name in PEERS]:
-        if why := PEERS[name].why_not():
-            print(f"without {name}: {why}", file=sys.stderr)
-            names.remove(name)
-    if not names:
-        return {}
-    try:
-        return stack.enter_context(shippers(directory, names))
-    except NotMeasured as missing:
-        print(f"no agents: {missing}", file=sys.stderr)
-        return {}
-
-
-def _loaders(directory: Path, wanted: tuple[str, ...], stack: contextlib.ExitStack) -> Kinds:
-    """Ours, and Spark's own Kafka source unless only ours is wanted; ended with the stack."""
-    peer = None
-    if not wanted:
-        try:
-            peer = spark_peer()
-        except NotMeasured as missing:
-            print(f"without {SPARK}: {missing}", file=sys.stderr)
-    return stack.enter_context(loaders(directory, peer))
-
-
-def _audits(
-    profile: str,
-    directory: Path,
-    scale: Scale,
-    wanted: tuple[str, ...],
-    stack: contextlib.ExitStack,
-) -> Kinds:
-    """Ours, and what each profile compares it with unless only ours is wanted."""
-    try:
-        return stack.enter_context(audits(profile, directory, scale, beside=not wanted))
-    except NotMeasured as missing:
-        print(f"{profile}: {missing}", file=sys.stderr)
-        return {}
 
 
 def _other(url: str | None, pid: int | None) -> Registry | None:
@@ -242,89 +148,97 @@ def main(  # noqa: PLR0917 -- one for each option
     chosen = _chosen(names)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # inherited by the brokers
-    other = _other(beside, beside_pid)
-    of_brokers = any(measured_by(name) in _BESIDE_KAFKA for name in chosen)
-    compared = _brokers(brokers) if of_brokers else []
-    kinds: dict[Measured, Kinds] = {
-        what: {name: made[name] for name in compared} for what, made in _BESIDE_KAFKA.items()
-    }
-    kinds[Measured.REGISTRIES] = _registries(brokers, other)
-    rounds = rounds or (1 if quick else 3)
+    registry = _other(beside, beside_pid)
     scale = QUICK if quick else FULL
     if kept_hours is not None:
         scale = replace(scale, kept_hours=kept_hours)
     if missed_gb is not None:
         scale = replace(scale, missed_bytes=int(missed_gb * 1e9))
-    began = results.circumstances(directory, {})
+    circumstances = results.circumstances(directory, {})
     console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
-    all_results: list[Results] = []
     with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=directory) as work:
-        files = Path(work) / "files"
-        files.mkdir()
-        for name in chosen:
-            with contextlib.ExitStack() as stack:
-                what = measured_by(name)
-                if what is Measured.AGENTS:
-                    servers = _agents(Path(work), brokers, stack)
-                elif what is Measured.LOADERS:
-                    servers = _loaders(Path(work), brokers, stack)
-                elif what is Measured.MIRRORS:
-                    servers = _mirrors(brokers)
-                elif what is Measured.TOPIC_LOADS:
-                    servers = {PENSTOCK: topic_loads}
-                elif what is Measured.PIPELINES:
-                    servers = {PENSTOCK: whole_pipeline}
-                elif what is Measured.AUDITS:
-                    servers = _audits(name, Path(work), scale, brokers, stack)
-                else:
-                    servers = kinds[what]
-                if not servers:
-                    print(f"{name}: nothing to be measured", file=sys.stderr)
-                    continue
-                print(name, file=sys.stderr)
-                try:
-                    measured = measure(
-                        PROFILES[name],
-                        servers,
-                        scale,
-                        rounds=rounds,
-                        directory=Path(work),
-                        files=files,
-                        only=cases,
-                    )
-                except ServerFailed as failure:
-                    raise click.ClickException(f"a server did not start: {failure}") from None
-            all_results.append(measured)
-            console.print(f"{name}: {measured.profile.about}", style="bold")
-            console.print(report.table(measured))
-    versions = {name: version(name) for name in (PENSTOCK, *compared)}
-    for name, peer in PEERS.items():
-        if any(name in each.brokers for each in all_results):
-            versions[name] = peer.version()
-    if any(each.profile.name == "loader" for each in all_results):
+        servers = ComparedServers(Path(work), brokers, registry, scale)
+        measured = _measure(
+            chosen,
+            servers,
+            scale,
+            rounds=rounds or (1 if quick else 3),
+            directory=Path(work),
+            cases=cases,
+            console=console,
+        )
+        circumstances["versions"] = _versions(measured, registry)
+    lines = _as_lines(circumstances)
+    if json_file is not None or not quick:
+        profiles = {result.profile.name: report.as_json(result) for result in measured}
+        written = results.write(circumstances, json_file, profiles=profiles)
+        lines["written to"] = str(written)
+    if markdown is not None:
+        about = "".join(f"- {key}: `{value}`\n" for key, value in lines.items())
+        markdown.write_text("\n".join([about, *map(report.markdown, measured)]))
+    _end(console, measured, lines)
+
+
+def _measure(
+    profiles: list[str],
+    servers: ComparedServers,
+    scale: Scale,
+    *,
+    rounds: int,
+    directory: Path,
+    cases: tuple[str, ...],
+    console: Console,
+) -> list[Results]:
+    """Measure one profile after another, and show each table when it is there."""
+    files = directory / "files"
+    files.mkdir()
+    all_results: list[Results] = []
+    for name in profiles:
+        with contextlib.ExitStack() as stack:
+            kinds = servers.of(name, stack)
+            if not kinds:
+                print(f"{name}: nothing to be measured", file=sys.stderr)
+                continue
+            print(name, file=sys.stderr)
+            try:
+                measured = measure(
+                    PROFILES[name],
+                    kinds,
+                    scale,
+                    rounds=rounds,
+                    directory=directory,
+                    files=files,
+                    only=cases,
+                )
+            except ServerFailed as failure:
+                raise click.ClickException(f"a server did not start: {failure}") from None
+        all_results.append(measured)
+        console.print(f"{name}: {measured.profile.about}", style="bold")
+        console.print(report.table(measured))
+    return all_results
+
+
+def _versions(measured: list[Results], registry: Registry | None) -> dict[str, str]:
+    """Of what was measured."""
+    servers = {PENSTOCK, *(name for result in measured for name in result.brokers)}
+    versions = {name: version(name) for name in KINDS if name in servers}
+    versions |= {name: peer.version() for name, peer in PEERS.items() if name in servers}
+    if any(result.profile.name == "loader" for result in measured):
         versions["PySpark"] = importlib.metadata.version("pyspark")
         versions[SPARK] = SPARK_VERSION
-    if any(MIRROR_MAKER in each.brokers for each in all_results):
+    if MIRROR_MAKER in servers:
         versions[MIRROR_MAKER] = KAFKA_VERSION
-    if other is not None:
-        versions[other.name] = beside or ""
-    began["versions"] = versions
-    circumstances = _told(began)
-    if json_file is not None or not quick:
-        profiles = {each.profile.name: report.as_json(each) for each in all_results}
-        circumstances["written to"] = str(results.write(began, json_file, profiles=profiles))
-    if markdown is not None:
-        about = "".join(f"- {key}: `{value}`\n" for key, value in circumstances.items())
-        markdown.write_text("\n".join([about, *map(report.markdown, all_results)]))
-    _end(console, all_results, circumstances)
+    if registry is not None:
+        versions[registry.name] = f"{registry.host}:{registry.port}"
+    return versions
 
 
-def _told(circumstances: Mapping[str, object]) -> dict[str, str]:
+def _as_lines(circumstances: Mapping[str, object]) -> dict[str, str]:
     """The same in lines, for people."""
     lines: dict[str, str] = {}
     for key, value in circumstances.items():
         if isinstance(value, Mapping):
-            lines |= _told(value)
+            lines |= _as_lines(value)
         else:
             lines[key] = str(value)
     return lines

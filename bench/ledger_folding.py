@@ -23,7 +23,7 @@ import msgspec
 import pyarrow as pa
 
 from audit.store.store import AuditStore
-from bench.figures.profile import Place, ServerKind
+from bench.figures.profile import CaseContext, ServerKind
 from bench.servers.brokers import PENSTOCK
 from client.reading.fetcher import FetchedBatch
 from harness.processes.server_process import ServerFailed
@@ -69,9 +69,9 @@ class Folder(msgspec.Struct):
             shutil.rmtree(directory, ignore_errors=True)
 
 
-def folder_of(place: Place) -> Folder:
-    assert isinstance(place.server, Folder)
-    return place.server
+def folder_of(context: CaseContext) -> Folder:
+    assert isinstance(context.server, Folder)
+    return context.server
 
 
 def folders(*, beside: bool) -> Mapping[str, ServerKind]:

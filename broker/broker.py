@@ -125,7 +125,7 @@ class Broker:
             self.defaults = TopicDefaults.from_settings(config.topic_defaults)
         except ValueError as error:
             raise BrokerError(f"`topic_defaults`: {error}") from None
-        self._found = CountingFindings()
+        self._findings = CountingFindings()
         self._descriptors = Descriptors.claim(config.limits.connections)
         self._open_logs = OpenLogs(self._descriptors.log_files)
         self._certificates = CertificateWatch(config.certificate_files)
@@ -151,16 +151,59 @@ class Broker:
         self._not_ready = "starting"
         self._groups: Coordinator | None = None
         self._connected = self._has_partitions = self._opened = False  # what `start` has done
-        self._standing: ReplicationStatus | None = None
+        self._replication_status: ReplicationStatus | None = None
         self._ends = AsyncExitStack()
 
     async def start(self, zookeeper: str, secret: str | None) -> None:
         """Start everything; raises if a part cannot start, and `stop` undoes the rest."""
-        config, ends = self.config, self._ends
-        data = DataDirectory(Path(config.data_dir))
-        ends.callback(data.release)
+        data = DataDirectory(Path(self.config.data_dir))
+        self._ends.callback(data.release)
         administration = self._administration_log(data)
-        ends.push_async_callback(asyncio.to_thread, administration.close)
+        self._ends.push_async_callback(asyncio.to_thread, administration.close)
+        http_port = self._bind()
+        if not NATIVE:
+            log.warning(
+                "checking records without wire/_records.c, which is not compiled: this costs up "
+                "to half of the throughput of large batches; install a C compiler and Python's "
+                "headers (gcc, python3-dev), then reinstall Penstock"
+            )
+
+        self._not_ready = "connecting to ZooKeeper"
+        await self._connect(zookeeper, secret)
+        owner = DirectoryOwner(
+            await asyncio.to_thread(self._agree_on_cluster, data), self.config.id
+        )
+        data.claim(owner)
+
+        self._not_ready = "opening logs"
+        opener, acknowledged = await self._prepare_partitions(data)
+        await self._follow_cluster()
+        await self._follow_logins()
+        await self._recover_logs(data, opener)
+
+        self._not_ready = "registering"
+        await self._register(self._info(data, http_port))
+        await self._serve(data, acknowledged, administration)
+        self._not_ready = ""
+        if self.config.open_addresses:
+            log.warning(
+                "insecure: other machines can connect without a login, or read the traffic: %s",
+                ", ".join(self.config.open_addresses),
+            )
+        log.info(
+            "broker ready id=%d cluster=%s host=%s port=%d http_port=%d partitions=%d offline=%d",
+            self.config.id,
+            owner.cluster_id,
+            self.server.listeners[0].config.host,
+            self.server.port,
+            http_port,
+            len(self.partitions),
+            len(self.partitions.offline),
+        )
+
+    def _bind(self) -> int:
+        """Bind all ports; only HTTP, whose port this returns, answers before all is ready."""
+        config, ends = self.config, self._ends
         self.server = Server(
             config,
             self._metrics,
@@ -187,27 +230,22 @@ class Broker:
         ends.callback(http.stop)
         ends.callback(self._certificates.stop)
         self._certificates.start()
+        return http.port
 
-        if not NATIVE:
-            log.warning(
-                "checking records without wire/_records.c, which is not compiled: this costs up "
-                "to half of the throughput of large batches; install a C compiler and Python's "
-                "headers (gcc, python3-dev), then reinstall Penstock"
-            )
-        self._not_ready = "connecting to ZooKeeper"
+    async def _connect(self, zookeeper: str, secret: str | None) -> None:
         self.session = await asyncio.to_thread(
             Session.connect,
             zookeeper,
             secret=secret,
-            security=config.zookeeper_security,
-            timeout_s=config.zookeeper_session_seconds,
+            security=self.config.zookeeper_security,
+            timeout_s=self.config.zookeeper_session_seconds,
         )
-        ends.push_async_callback(asyncio.to_thread, self.session.close)
+        self._ends.push_async_callback(asyncio.to_thread, self.session.close)
         self._connected = True
-        owner = DirectoryOwner(await asyncio.to_thread(self._agree_on_cluster, data), config.id)
-        data.claim(owner)
 
-        self._not_ready = "opening logs"
+    async def _prepare_partitions(self, data: DataDirectory) -> tuple[LogOpener, AcknowledgedFile]:
+        """The parts that open and keep logs; which logs there are is learned from the cluster."""
+        config, ends = self.config, self._ends
         flusher = Flusher(self.loop, run_all)
         ends.callback(flusher.stop)
         clean = data.take_clean_mark()
@@ -215,7 +253,7 @@ class Broker:
         ends.callback(acknowledged.close)
         self.withdrawals = Withdrawals(data.path, clean=clean, keeps_ledger=config.keeps_ledger)
         states = OwnStates(self.session, config.id)
-        opening = LogOpener(
+        opener = LogOpener(
             data,
             acknowledged,
             self.withdrawals,
@@ -223,7 +261,6 @@ class Broker:
             clean=clean,
             is_replaced=await asyncio.to_thread(self._is_replaced, data),
         )
-        cutting = LogCuts(states.raise_epoch, self.withdrawals, opening.remember)
         self._replication = Replication(
             config,
             partial(change_states, self.session),
@@ -233,8 +270,8 @@ class Broker:
             config.id,
             data,
             self.defaults,
-            opening=opening,
-            cutting=cutting,
+            opening=opener,
+            cutting=LogCuts(states.raise_epoch, self.withdrawals, opener.remember),
             flusher=flusher,
             metrics=self._metrics,
             open_logs=self._open_logs,
@@ -243,6 +280,11 @@ class Broker:
         ends.push_async_callback(self._close_logs, data, acknowledged)
         ends.push_async_callback(self._replication.stop)
         self._has_partitions = True
+        return opener, acknowledged
+
+    async def _follow_cluster(self) -> None:
+        """Load the cluster's map, and the parts that follow it."""
+        config, ends = self.config, self._ends
         groups = self._groups = Coordinator(
             self.session, config.id, _rules(config), self._complaints.group_failed
         )
@@ -256,7 +298,7 @@ class Broker:
         await asyncio.to_thread(self.session.sync)
         await asyncio.to_thread(self.cluster.start, self._map_changed)
         ends.push_async_callback(asyncio.to_thread, self.cluster.close)
-        self._standing = ReplicationStatus(
+        self._replication_status = ReplicationStatus(
             config.id,
             session=self.session,
             snapshot=lambda: self.cluster.snapshot,
@@ -265,7 +307,11 @@ class Broker:
             throttles=self._replication.throttles,
             is_controller=lambda: self._leaders.epoch is not None,
         )
-        ends.push_async_callback(self._standing.stop)
+        ends.push_async_callback(self._replication_status.stop)
+
+    async def _follow_logins(self) -> None:
+        """Load users and quotas, and what decides who may log in."""
+        config, ends = self.config, self._ends
         quotas = QuotasView(self.session, self._quotas_changed)
         await asyncio.to_thread(quotas.start)
         ends.push_async_callback(asyncio.to_thread, quotas.close)
@@ -287,15 +333,20 @@ class Broker:
             tokens=config.tokens,
         )
         ends.callback(self._logins.close)
+
+    async def _recover_logs(self, data: DataDirectory, opener: LogOpener) -> None:
+        """Open and recover the logs of this broker's partitions."""
         self.partitions.follow(self.cluster.snapshot)
         await self.partitions.caught_up()
         topic_ids = {topic.topic_id for topic in self.partitions.applied.topics.values()}
-        await asyncio.to_thread(opening.all_are_open, topic_ids)
-        await asyncio.to_thread(note_directory, self.session, config.id, data.directory_id)
+        await asyncio.to_thread(opener.all_are_open, topic_ids)
+        await asyncio.to_thread(note_directory, self.session, self.config.id, data.directory_id)
         self._opened = True
 
-        self._not_ready = "registering"
-        registration = Registration(self.session, self._info(data, http.port), self._id_taken)
+    async def _register(self, info: BrokerInfo) -> None:
+        """Tell the cluster that this broker is here, and stand for controller."""
+        config, ends = self.config, self._ends
+        registration = Registration(self.session, info, self._id_taken)
         await asyncio.to_thread(registration.start)
         ends.push_async_callback(asyncio.to_thread, registration.close)
         candidate = ControllerCandidate(self.session, config.id, self._elected, self._deposed)
@@ -312,37 +363,32 @@ class Broker:
         ends.push_async_callback(returning.stop)
         candidate.start()
         ends.push_async_callback(asyncio.to_thread, candidate.close)
+
+    async def _serve(
+        self,
+        data: DataDirectory,
+        acknowledged: AcknowledgedFile,
+        administration: AdministrationLog,
+    ) -> None:
+        """Answer clients, copy from other brokers, and keep the ledger."""
+        config, ends = self.config, self._ends
+        assert self._groups is not None
+        assert self._replication_status is not None
         housekeeping = Housekeeping(
             self.partitions, data, acknowledged, config.intervals, on_lost=self._give_up
         )
         ends.push_async_callback(housekeeping.stop)
         ends.push_async_callback(self.server.drain, _DRAIN_SECONDS)
-        ends.callback(groups.give_up)
+        ends.callback(self._groups.give_up)
         # A cluster of one elects itself in a moment, and clients want to know their controller.
         await asyncio.to_thread(
             self.cluster.wait_for, lambda snapshot: snapshot.controller_id is not None
         )
-        self.server.start(Dispatcher(self._parts(administration, groups)), self._logins)
+        self.server.start(Dispatcher(self._parts(administration, self._groups)), self._logins)
         self._replication.start(lambda: self.partitions)
-        self._standing.start()
+        self._replication_status.start()
         ends.push_async_callback(hand_over, self.session, self.cluster, config.id)
         self._keep_ledger()
-        self._not_ready = ""
-        if config.open_addresses:
-            log.warning(
-                "insecure: other machines can connect without a login, or read the traffic: %s",
-                ", ".join(config.open_addresses),
-            )
-        log.info(
-            "broker ready id=%d cluster=%s host=%s port=%d http_port=%d partitions=%d offline=%d",
-            config.id,
-            owner.cluster_id,
-            self.server.listeners[0].config.host,
-            self.server.port,
-            http.port,
-            len(self.partitions),
-            len(self.partitions.offline),
-        )
 
     async def stop(self) -> None:
         """Undo `start`, as far as it got."""
@@ -366,7 +412,7 @@ class Broker:
                 self.server.listeners,
                 self.partitions,
                 self.withdrawals,
-                self._found,
+                self._findings,
                 health=BrokerHealth(self.config, self.session, self.cluster),
             )
             self._ends.push_async_callback(counter.stop)
@@ -516,8 +562,12 @@ class Broker:
             *(f"offline: {topic}-{index}: {reason}" for (topic, index), reason in offline),
             *self._full_disk(),
             *map(_lost, self.withdrawals),
-            *self._found.remarks,
-            *(map(str, self._standing.remarks()) if self._standing is not None else ()),
+            *self._findings.remarks,
+            *(
+                map(str, self._replication_status.remarks())
+                if self._replication_status is not None
+                else ()
+            ),
         ]
 
     def _full_disk(self) -> Iterator[str]:
@@ -530,7 +580,7 @@ class Broker:
             )
 
     def _checked(self) -> CheckedGauge:
-        findings = self._found
+        findings = self._findings
         return CheckedGauge(
             dict(findings.damaged_batches),
             findings.scrubbed_bytes,
@@ -543,8 +593,8 @@ class Broker:
 
     def _more_metrics(self) -> Iterator[Metric]:
         yield certificate_family(self._certificates.ends())
-        if self._standing is not None:
-            yield from self._standing.families()
+        if self._replication_status is not None:
+            yield from self._replication_status.families()
         if self._groups is not None:
             yield from self._groups.families()
         is_open = bool(self.config.open_addresses)
@@ -579,5 +629,8 @@ def _rules(config: BrokerConfig) -> CoordinatorRules:
 
 
 def _lost(withdrawal: Withdrawal) -> str:
-    known = "; the ledger has it: `systemctl restart penstock-broker` ends this line"
+    known = (
+        "; the ledger has it. To end this line, restart the broker: `systemctl restart "
+        "penstock-broker`, or where `penstock up` runs it, `penstock up --restart broker`"
+    )
     return f"lost: {withdrawal.words}{known if withdrawal.told else ''}"

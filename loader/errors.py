@@ -159,7 +159,11 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
         DamagedBatch,
         "restore the partition from an intact replica or backup; the next load continues there",
     ),
-    (FilesDiffer, "restore the files, or rewrite their hours: `{load}{rebuild}`"),
+    (
+        FilesDiffer,
+        "restore missing and changed files and remove extra ones, or rewrite the hours:"
+        " `{load}{rebuild}`",
+    ),
     (EnvironmentFailed, "install what is missing, or ship it: `{load} --pack-env`"),
     (
         SparkFailed,

@@ -34,7 +34,7 @@ from mirror.partitions.batches import Gap
 from mirror.partitions.buffers import portion
 from mirror.partitions.lane import CLIENT_ID, Lane, LaneEvents, LaneSettings, Way
 from mirror.partitions.partition import CopiedPartition, Stage
-from mirror.partitions.resume_points import Again, Beginning, Both, GoOn, Stop, Wanted, look
+from mirror.partitions.resume_points import Again, Beginning, Both, GoOn, PartitionPair, Stop, look
 from mirror.partitions.target_writer import OffsetsKept
 from mirror.silent_partitions import SILENT_S, SilentPartitions
 from mirror.topics import Standing, TopicCopy
@@ -512,12 +512,12 @@ class Copier:
             executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _wanted(place: _Place) -> Wanted:
+def _wanted(place: _Place) -> PartitionPair:
     partition = place.partition
     permitted = place.copy.accepted.get(partition.here[1])
     if place.passes is not None:
         permitted = place.passes
-    return Wanted(
+    return PartitionPair(
         partition.here,
         partition.there,
         partition.compacts,

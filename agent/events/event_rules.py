@@ -13,12 +13,12 @@ import msgspec
 from agent.accounting.alterations import DroppedFields
 from agent.accounting.cuts import DeadLine, Events, ExceptedTally
 from agent.accounting.runs import Fate
-from agent.events.encodings import utf8
-from agent.events.faults import LineFault
 from agent.events.fields import Fields, looked_up, text_of
 from agent.events.filtering import Filters
-from agent.events.messages import Messages, Origin
 from agent.events.times import Millis
+from agent.lines.encodings import utf8
+from agent.lines.faults import LineFault
+from agent.lines.messages import Messages, Origin
 
 FindFields = Callable[[bytes, Origin | None], Fields]
 Encode = Callable[[Fields], bytes]

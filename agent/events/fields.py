@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from agent.events.faults import LineFault, shown
-from agent.events.patterns import MOST_CHARACTERS
 from agent.events.times import Iso8601, Millis, Rfc3164
+from agent.lines.faults import LineFault, shown
+from agent.lines.patterns import MOST_CHARACTERS
 
 Fields = dict[str, Any]
 

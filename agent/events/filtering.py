@@ -14,7 +14,7 @@ import msgspec
 
 from agent.configuration.lines import Filter
 from agent.events.fields import looked_up, text_of
-from agent.events.patterns import is_found
+from agent.lines.patterns import is_found
 
 
 class _Rule(msgspec.Struct, frozen=True):

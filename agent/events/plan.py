@@ -1,6 +1,6 @@
 """Selects how the messages of an input become events, by its configuration.
 
-JSON lines are encoded many at once, column by column (`agent.batches.json_tails`), unless unknown
+JSON lines are encoded many at once, column by column (`agent.bodies.json_tails`), unless unknown
 fields must be kept. The result is the same as that of `making.OneByOne`.
 """
 
@@ -8,13 +8,11 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import Final, cast
 
-from agent.batches.json_tails import JsonTails, Tails
-from agent.batches.tail_encoder import TailEncoder
+from agent.bodies.json_tails import JsonTails, Tails
+from agent.bodies.tail_encoder import TailEncoder
 from agent.configuration.inputs import Format, Input, UnknownFields
 from agent.configuration.lines import Time
-from agent.events.encodings import utf8
 from agent.events.event_rules import EMPTY, Encode, FindFields, Made, Make, OneByOne, Rules, When
-from agent.events.faults import LineFault
 from agent.events.fields import (
     Fields,
     by_named_groups,
@@ -25,7 +23,6 @@ from agent.events.fields import (
     text_of,
 )
 from agent.events.filtering import Filters
-from agent.events.messages import Origin
 from agent.events.schema_fit import (
     EXTRA,
     MESSAGE,
@@ -37,6 +34,9 @@ from agent.events.schema_fit import (
     names_of,
 )
 from agent.events.times import Iso8601, Rfc3164, time_reader, times_of, zone_of
+from agent.lines.encodings import utf8
+from agent.lines.faults import LineFault
+from agent.lines.messages import Origin
 from schemas.parsing import AvroSchema
 
 _SAY_THE_TIME: Final = {Format.CRI, Format.DOCKER, Format.SYSLOG}

@@ -24,14 +24,14 @@ from agent.accounting.runs import Excepted, Fate
 from agent.config import Times
 from agent.configuration.inputs import Format, Input, LongLines
 from agent.errors import InputError
-from agent.events.containers import Joiner, cri_piece, docker_piece
-from agent.events.encoding_guess import looks_like
-from agent.events.encodings import Lines, line_encoding
 from agent.events.event_rules import Made
-from agent.events.messages import Grouping, Messages
 from agent.events.plan import make_for
 from agent.events.redaction import Redactor
 from agent.events.schema_fit import is_plain
+from agent.lines.containers import Joiner, cri_piece, docker_piece
+from agent.lines.encoding_guess import looks_like
+from agent.lines.encodings import Lines, line_encoding
+from agent.lines.messages import Grouping, Messages
 from schemas.parsing import AvroSchema
 
 _PIECES = {Format.CRI: cri_piece, Format.DOCKER: docker_piece}

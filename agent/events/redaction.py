@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from agent.configuration.lines import Redaction
-from agent.events.encodings import utf8
+from agent.lines.encodings import utf8
 
 WINDOW: Final = 8 * 1024
 _STEP: Final = WINDOW // 2

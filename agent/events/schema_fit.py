@@ -4,11 +4,11 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from agent.batches.tail_encoder import HEADER_FIELDS, TailEncoder
+from agent.bodies.tail_encoder import HEADER_FIELDS, TailEncoder
 from agent.configuration.inputs import Format, Input, UnknownFields
 from agent.errors import InputError
-from agent.events.containers import CONTAINER_FIELDS
 from agent.events.fields import SYSLOG_FIELDS
+from agent.lines.containers import CONTAINER_FIELDS
 from schemas.definitions.types import Map, Primitive, Record, Type, Union
 from schemas.errors import SchemaError
 from schemas.parsing import AvroSchema

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from zoneinfo import ZoneInfo
 
 from agent.configuration.lines import Time
-from agent.events.faults import LineFault, shown
+from agent.lines.faults import LineFault, shown
 
 try:
     from agent.events._iso_times import moments

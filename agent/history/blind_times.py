@@ -286,9 +286,8 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
         how = "its times or permissions were set"
     else:
         how = "names came or went"
-    parts = [how]
-    parts += [f"{word}: {some_of(each)}" for word, each in _news(names)]
-    return "; ".join(parts)
+    news = [f"{word}: {some_of(each)}" for word, each in _news(names)]
+    return "; ".join([how, *(news or ["the known files are there, others may have been there"])])
 
 
 def _news(names: Names) -> list[tuple[str, Sequence[str]]]:

@@ -65,11 +65,9 @@ NAMED_SECONDS: Final = 3600.0
 class Heartbeats:
     """The latest heartbeats, and those already published. Belongs to one thread."""
 
-    def __init__(self, window_millis: int, program_version: str, started: int) -> None:
-        """`started` is when the program was, in milliseconds since 1970."""
+    def __init__(self, window_millis: int, program_version: str) -> None:
         self._window_millis = window_millis
         self._version = program_version
-        self._started = started
         self._until: dict[str, int] = {}
         self._lag_bytes = -1
         self._said: dict[str, int] = {}
@@ -106,7 +104,6 @@ class Heartbeats:
                 "topics": topics,
                 "lag_bytes": self._lag_bytes,
                 "program_version": self._version,
-                "started": self._started,
             }
             for millis, topics in sorted(together.items())
         ]
@@ -190,8 +187,7 @@ class Ledger:
         self._clock = clock
         self._window_millis = config.window * 1000
         self._most_bytes = MOST_BYTES
-        started = time.time_ns() // 1_000_000
-        self._heartbeats = Heartbeats(self._window_millis, SOFTWARE_VERSION, started)
+        self._heartbeats = Heartbeats(self._window_millis, SOFTWARE_VERSION)
         self._probe = HealthProbe(
             SOFTWARE_VERSION,
             directories=(config.data_dir,),

@@ -25,7 +25,7 @@ from agent.accounting.parcels import BatchKind, Eventless, Parcel
 from agent.accounting.runs import Excepted, Fate, Progress, Run, SourceId
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
-from agent.batches.tail_encoder import TailEncoder, path_is_framed
+from agent.bodies.tail_encoder import TailEncoder, path_is_framed
 from agent.config import AgentConfig
 from agent.files.happenings import Lost
 from agent.journal.journal import Journal

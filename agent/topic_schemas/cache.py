@@ -14,7 +14,7 @@ from typing import Final
 import crc32c
 import msgspec
 
-from agent.topic_schemas.values import Purpose, TopicSchema, Wanted
+from agent.topic_schemas.values import Purpose, TopicPurpose, TopicSchema
 from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 from schemas.errors import InvalidSchema
@@ -44,7 +44,7 @@ class _Damaged(Exception):
     """The cache cannot be used; the message is the reason."""
 
 
-def read_cache(directory: Path, registry: Sequence[str]) -> dict[Wanted, TopicSchema]:
+def read_cache(directory: Path, registry: Sequence[str]) -> dict[TopicPurpose, TopicSchema]:
     """The cached schemas of this registry; none if the file is missing or damaged."""
     path = directory / FILE_NAME
     try:
@@ -58,7 +58,9 @@ def read_cache(directory: Path, registry: Sequence[str]) -> dict[Wanted, TopicSc
                 ",".join(content.registry),
             )
             return {}
-        return {Wanted(entry.topic, entry.purpose): _schema(entry) for entry in content.schemas}
+        return {
+            TopicPurpose(entry.topic, entry.purpose): _schema(entry) for entry in content.schemas
+        }
     except FileNotFoundError:
         return {}
     except (OSError, _Damaged, InvalidSchema) as error:
@@ -67,7 +69,7 @@ def read_cache(directory: Path, registry: Sequence[str]) -> dict[Wanted, TopicSc
 
 
 def write_cache(
-    directory: Path, registry: Sequence[str], schemas: Mapping[Wanted, TopicSchema]
+    directory: Path, registry: Sequence[str], schemas: Mapping[TopicPurpose, TopicSchema]
 ) -> None:
     """Replaces the file; a crash leaves the old one or the new. Raises OSError."""
     entries = tuple(

@@ -22,8 +22,8 @@ from agent.topic_schemas.cache import read_cache, write_cache
 from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
     LEDGER_SCHEMA,
+    TopicPurpose,
     TopicSchema,
-    Wanted,
     dead_letters_of,
     wanted_by,
     wanted_for,
@@ -70,9 +70,9 @@ class TopicSchemas:
         self._ledger = ledger
         self._interval = interval
         self._tell = tell
-        self._wanted: Mapping[Wanted, tuple[str, ...]] = {}
+        self._wanted: Mapping[TopicPurpose, tuple[str, ...]] = {}
         self._known = read_cache(directory, self._urls)
-        self._problems: dict[Wanted, str] = {}
+        self._problems: dict[TopicPurpose, str] = {}
         self._trouble = ""
         self._pause = _FIRST_PAUSE
         self._closing = False
@@ -155,7 +155,7 @@ class TopicSchemas:
         self._pause = min(_LONGEST_PAUSE, self._pause * _LONGER)
         return pause
 
-    def _ask_for(self, wanted: Wanted, files: tuple[str, ...]) -> None:
+    def _ask_for(self, wanted: TopicPurpose, files: tuple[str, ...]) -> None:
         problem = ""
         try:
             if self._auto_register:
@@ -169,13 +169,13 @@ class TopicSchemas:
             self._take(wanted, schema)
         self._note(wanted, problem)
 
-    def _take(self, wanted: Wanted, schema: TopicSchema) -> None:
+    def _take(self, wanted: TopicPurpose, schema: TopicSchema) -> None:
         if schema == self._known.get(wanted):
             return
         log.info("schema topic=%s version=%d id=%d", schema.topic, schema.version, schema.id)
         self._known = {**self._known, wanted: schema}
 
-    def _note(self, wanted: Wanted, problem: str) -> None:
+    def _note(self, wanted: TopicPurpose, problem: str) -> None:
         """Logs a problem when it begins, changes and ends."""
         if problem == self._problems.get(wanted, ""):
             return
@@ -208,7 +208,9 @@ def _passes(error: RegistryRefused) -> bool:
     return error.status >= 500 or error.status == _TOO_MANY_REQUESTS
 
 
-def _why_not_registered(registry: RegistryClient, wanted: Wanted, files: tuple[str, ...]) -> str:
+def _why_not_registered(
+    registry: RegistryClient, wanted: TopicPurpose, files: tuple[str, ...]
+) -> str:
     """Registers files. Returns the reason if one was rejected, which does not matter if the topic
     has a schema."""
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.errors import NoSchema
-from agent.topic_schemas.values import BUILT_IN_FOR, Purpose, TopicSchema, Wanted
+from agent.topic_schemas.values import BUILT_IN_FOR, Purpose, TopicPurpose, TopicSchema
 from schemas.errors import InvalidSchema, RegistryError
 from schemas.event_schemas import LOG_LINE, SYSLOG_LINE, built_in, check_event_schema
 from schemas.folder import SchemaFile, needs_of, read_schema
@@ -25,7 +25,9 @@ _FOR_MESSAGES: Final = {LOG_LINE, SYSLOG_LINE}
 _HIGHEST_ID: Final = 2**31 - 1
 
 
-def find(registry: RegistryClient, wanted: Wanted, known: TopicSchema | None = None) -> TopicSchema:
+def find(
+    registry: RegistryClient, wanted: TopicPurpose, known: TopicSchema | None = None
+) -> TopicSchema:
     """The schema of a topic; `known` if it is still current. Raises NoSchema if there is none, or
     RegistryError if the registry did not answer; both with one line."""
     latest = registry.latest(wanted.subject)
@@ -50,7 +52,7 @@ def find(registry: RegistryClient, wanted: Wanted, known: TopicSchema | None = N
     return schema
 
 
-def register_files(registry: RegistryClient, wanted: Wanted, files: Sequence[str]) -> None:
+def register_files(registry: RegistryClient, wanted: TopicPurpose, files: Sequence[str]) -> None:
     """Registers files as versions of the topic's subject, unless they are already.
 
     Raises NoSchema if one is rejected, or RegistryError if the registry did not answer.
@@ -63,7 +65,7 @@ def register_files(registry: RegistryClient, wanted: Wanted, files: Sequence[str
             raise NoSchema(f"cannot register the schema {path}: {why}") from None
 
 
-def _register_file(registry: RegistryClient, wanted: Wanted, path: str) -> None:
+def _register_file(registry: RegistryClient, wanted: TopicPurpose, path: str) -> None:
     text = read_schema(Path(path))
     plan = Planner(registry).plan(SchemaFile(path, wanted.subject, text, needs_of(text)))
     if plan.outcome is Outcome.REFUSED or plan.schema is None:
@@ -73,7 +75,7 @@ def _register_file(registry: RegistryClient, wanted: Wanted, path: str) -> None:
 
 
 def _of_the_topic(
-    wanted: Wanted, latest: RegisteredSchema | None, there: AvroSchema | None
+    wanted: TopicPurpose, latest: RegisteredSchema | None, there: AvroSchema | None
 ) -> TopicSchema:
     if latest is None or there is None:
         raise NoSchema(
@@ -94,7 +96,7 @@ def _event_schema(registry: RegistryClient, registered: RegisteredSchema) -> Avr
 
 
 def _built_in(
-    registry: RegistryClient, wanted: Wanted, name: str, there: AvroSchema | None
+    registry: RegistryClient, wanted: TopicPurpose, name: str, there: AvroSchema | None
 ) -> TopicSchema:
     """Penstock's own schema, registered if this text is not a version yet."""
     if there is not None and there.full_name != name:
@@ -110,7 +112,7 @@ def _built_in(
     return TopicSchema(wanted.topic, registered.id, registered.version, schema)
 
 
-def _other_schema(wanted: Wanted, there: AvroSchema, name: str) -> str:
+def _other_schema(wanted: TopicPurpose, there: AvroSchema, name: str) -> str:
     mismatch = (
         f"topic {wanted.topic} has the schema {there.full_name}, but the agent would write {name}"
     )

@@ -39,7 +39,7 @@ _HAVE_A_MESSAGE: Final = {
 }
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class TopicPurpose(msgspec.Struct, frozen=True):
     """A topic, and the purpose of its schema."""
 
     topic: str
@@ -64,25 +64,27 @@ class TopicSchema(msgspec.Struct, frozen=True):
     schema: AvroSchema
 
 
-def wanted_for(each: Input) -> Wanted:
+def wanted_for(each: Input) -> TopicPurpose:
     """The schema that the events of an input need."""
     if each.format is Format.PLAIN:
-        return Wanted(each.topic, Purpose.LINES)
+        return TopicPurpose(each.topic, Purpose.LINES)
     if each.format in _HAVE_A_MESSAGE and not each.schema:
-        return Wanted(each.topic, _HAVE_A_MESSAGE[each.format])
-    return Wanted(each.topic, Purpose.FIELDS)
+        return TopicPurpose(each.topic, _HAVE_A_MESSAGE[each.format])
+    return TopicPurpose(each.topic, Purpose.FIELDS)
 
 
-def dead_letters_of(topic: str) -> Wanted:
-    return Wanted(topic + DEAD_SUFFIX, Purpose.DEAD_LETTERS)
+def dead_letters_of(topic: str) -> TopicPurpose:
+    return TopicPurpose(topic + DEAD_SUFFIX, Purpose.DEAD_LETTERS)
 
 
-LEDGER_SCHEMA = Wanted(LEDGER_TOPIC, Purpose.LEDGER)
+LEDGER_SCHEMA = TopicPurpose(LEDGER_TOPIC, Purpose.LEDGER)
 
 
-def wanted_by(inputs: Iterable[Input], *, ledger: bool = True) -> dict[Wanted, tuple[str, ...]]:
+def wanted_by(
+    inputs: Iterable[Input], *, ledger: bool = True
+) -> dict[TopicPurpose, tuple[str, ...]]:
     """The schemas that inputs need, with the files that may be registered for them."""
-    all_wanted: dict[Wanted, tuple[str, ...]] = {}
+    all_wanted: dict[TopicPurpose, tuple[str, ...]] = {}
     for input_ in inputs:
         wanted = wanted_for(input_)
         files = all_wanted.get(wanted, ())

@@ -3,7 +3,7 @@
 A running agent finds it out when it compiles the schema, or line by line: each is a dead letter.
 """
 
-from agent.batches.tail_encoder import TailEncoder
+from agent.bodies.tail_encoder import TailEncoder
 from schemas.definitions.type_descriptions import type_in_words
 from schemas.definitions.types import Enum, Record, Type, Union
 from schemas.errors import SchemaError

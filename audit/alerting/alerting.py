@@ -11,6 +11,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from audit.alerting.causes import (
+    CONSEQUENCES,
+    LEAST_GRACE,
+    Held,
+    held,
+    holds_up,
+    known_before,
+)
 from audit.alerting.conditions import (
     ALTERED,
     AWAY,
@@ -34,16 +42,18 @@ from audit.alerting.conditions import (
     of_loads,
     of_programs,
     of_shares,
+    unfinished,
     waiting,
 )
 from audit.alerting.notes import AlertNotes
 from audit.alerting.notices import Group, groups_of, notice_id
 from audit.alerting.receivers import Receivers, Situation
 from audit.api.answers import AgentRow, FailingLoad
-from audit.api.queries import AgentsQuery
+from audit.api.queries import AgentsQuery, AlertsQuery
 from audit.clusters.state import AuditState
 from audit.configuration.config import AuditConfig
-from audit.programs import ZOOKEEPER, this_audit
+from audit.program_commands import ProgramCommands
+from audit.programs import LOADER, ZOOKEEPER, Program, ProgramKind, this_audit
 from audit.store.fleet.agents import patience
 from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.reading import StoreReading
@@ -53,6 +63,8 @@ from ledger.health import HealthProbe
 
 _MOST_SILENT: Final = 5_000
 _PAGE: Final = 500
+_LOOKS_MILLIS: Final = 60_000  # so long a look at who is away is waited for
+_LOADS: Final = 2  # that may have to begin after a cause, until one loads what was held up
 _SLOW_S: Final = 30.0  # from one look at what changes slowly to the next
 _OFFER_S: Final = 5.0  # the same groups with other figures
 
@@ -77,12 +89,14 @@ class Alerting:
         self._store = store
         self._reading = reading
         self._config = config
+        self._commands = ProgramCommands.of(config)
         self._standing = standing
         self._receivers = receivers or Receivers()
         self._notes = notes or AlertNotes()
         self._probe = probe
         self._slow: dict[AlertKey, Condition] = {}
         self._slow_at = 0.0
+        self._programs: list[Program] = []
         self._offer_at = 0.0
         self.groups: Mapping[str, Group] = {}  # of what stands, by id
         after = int(config.alerts.after * 1000)
@@ -92,8 +106,10 @@ class Alerting:
         self._since: dict[AlertKey, int] = {}
         self._waiting: tuple[WaitingCondition, ...] = ()
         self._raised_before = 0
-        # What a former run has raised.
+        # What a former run has raised, and what was over not long ago.
         self._raised = {key_of(each): each for each in reading.raised_alerts(MOST_RAISED)}
+        _, resolved = reading.alerts(AlertsQuery(state="resolved", size=_PAGE))
+        self._held = Held(known_before(resolved))
 
     @property
     def raised(self) -> int:
@@ -119,7 +135,7 @@ class Alerting:
         conditions |= of_clocks(clocks)
         silent = [row for row in self._silent(as_of) if (row.cluster, row.host) not in clocks]
         unheard = {row.cluster for row in silent if not self._is_heard(row.cluster, as_of)}
-        conditions |= of_agents(silent, unheard=unheard)
+        conditions |= of_agents(silent, self._commands, unheard=unheard)
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= of_clusters(self._standing.clusters)
         conditions |= self._slowly_changing(as_of, now)
@@ -128,9 +144,20 @@ class Alerting:
         for key, each in raised.items():
             if unknown.has(key.kind, key.cluster):
                 conditions[key] = self._conditions.get(key, Condition(each.words))
-        decided = decide(conditions, raised, self._since, now=now, after=self._after)
+        ends = self._reading.load_ends() if any(key.kind == LOADER for key in raised) else []
+        conditions |= unfinished(raised, conditions, self._programs, ends, as_of)
+        self._held = held(self._held, conditions, raised, now, self._grace)
+
+        def is_held(key: AlertKey, began: int) -> bool:
+            is_new = now < began + _LOOKS_MILLIS
+            return key in self._held.by or (is_new and self._may_follow(key, began))
+
+        decided = decide(
+            conditions, raised, self._since, now=now, after=self._after, is_held=is_held
+        )
         self._since = dict(decided.since)
-        before, self._waiting = self._waiting, waiting(conditions, decided.since, self._after)
+        before = self._waiting
+        self._waiting = waiting(conditions, decided.since, self._after, self._until)
         if len(raised) >= MOST_RAISED > self._raised_before:
             log.error("alerts are full, others wait until some are resolved alerts=%d", len(raised))
         self._raised_before = len(raised)
@@ -142,6 +169,27 @@ class Alerting:
         if decided.changed or monotonic() >= self._offer_at:
             self._offer(unknown, now)
         return bool(decided.changed) or before != self._waiting
+
+    def _grace(self, cluster: str) -> int:
+        """How long consequences may take to mend: tables do with the next loads."""
+        every = [
+            program.interval
+            for program in self._programs
+            if program.kind is ProgramKind.LOADER and program.cluster == cluster
+        ]
+        return max(LEAST_GRACE, *self._after.values(), _LOADS * max(every, default=0))
+
+    def _until(self, key: AlertKey) -> int:
+        return self._held.until(key, self._grace(key.cluster))
+
+    def _may_follow(self, key: AlertKey, began: int) -> bool:
+        """Whether it may follow from a cause that nobody has looked for since it began."""
+        if key.kind not in CONSEQUENCES or key.cluster not in self._standing.clusters:
+            return False
+        if self._standing.is_polled(key.cluster, began):
+            return False
+        self._standing.poll_again(key.cluster, began)
+        return True
 
     def _unknown(self, as_of: Mapping[str, int]) -> UnknownClusters:
         clusters = self._standing.clusters
@@ -158,9 +206,13 @@ class Alerting:
             shares = self._reading.shares(read_to - HOUR)
             there = (each for each in shares if each.cluster in as_of)
             programs = self._reading.programs(read_to - int(self._config.expected * 1000))
+            self._programs = list(programs)
             if self._probe is not None:
                 programs.append(this_audit(self._probe, now))
-            self._slow = {**of_shares(there, config), **of_programs(programs, config, as_of, now)}
+            self._slow = {
+                **of_shares(there, config),
+                **of_programs(programs, config, self._commands, as_of, now),
+            }
         return self._slow
 
     def _offer(self, unknown: UnknownClusters, now: int) -> None:
@@ -172,18 +224,26 @@ class Alerting:
         for key, alert in self._raised.items():
             is_muted = any(silence.matches(key) for silence in silences)
             (muted if is_muted else loud).append(alert)
-        links = {"page": self._config.page_url, "runbook": self._config.runbook_url}
-        groups = {
-            name: replace(each, muted=True)
-            for name, each in groups_of(muted, self._conditions, **links).items()
-        }
-        for name, each in groups_of(loud, self._conditions, **links).items():
+        groups = {name: replace(each, muted=True) for name, each in self._groups_of(muted).items()}
+        for name, each in self._groups_of(loud).items():
             groups[name] = replace(each, muted=bool(self._notes.acknowledgement(name, now)))
         self.groups = groups
         there = {notice_id(key) for key in (*self._conditions, *self._raised)}
         self._receivers.offer(Situation(groups, frozenset(there), unknown))
         if not unknown.unread:
             self._notes.forget_resolved(there)
+
+    def _groups_of(self, alerts: Sequence[Alert]) -> Mapping[str, Group]:
+        """With what the causes among them hold up."""
+        links = {"page": self._config.page_url, "runbook": self._config.runbook_url}
+        groups = groups_of(alerts, self._conditions, self._commands, **links)
+        causes = [key for alert in alerts if (key := key_of(alert)) in self._held.causes]
+        ends = self._reading.load_ends() if causes else []
+        for name in {notice_id(key) for key in causes} & groups.keys():
+            those = [key for key in causes if notice_id(key) == name]
+            notice = replace(groups[name].notice, holds_up=holds_up(those, self._held, ends))
+            groups[name] = replace(groups[name], notice=notice)
+        return groups
 
     def _keep(self, changed: Sequence[Alert]) -> None:
         if changed:

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from audit.alerting.notes import Acknowledgement, Silence
 from audit.api import answers
+from audit.findings import CommandKind
 
 Pattern = Annotated[str, Meta(max_length=500)]
 Time = Annotated[int, Meta(ge=0, lt=2**53)]
@@ -23,7 +24,9 @@ class NotedAlert(answers.AlertRow, frozen=True, kw_only=True):
     lines: int = -1
     hosts: tuple[str, ...] = ()
     hosts_total: int = 0
-    command: str = ""  # that shows or mends it
+    holds_up: str = ""  # what it keeps from happening
+    command: str = ""
+    command_kind: CommandKind | None = None
     runbook: str = ""
     acknowledged: Acknowledgement | None = None
     silenced: Silence | None = None

@@ -10,9 +10,10 @@ fill up, a session with ZooKeeper that is lost. They are known from statements i
 the audit itself from its own host.
 
 A condition must stand for a while before it is raised, so that what puts itself right is not told.
-It is resolved as soon as it is gone. No more stand at a time than can be kept: others wait until
-there is room. Since when a condition stands is not kept over a restart, but what is raised is:
-nothing is raised twice, and what ended meanwhile is resolved.
+It is resolved as soon as it is gone, if that shows that it is over: a loader must have loaded
+something. No more stand at a time than can be kept: others wait until there is room. What is raised
+is kept over a restart, with when it began: nothing is raised twice, and what ended meanwhile is
+resolved. What follows from another alert is not raised (causes.py).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -24,10 +25,11 @@ import msgspec
 from audit.api.answers import AgentRow, FailingLoad
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
-from audit.cures import command_in
+from audit.cures import Cure, cure_in
 from audit.findings import State
 from audit.headline import length_words
 from audit.picture import TopicKey
+from audit.program_commands import ProgramCommands
 from audit.programs import (
     CERTIFICATE,
     DISK,
@@ -36,11 +38,12 @@ from audit.programs import (
     ZOOKEEPER,
     Program,
     ProgramKind,
+    moment,
     servers_words,
     troubles,
 )
 from audit.store.judged_hours import HourVerdict
-from audit.store.rows import Alert, TopicShare
+from audit.store.rows import Alert, LoadEnd, TopicShare
 
 LATE: Final = "late"
 SILENT: Final = "silent"
@@ -49,6 +52,8 @@ DEAD: Final = "dead"
 ALTERED: Final = "altered"
 AWAY: Final = "away"
 CLOCK: Final = "clock"
+REGISTRY: Final = "registry"  # the program, with `away`
+FOR_SCHEMAS: Final = frozenset({REGISTRY})  # what a ledger waits for that is not read for schemas
 FAULTS: Final = (State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED)
 KINDS: Final = (
     *(each.value for each in FAULTS),
@@ -78,9 +83,13 @@ class Condition(NamedTuple):
     words: str
     lines: int = -1  # concerned; -1: not known
     hosts: tuple[str, ...] = ()
-    command: str = ""  # that mends it, or accepts it
+    cure: Cure = Cure()
     finding: str = ""  # the id of the worst finding of the fault
     began: int = -1  # the first moment that the worst finding may be about
+    since: int = -1  # when it began, where the ledger says that
+    waits_on: frozenset[str] = frozenset()  # with `late` and a ledger that is away
+    leaderless: frozenset[str] = frozenset()  # with a broker that is away, topics
+    of_all: bool = False  # with `silent`: no agent of the cluster is heard
 
 
 Conditions = Mapping[AlertKey, Condition]
@@ -108,7 +117,7 @@ def of_hours(
                     _fault(about, words),
                     each.lines(state),
                     each.hosts.get(state, ()),
-                    command=worst.command if worst else "",
+                    cure=Cure.of(worst) if worst else Cure(),
                     finding=worst.id if worst else "",
                     began=worst.from_time if worst else -1,
                 ),
@@ -124,7 +133,9 @@ def of_hours(
             f"{key.cluster}/{key.topic} has been waiting since {_moment(each.pending_since)} for "
             f"{waits}"
         )
-        found[AlertKey(LATE, key.cluster, key.topic, "")] = Condition(_short(words))
+        found[AlertKey(LATE, key.cluster, key.topic, "")] = Condition(
+            _short(words), since=each.pending_since, waits_on=each.waits_on
+        )
     return found
 
 
@@ -133,24 +144,27 @@ def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[Aler
     found: dict[AlertKey, Condition] = {}
     for each in rows:
         about = AlertKey(UNLOADED, each.cluster, each.topic, "")
-        command = command_in(each.cure, commands)
-        found.setdefault(about, Condition(_short(_unloaded(each)), command=command))
+        cure = cure_in(each.cure, commands)
+        words = _short(_unloaded(each))
+        found.setdefault(about, Condition(words, cure=cure, since=each.since))
     return found
 
 
 def of_agents(
-    rows: Iterable[AgentRow], *, unheard: Collection[str] = ()
+    rows: Iterable[AgentRow], commands: ProgramCommands, *, unheard: Collection[str] = ()
 ) -> dict[AlertKey, Condition]:
     """Agents that are silent, and hosts that were never heard. No agent of the clusters in
     `unheard` is heard, so the cause is probably not the agents."""
     found: dict[AlertKey, Condition] = {}
     for each in rows:
-        words, command = _silence(each), ""
-        if each.cluster in unheard and each.heard > 0:
+        words, cure = _silence(each), commands.restart("agent", host=each.host)
+        of_all = each.cluster in unheard and each.heard > 0
+        if of_all:
             words += f"; no agent of {each.cluster} is heard: its brokers may take no lines"
-            command = "penstock status"
+            cure = commands.look("penstock", "status")
         key = AlertKey(SILENT, each.cluster, "", each.host)
-        found[key] = Condition(_short(words), hosts=(each.host,), command=command)
+        known = Condition(_short(words), hosts=(each.host,), cure=cure, of_all=of_all)
+        found[key] = known._replace(since=each.heard if each.heard > 0 else -1)
     return found
 
 
@@ -177,13 +191,16 @@ def of_clusters(clusters: Mapping[str, ClusterState]) -> dict[AlertKey, Conditio
     for name, cluster in clusters.items():
         if cluster.unreachable:
             words = f"the ledger of {name} cannot be read: {cluster.unreachable}"
-            found[AlertKey(AWAY, name, "", "")] = Condition(_short(words))
+            waits_on = FOR_SCHEMAS if cluster.is_for_schemas else frozenset[str]()
+            found[AlertKey(AWAY, name, "", "")] = Condition(_short(words), waits_on=waits_on)
+        leaderless = frozenset(cluster.leaderless)
         for broker in cluster.away:
             words = f"broker {broker} of {name} is away, and holds replicas"
-            found[AlertKey(AWAY, name, "", f"broker {broker}")] = Condition(words)
+            key = AlertKey(AWAY, name, "", f"broker {broker}")
+            found[key] = Condition(words, leaderless=leaderless)
         if cluster.registry_away:
             words = f"the registry of {name} does not answer: {cluster.registry_away}"
-            found[AlertKey(AWAY, name, "", "registry")] = Condition(_short(words))
+            found[AlertKey(AWAY, name, "", REGISTRY)] = Condition(_short(words))
     return found
 
 
@@ -198,7 +215,11 @@ def of_clocks(wrong: Mapping[tuple[str, str], int]) -> dict[AlertKey, Condition]
 
 
 def of_programs(
-    programs: Iterable[Program], config: AlertsConfig, as_of: Mapping[str, int], now: int
+    programs: Iterable[Program],
+    config: AlertsConfig,
+    commands: ProgramCommands,
+    as_of: Mapping[str, int],
+    now: int,
 ) -> dict[AlertKey, Condition]:
     """Mirrors and loaders that are away, brokers without ZooKeeper, disks that fill up and
     certificates that expire. `as_of` is how far each cluster's ledger was read; programs of others
@@ -210,9 +231,10 @@ def of_programs(
             continue
         time = as_of.get(program.cluster, now)
         hosts = (program.host,)
-        for kind, words, command in troubles(program, config, time):
+        for kind, words, cure, since in troubles(program, config, commands, time):
             key = AlertKey(kind, program.cluster, "", program.host)
-            found.setdefault(key, []).append(Condition(words, hosts=hosts, command=command))
+            condition = Condition(words, hosts=hosts, cure=cure, since=since)
+            found.setdefault(key, []).append(condition)
         if program.kind is ProgramKind.BROKER:
             brokers.setdefault(program.cluster, []).append(program)
     for cluster, known in brokers.items():
@@ -225,6 +247,34 @@ def _together(conditions: Sequence[Condition]) -> Condition:
     """What is wrong with one host, in one condition."""
     words = "; ".join(dict.fromkeys(condition.words for condition in conditions))
     return conditions[0]._replace(words=_short(words))
+
+
+def unfinished(
+    raised: Mapping[AlertKey, Alert],
+    conditions: Conditions,
+    programs: Iterable[Program],
+    ends: Collection[LoadEnd],
+    as_of: Mapping[str, int],
+) -> dict[AlertKey, Condition]:
+    """Raised alerts without a condition that nothing shows to be over: a loader is at work again
+    and has loaded nothing, or no broker says anything any more of its session with ZooKeeper."""
+    gone = {key: alert for key, alert in raised.items() if key not in conditions}
+    found: dict[AlertKey, Condition] = {}
+    stale: dict[AlertKey, bool] = {}
+    for program in programs:
+        keys = [AlertKey(kind, program.cluster, "", program.host) for kind in (LOADER, ZOOKEEPER)]
+        if program.kind is ProgramKind.LOADER and (alert := gone.get(keys[0])):
+            mine = [e for e in ends if (e.cluster, e.destination) == (alert.cluster, program.name)]
+            if mine and not any(end.time > alert.since and not end.failed for end in mine):
+                words = f"{program.title} is at work, and has loaded nothing since "
+                words = _short(words + moment(alert.since))
+                found[keys[0]] = Condition(words, hosts=(program.host,), since=alert.since)
+        elif program.kind is ProgramKind.BROKER:
+            is_recent = program.is_recent(as_of.get(program.cluster, 0))
+            for key in (keys[1], keys[1]._replace(host="")):
+                stale[key] = stale.get(key, True) and not is_recent
+    kept = {key: gone[key] for key, is_stale in stale.items() if is_stale and key in gone}
+    return found | {key: Condition(each.words, since=each.since) for key, each in kept.items()}
 
 
 class UnknownClusters(msgspec.Struct, frozen=True):
@@ -300,8 +350,10 @@ def decide(
     now: int,
     after: Mapping[str, int],
     most: int = MOST_RAISED,
+    is_held: Callable[[AlertKey, int], bool] = lambda *_: False,
 ) -> Decided:
-    """`raised` are those that are not resolved; `after` says by kind how long to wait."""
+    """`raised` are those that are not resolved; `after` says by kind how long to wait. What is held
+    waits on, whatever it has waited since."""
     room = most - len(raised)
     waiting: dict[AlertKey, int] = {}
     changed: list[Alert] = []
@@ -309,8 +361,10 @@ def decide(
         if key in raised:
             continue
         began = since.get(key, now)
-        if now - began >= after.get(key.kind, 0) and len(changed) < room:
-            changed.append(_raised(key, condition, now))
+        is_due = now - began >= after.get(key.kind, 0) and not is_held(key, began)
+        if is_due and len(changed) < room:
+            first = condition.since if 0 <= condition.since < began else began
+            changed.append(_raised(key, condition, now, first))
         else:
             waiting[key] = began
     changed += [
@@ -320,12 +374,19 @@ def decide(
 
 
 def waiting(
-    conditions: Conditions, since: Mapping[AlertKey, int], after: Mapping[str, int]
+    conditions: Conditions,
+    since: Mapping[AlertKey, int],
+    after: Mapping[str, int],
+    until: Callable[[AlertKey], int] = lambda _: 0,
 ) -> tuple[WaitingCondition, ...]:
-    """What is due first comes first."""
+    """What is due first comes first. `until` says how long something is held: -1: that is not
+    known, so it is not among these."""
     found = [
-        WaitingCondition(key, conditions[key].words, began, began + after.get(key.kind, 0))
+        WaitingCondition(
+            *(key, conditions[key].words, began), max(began + after.get(key.kind, 0), held)
+        )
         for key, began in since.items()
+        if (held := until(key)) >= 0
     ]
     return tuple(sorted(found, key=lambda each: (each.due, each.key)))
 
@@ -334,7 +395,7 @@ def key_of(alert: Alert) -> AlertKey:
     return AlertKey(alert.kind, alert.cluster, alert.topic, alert.host, alert.hour)
 
 
-def _raised(key: AlertKey, condition: Condition, now: int) -> Alert:
+def _raised(key: AlertKey, condition: Condition, now: int, since: int) -> Alert:
     kind, cluster, topic, host, hour = key
     words, finding = condition.words, condition.finding
-    return Alert(kind, cluster, topic, host, words, now, hour=hour, finding=finding)
+    return Alert(kind, cluster, topic, host, words, now, hour=hour, finding=finding, since=since)

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from audit.alerting.conditions import (
     AWAY,
-    CLOCK,
     SILENT,
     AlertKey,
     Condition,
@@ -27,6 +26,9 @@ from audit.alerting.conditions import (
     key_of,
 )
 from audit.configuration.receivers import Severity
+from audit.cures import Cure
+from audit.findings import CommandKind
+from audit.program_commands import ProgramCommands
 from audit.programs import CERTIFICATE, DISK, LOADER, MIRROR, ZOOKEEPER
 from audit.store.rows import Alert
 from ground.printable import one_line
@@ -40,16 +42,15 @@ _LONGEST_VIEW: Final = 1_000  # letters
 _LONGEST_COMMAND: Final = 1_000  # of a rebuild of many hours that no message has room for
 _HOUR: Final = 3_600_000
 _ID_DIGITS: Final = 12
-# Where a host runs an agent, that is where to look.
-_OF_HOST: Final = frozenset({SILENT, CLOCK})
-_OF_PROGRAMS: Final = frozenset({AWAY, MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK})
-# By the first word of an alert about a program that is away.
-_PROGRAMS: Final = {
-    "broker": "systemctl start penstock-broker  # on the host of {program}",
-    "registry": "systemctl restart penstock-registry  # on its host",
+# What a command does, for whoever reads a message.
+_EFFECTS: Final = {
+    CommandKind.MENDS: "mends it",
+    CommandKind.ACCEPTS: "accepts the loss: only if no copy can be shipped again",
+    CommandKind.LOOKS: "shows more",
 }
+_OF_PROGRAMS: Final = frozenset({AWAY, MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK})
 
-# By kind: the severity, what is said, and the command that shows it.
+# By kind: the severity, what is said, and the command of Penstock's that shows it.
 _REPORT: Final = "penstock report {topic} --hour {hour}"
 _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "missing": (Severity.CRITICAL, "lines are missing", _REPORT),
@@ -58,22 +59,18 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "unknown": (Severity.WARNING, "it is unknown whether all lines arrived", _REPORT),
     "unloaded": (Severity.CRITICAL, "its table cannot be loaded", ""),
     "late": (Severity.WARNING, "windows still wait", "penstock report {topic}"),
-    "silent": (Severity.WARNING, "agents are silent", "systemctl start penstock-agent"),
+    "silent": (Severity.WARNING, "agents are silent", ""),
     "dead": (
         Severity.WARNING,
         "many lines are dead letters",
         "penstock consume {topic}.dead --from beginning --to-end --events",
     ),
     "altered": (Severity.INFO, "many lines were altered", "penstock report {topic}"),
-    "away": (Severity.CRITICAL, "a program of the cluster is away", "penstock status"),
-    "clock": (
-        Severity.WARNING,
-        "clocks of hosts are wrong",
-        "timedatectl set-ntp true && systemctl restart penstock-agent",
-    ),
+    "away": (Severity.CRITICAL, "a program of the cluster is away", ""),
+    "clock": (Severity.WARNING, "clocks of hosts are wrong", ""),
     "mirror": (Severity.CRITICAL, "a mirror is away", "penstock mirror status"),
     "loader": (Severity.WARNING, "loads have stopped", ""),
-    "zookeeper": (Severity.CRITICAL, "ZooKeeper is not reached or incomplete", "penstock status"),
+    "zookeeper": (Severity.CRITICAL, "ZooKeeper is not reached or incomplete", ""),
     "certificate": (Severity.WARNING, "certificates expire soon", ""),
     "disk": (Severity.CRITICAL, "disks are nearly full", ""),
     "test": (Severity.INFO, "this is a test", ""),
@@ -94,19 +91,24 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     hosts_total: int = 0
     lines: int = -1
     began: int = -1  # the first moment that the fault may be about
-    since: int  # when the alert was raised
+    since: int  # when it began, as far as that is known
     resolved: int = -1
     summary: str
     words: tuple[str, ...] = ()
+    holds_up: str = ""  # what it keeps from happening
     command: str = ""
+    command_kind: CommandKind | None = None
     page: str = ""
     runbook: str = ""
 
     def over(self, now: int) -> "Notice":
         """The same, resolved. What is left to do is to see how it ended."""
         shows = _KINDS[self.kind][2]
-        command = self.command if shows != _REPORT else f"penstock report {shlex.quote(self.topic)}"
-        return replace(self, status="resolved", resolved=now, command=command)
+        notice = replace(self, status="resolved", resolved=now)
+        if shows != _REPORT:
+            return notice
+        command = f"penstock report {shlex.quote(self.topic)}"
+        return replace(notice, command=command, command_kind=CommandKind.LOOKS)
 
     @property
     def title(self) -> str:
@@ -142,8 +144,11 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
         if self.resolved >= 0:
             lasted = duration_text(self.resolved - self.since)
             yield "Resolved", f"{time_text(self.resolved)}, after {lasted}"
+        elif self.holds_up:
+            yield "Holds up", self.holds_up
         for name, value in (
             ("Command", self.command),
+            ("Effect", _EFFECTS[self.command_kind] if self.command_kind else ""),
             ("Page", self.page),
             ("Runbook", self.runbook),
         ):
@@ -161,7 +166,9 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def notice_id(about: AlertKey) -> str:
-    named = "\0".join((about.kind, about.cluster, about.topic))
+    # Brokers that are away are one notice, and a registry another.
+    program = about.host.partition(" ")[0] if about.kind == AWAY else ""
+    named = "\0".join((about.kind, about.cluster, about.topic or program))
     return hashlib.sha256(named.encode(errors="replace")).hexdigest()[:_ID_DIGITS]
 
 
@@ -170,20 +177,34 @@ def severity_of(kind: str) -> Severity:
 
 
 def groups_of(
-    alerts: Iterable[Alert], conditions: Conditions, *, page: str, runbook: str
+    alerts: Iterable[Alert],
+    conditions: Conditions,
+    commands: ProgramCommands,
+    *,
+    page: str,
+    runbook: str,
 ) -> dict[str, Group]:
     """Of all alerts that stand; by id, the most urgent and oldest first."""
     by_id: dict[str, list[Alert]] = defaultdict(list)
     for each in alerts:
         by_id[notice_id(key_of(each))].append(each)
-    groups = [_group(each, some, conditions, page, runbook) for each, some in by_id.items()]
+    groups = [
+        _group(each, some, conditions, commands, page=page, runbook=runbook)
+        for each, some in by_id.items()
+    ]
     order = list(Severity)
     groups.sort(key=lambda each: (order.index(each.notice.severity), each.notice.since))
     return {each.notice.id: each for each in groups[:MOST_NOTICES]}
 
 
 def _group(
-    name: str, alerts: list[Alert], conditions: Conditions, page: str, runbook: str
+    name: str,
+    alerts: list[Alert],
+    conditions: Conditions,
+    commands: ProgramCommands,
+    *,
+    page: str,
+    runbook: str,
 ) -> Group:
     alerts.sort(key=lambda each: (each.hour, each.host, each.raised))
     first = alerts[0]
@@ -209,10 +230,10 @@ def _group(
             hosts_total=len(hosts),
             lines=lines,
             began=min((each.began for each in known if each.began >= 0), default=-1),
-            since=min(each.raised for each in alerts),
+            since=min(each.since if each.since >= 0 else each.raised for each in alerts),
             summary=_summary(first, alerts, hosts, lines),
             words=tuple(one_line(each.words) for each in known[:_MOST_WORDS]),
-            command=command_of(key_of(first), known[0]),
+            **cure_of(key_of(first), known[0], commands).fields,
             page=page and page + _view(first, alerts),
             runbook=runbook and f"{runbook}#{first.kind}",
         ),
@@ -238,19 +259,28 @@ def _summary(first: Alert, alerts: list[Alert], hosts: list[str], lines: int) ->
     return (f"{about}: {what}" if about else what) + (f" ({', '.join(more)})" if more else "")
 
 
-def command_of(about: AlertKey, condition: Condition | None) -> str:
-    """The cure of the worst finding; where it has none, the command that shows what is wrong."""
-    if condition is not None and 0 < len(condition.command) <= _LONGEST_COMMAND:
-        return condition.command
-    if about.kind == AWAY and (away := _PROGRAMS.get(about.host.partition(" ")[0])):
-        return away.format(program=_name(about.host))
-    topic = shlex.quote(_name(about.topic))
+def cure_of(about: AlertKey, condition: Condition | None, commands: ProgramCommands) -> Cure:
+    """The cure of the worst finding; where it has none, what mends or shows such a fault."""
+    if condition is not None and 0 < len(condition.cure.command) <= _LONGEST_COMMAND:
+        return condition.cure
+    cluster, host = about.cluster, _name(about.host)
+    match about.kind, host.split():
+        case "away", ["broker", number] if number.isdecimal():
+            return commands.restart("broker", cluster=cluster, broker=int(number))
+        case "away", ["registry"]:
+            return commands.restart("registry", cluster=cluster)
+        case "away", _:
+            return commands.reach_ledger(cluster)
+        case "silent", _:
+            return commands.restart("agent", host=host)
+        case "clock", _:
+            return commands.set_clock(host)
+        case "zookeeper", _:
+            return commands.reach_zookeeper()
+    shown = _KINDS[about.kind][2]
     hour = f"{datetime.fromtimestamp(max(about.hour, 0) / 1000, UTC):%Y-%m-%dT%H}"
-    command = _KINDS[about.kind][2].format(topic=topic, hour=hour)
-    where = (
-        f"  # on {shlex.quote(_name(about.host))}" if about.kind in _OF_HOST and about.host else ""
-    )
-    return command + where
+    words = [word.format(topic=_name(about.topic), hour=hour) for word in shown.split()]
+    return commands.look(*words) if words else Cure()
 
 
 def _view(first: Alert, alerts: list[Alert]) -> str:
@@ -302,6 +332,7 @@ def trial_notice(now: int, *, page: str, runbook: str) -> Notice:
         summary="this is a test: alerts of this audit arrive here",
         words=("Nothing is wrong. Somebody tried `penstock alert test`.",),
         command="penstock report",
+        command_kind=CommandKind.LOOKS,
         page=page,
         runbook=runbook,
     )

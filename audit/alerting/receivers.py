@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from audit.alerting.conditions import UnknownClusters
 from audit.alerting.errors import NotTold, Refused
@@ -152,7 +153,11 @@ class _Worker:
         situation = self._situation
         if situation is None:
             return ()
-        wanted = {name: each for name, each in situation.groups.items() if self._wants(each.notice)}
+        wanted = {
+            name: self._since_told(each)
+            for name, each in situation.groups.items()
+            if self._wants(each.notice)
+        }
         self._seen = {name: self._seen.get(name, now) for name in wanted if name not in self._told}
         ended = [each for each in self._told.values() if situation.is_over(each.notice)]
         for each in ended:
@@ -170,6 +175,14 @@ class _Worker:
             return ()
         due = [each for each in wanted.values() if not each.muted and self._is_due(each, now)]
         return due[:1] or over[:1]  # one at a time, as each may be refused
+
+    def _since_told(self, group: Group) -> Group:
+        """Since when was told stays, also once its first member is over."""
+        told = self._told.get(group.notice.id)
+        if told is None or told.notice.since == group.notice.since:
+            return group
+        since = min(told.notice.since, group.notice.since)
+        return replace(group, notice=replace(group.notice, since=since))
 
     def _wants(self, notice: Notice) -> bool:
         return not self.receiver.severities or notice.severity in self.receiver.severities

@@ -7,7 +7,7 @@ The store returns the same values where it can.
 import msgspec
 
 from audit.api.verdicts import Wait, WindowVerdict
-from audit.findings import Finding, Kinds, State
+from audit.findings import CommandKind, Finding, Kinds, State
 
 
 class ListPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +38,7 @@ class FailingLoad(msgspec.Struct, frozen=True):
     reason: str
     cure: str
     command: str = ""  # the cure's command for the loader, if it has one
+    command_kind: CommandKind | None = None
 
 
 class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +83,8 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict about several topics in one sentence. Its times are UTC."""
 
     state: State
-    mark: str  # the state's sign; `!` if tables cannot be loaded
+    mark: str  # the state's sign; `!` if tables cannot be loaded; `✓` of a pending state in which
+    # every line up to a recent moment is accounted for and nothing delays newer ones
     title: str  # the worst finding: kind, topic, host, events, times
     more: str = ""  # all faults in sum, or what is known nevertheless
     badge: str  # for the title of a tab: the sign, and the number of findings
@@ -408,6 +410,7 @@ class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
     certificate_ends: int = -1
     kind: str = ""
     command: str = ""
+    command_kind: CommandKind | None = None
 
 
 class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -471,6 +474,7 @@ class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
     resolved: int  # -1: it still holds
     hour: int = -1  # of event time that it is about; -1 with unloaded, late and silent
     finding: str = ""  # with a fault, the id of the first finding when it was raised
+    since: int = -1  # when it began, as far as that is known
 
 
 class WaitingAlert(msgspec.Struct, frozen=True, kw_only=True):

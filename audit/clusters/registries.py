@@ -3,6 +3,7 @@ ledger needs a registry only for new schemas, and would not notice an outage."""
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
@@ -15,6 +16,7 @@ from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
 _EVERY_S: Final = 30.0
+_NOTICES_S: Final = 0.2  # until an urgent request is noticed
 _PATIENCE_S: Final = 5.0
 _ENDS_WITHIN_S: Final = 1.0
 
@@ -57,12 +59,18 @@ class RegistriesPoller:
                 )
                 for name, cluster in self._clusters.items()
             }
-            while not self._stopping.is_set():
+            next_poll = 0.0
+            while not self._stopping.wait(_NOTICES_S):
+                is_due = time.monotonic() >= next_poll
                 for name, (registry, outage) in registries.items():
+                    if not is_due and not self._standing.wants_registry(name):
+                        continue
+                    began = time.time_ns() // 1_000_000
                     try:
                         registry.latest(SUBJECT)
                         outage.over()
                     except SchemaError as error:
                         outage.failed(error)
-                    self._standing.note(name, registry_away=outage.why)
-                self._stopping.wait(self._every)
+                    self._standing.note(name, registry_away=outage.why, registry_looked=began)
+                if is_due:
+                    next_poll = time.monotonic() + self._every

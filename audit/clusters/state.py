@@ -44,7 +44,10 @@ class ClusterState(msgspec.Struct, frozen=True):
     left_out: int = 0  # entries that could not be read, since the start
     brokers: Sequence[BrokerFacts] = ()
     away: Sequence[int] = ()  # brokers that hold replicas, but are not among `brokers`
+    leaderless: Collection[str] = frozenset()  # topics with a partition without a leader
+    is_for_schemas: bool = False  # reading stopped because a schema is missing
     registry_away: str | None = None  # why it does not answer; None: not polled yet
+    registry_looked: int = 0  # when it was last polled
     topic_ids: Mapping[str, str] = {}  # of existing topics
     absent: Collection[str] = frozenset()  # topics that were requested by name and do not exist
     looked: int = 0  # entries up to this time were read before these were requested
@@ -67,6 +70,7 @@ class AuditState(msgspec.Struct):
     retired: Collection[TopicKey] = frozenset()  # topics of which nothing is expected any more
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
     clocks: Clocks = msgspec.field(default_factory=Clocks)
+    _doubted: dict[str, int] = {}  # clusters: see `poll_again`
     _reported: dict[TopicKey, int] = {}  # topics unknown to the cluster at the last request
     _unlisted: set[tuple[str, str]] = set()  # clusters and topics: see `unlisted`
     _guard: threading.Lock = msgspec.field(default_factory=threading.Lock)
@@ -76,6 +80,21 @@ class AuditState(msgspec.Struct):
         """Changes the state of a cluster."""
         with self._guard:
             self.clusters[cluster] = replace(self.clusters[cluster], **changes)
+
+    def poll_again(self, cluster: str, since: int) -> None:
+        """Has a cluster and its registry polled, unless they were since then: something may have a
+        cause that is not known yet."""
+        self._doubted[cluster] = since
+
+    def is_polled(self, cluster: str, since: int) -> bool:
+        """Whether a cluster and its registry were polled since then, or it cannot be reached."""
+        state = self.clusters[cluster]
+        is_asked = state.looked >= since or bool(state.unreachable)
+        return is_asked and state.registry_looked >= since
+
+    def wants_registry(self, name: str) -> bool:
+        """Whether the registry is to be polled at once."""
+        return self.clusters[name].registry_looked < self._doubted.get(name, 0)
 
     def note_reported(self, topics: Iterable[TopicKey]) -> None:
         """Notes topics named in entries. Unknown ones may be new, until the cluster is asked."""
@@ -90,7 +109,7 @@ class AuditState(msgspec.Struct):
         if any(key.cluster == name and self._is_new(key) for key in list(self._reported)):
             return True
         cluster = self.clusters[name]
-        return any(
+        return cluster.looked < self._doubted.get(name, 0) or any(
             topic not in cluster.topic_ids and topic not in cluster.absent
             for topic in self.unlisted(name)
         )

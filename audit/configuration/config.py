@@ -224,6 +224,9 @@ class CommandsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     environment: FilePath = ""
     """A file of variables that the shell reads before each command, such as the one written by
     `penstock up`."""
+    up: FolderPath = ""
+    """The directory of the `penstock up` that runs the programs, which restarts them
+    (`penstock up --restart`). Default: the programs are units of systemd."""
 
 
 class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -28,10 +28,11 @@ from audit.alerting.notes import (
     TooManyNotes,
     new_silence_id,
 )
-from audit.alerting.notices import command_of, notice_id, severity_of
+from audit.alerting.notices import cure_of, notice_id, severity_of
 from audit.api import answers, queries
 from audit.errors import BadQuery, NotNow, Unknown
 from audit.http import lists
+from audit.program_commands import ProgramCommands
 from audit.service.service import Service, now_millis
 
 
@@ -58,7 +59,9 @@ def _noted(service: Service, row: answers.AlertRow, now: int) -> NotedAlert:
             notice = group.notice
             more |= {"lines": notice.lines, "hosts": notice.hosts}
             more |= {"hosts_total": notice.hosts_total, "runbook": notice.runbook}
-            more["command"] = command_of(about, service.alert_conditions.get(about))
+            more["holds_up"] = notice.holds_up
+            commands = ProgramCommands.of(service.config)
+            more |= cure_of(about, service.alert_conditions.get(about), commands).fields
     return NotedAlert(**msgspec.structs.asdict(row), **more)
 
 

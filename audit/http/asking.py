@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from audit.api.answers import FailingLoad
 from audit.api.verdicts import TopicVerdict, settled
-from audit.cures import command_for, command_in
+from audit.cures import cure_for, cure_in
 from audit.errors import BadQuery, NotNow, Unknown
 from audit.findings import Finding, State, worst
 from audit.picture import TopicKey, TopicPicture
@@ -76,7 +76,7 @@ def fresh_verdict(service: Service, key: TopicKey, from_time: int, to_time: int)
     """Not kept: one of a day is 1.5 MB."""
     said = reconcile(picture(service, key, from_time, to_time))
     commands = service.config.commands
-    cured = [replace(each, command=command_for(each, key, commands)) for each in said.findings]
+    cured = [replace(each, **cure_for(each, key, commands).fields) for each in said.findings]
     said = replace(said, findings=cured)
     return settled(said) if service.standing.is_deleted(key) else said
 
@@ -103,7 +103,7 @@ def failing_loads(service: Service, cluster: str = "") -> list[FailingLoad]:
     found = service.reading.failing_loads()
     there = service.standing.those_there(service.reading.topics()) if found else frozenset()
     return [
-        replace(each, command=command_in(each.cure, service.config.commands))
+        replace(each, **cure_in(each.cure, service.config.commands).fields)
         for each in found
         if cluster in {"", each.cluster} and (each.cluster, each.topic) in there
     ]

@@ -9,16 +9,22 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from audit.alerting.conditions import AWAY, CLOCK, LATE, SILENT
 from audit.api.answers import FailingLoad, Headline, TopicFinding
 from audit.findings import WORST_FIRST, Kinds, State, summed, worst
 from audit.headline import JudgedTopics, headline
 from audit.http.asking import findings
+from audit.picture import TierKind
+from audit.programs import LOADER, MIRROR
 from audit.service.service import KeptFindings, Service
-from audit.store.judged_hours import HOUR
+from audit.store.judged_hours import HOUR, TopicFigures
 from audit.store.topics.topics import FaultyTopic
 
 _MOST_TOPICS: Final = 5  # that are judged for it
 _KEPT_FACTOR: Final = 10
+_SOON_MILLIS: Final = 300_000  # in which everybody but a loader reports a window
+# Alerts about programs without which lines wait, or nothing is known of them.
+_HOLDING_UP: Final = frozenset({AWAY, CLOCK, LATE, LOADER, MIRROR, SILENT})
 
 
 def headline_of(
@@ -28,6 +34,7 @@ def headline_of(
     by_state: Mapping[State, int],
     failing: Sequence[FailingLoad],
     *,
+    now: int,
     waits: bool,
     partly_unseen: bool,
 ) -> Headline:
@@ -38,6 +45,10 @@ def headline_of(
         state, calm = State.PENDING, "nothing to judge yet"
     elif state is State.EMPTY:
         calm = f"no events in the last {len(hours)} hours"
+    elif state is State.COMPLETE and not _is_loaded(service, cluster):
+        calm = "every line has reached the brokers"
+    if not state.is_fault and state is not State.EMPTY and SILENT in _held_up(service, cluster):
+        state, calm = State.PENDING, "an agent is silent; all that was reported is accounted for"
     return headline(
         JudgedTopics(
             state=state,
@@ -47,19 +58,61 @@ def headline_of(
             waits=waits,
             calm=calm,
             complete_until=_complete_until(service, cluster),
+            settled=is_settled(service, cluster, now),
+            today=now,
             accepted_unknown=partly_unseen,
         )
     )
 
 
+def is_settled(service: Service, cluster: str, now: int) -> bool:
+    """Whether the ledgers are known up to now, no program that lines need is in trouble, and no
+    window waits for longer than is usual: for a loader as long as `alerts.late` allows, for others
+    a few windows."""
+    standing, config = service.standing, service.config
+    clusters = standing.clusters.values()
+    is_read = all(each.read and not each.unreachable for each in clusters)
+    if not is_read or standing.too_old(now) or standing.unjudged or _held_up(service, cluster):
+        return False
+    soon = max(_SOON_MILLIS, 3 * service.window_millis) + int(config.grace * 1000)
+    late = int(config.alerts.late * 1000)
+    return all(
+        each.pending_since > now - late and not 0 <= each.unreported_since <= now - soon
+        for each in _waiting(service, cluster)
+    )
+
+
 def _complete_until(service: Service, cluster: str) -> int:
     """Where the first window begins that still waits."""
-    waiting = [
-        each.pending_since
+    waiting = [each.pending_since for each in _waiting(service, cluster)]
+    return min(waiting) - service.window_millis if waiting else -1
+
+
+def _waiting(service: Service, cluster: str) -> list[TopicFigures]:
+    return [
+        each
         for each in service.figures
         if each.pending_since >= 0 and cluster in {"", each.key.cluster}
     ]
-    return min(waiting) - service.window_millis if waiting else -1
+
+
+def _is_loaded(service: Service, cluster: str) -> bool:
+    """Whether a loader has ever reported."""
+    return any(
+        tier.kind is TierKind.HDFS
+        for each in service.figures
+        if cluster in {"", each.key.cluster}
+        for tier in each.events
+    )
+
+
+def _held_up(service: Service, cluster: str) -> set[str]:
+    """Kinds of conditions, raised or not yet."""
+    return {
+        key.kind
+        for key in service.alert_conditions
+        if key.kind in _HOLDING_UP and (cluster in {"", key.cluster} or not key.cluster)
+    }
 
 
 def _worst(

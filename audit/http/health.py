@@ -8,7 +8,7 @@ ledger, and of all their disks and certificates as well.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from audit.api.answers import AgentRow, HealthRow
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig
 from audit.http.lists import agents
+from audit.program_commands import ProgramCommands
 from audit.programs import (
     LOADER,
     MIRROR,
@@ -25,7 +26,6 @@ from audit.programs import (
     Program,
     ProgramKind,
     in_words,
-    on_host,
     servers_words,
     this_audit,
     troubles,
@@ -56,7 +56,8 @@ _NAMES: Final = {
 
 def health(service: Service, query: queries.HealthQuery) -> answers.HealthAnswer:
     now = now_millis()
-    rows = sorted(_rows(service, query.cluster, now), key=_urgency)
+    shows = Shows(service.config.alerts, ProgramCommands.of(service.config))
+    rows = sorted(_rows(service, shows, query.cluster, now), key=_urgency)
     shown = [row for row in rows if query.state in {None, row.state}]
     by_state = Counter(row.state for row in rows)
     return answers.HealthAnswer(
@@ -70,36 +71,42 @@ def health(service: Service, query: queries.HealthQuery) -> answers.HealthAnswer
     )
 
 
+class Shows(NamedTuple):
+    """What all rows are made with: when something is wrong, and how it is mended."""
+
+    config: AlertsConfig
+    commands: ProgramCommands
+
+
 def _urgency(row: HealthRow) -> tuple[object, ...]:
     return STATES.index(row.state), _ORDER.index(row.program), row.cluster, row.host, row.name
 
 
-def _rows(service: Service, cluster: str, now: int) -> Iterator[HealthRow]:
-    config = service.config.alerts
+def _rows(service: Service, shows: Shows, cluster: str, now: int) -> Iterator[HealthRow]:
     since = (service.standing.as_of or now) - int(service.config.expected * 1000)
     known = service.reading.programs(since)
     programs = [program for program in known if cluster in {"", program.cluster}]
-    yield from _agents(service, cluster, programs, now)
+    yield from _agents(service, shows, cluster, programs, now)
     for name, standing in service.standing.clusters.items():
         if cluster in {"", name}:
             mine = [program for program in programs if program.cluster == name]
             brokers = [program for program in mine if program.kind is ProgramKind.BROKER]
             time = standing.as_of or now
-            yield from _brokers(name, standing, brokers, config, time)
-            yield from _zookeeper(name, brokers, time)
-            yield _registry(service, name, standing)
+            yield from _brokers(name, standing, brokers, shows, time)
+            yield from _zookeeper(name, brokers, shows, time)
+            yield _registry(service, shows, name, standing)
             for program in mine:
                 if program.kind in _WELL:
-                    yield _row(program, _WELL[program.kind], config, time)
+                    yield _row(program, _WELL[program.kind], shows, time)
     if not cluster:
-        yield _row(this_audit(service.probe, now), "runs", config, now)
+        yield _row(this_audit(service.probe, now), "runs", shows, now)
 
 
 # Agents
 
 
 def _agents(
-    service: Service, cluster: str, programs: Iterable[Program], now: int
+    service: Service, shows: Shows, cluster: str, programs: Iterable[Program], now: int
 ) -> Iterator[HealthRow]:
     asked = queries.AgentsQuery(cluster=cluster, sort="state", size=queries.MOST_ITEMS)
     found = agents(service, asked)
@@ -112,9 +119,9 @@ def _agents(
     yield _all_agents(found.by_state, expected, cluster, of_agent.values())
     troubled = {(row.cluster, row.agent): row for row in found.items if row.state in _AGENT_STATES}
     for key, agent in troubled.items():
-        yield _agent(agent, of_agent.pop(key, None), service.config.alerts, now)
+        yield _agent(agent, of_agent.pop(key, None), shows, now)
     for program in of_agent.values():
-        row = _row(program, "heard", service.config.alerts, now)
+        row = _row(program, "heard", shows, now)
         if row.state != OK:
             yield row
 
@@ -142,16 +149,20 @@ def _all_agents(
     )
 
 
-def _agent(agent: AgentRow, program: Program | None, config: AlertsConfig, now: int) -> HealthRow:
+def _agent(agent: AgentRow, program: Program | None, shows: Shows, now: int) -> HealthRow:
     known: dict[str, Any] = {}
     words, kind = [_AGENT_WORDS[agent.state]], SILENT
     if program is not None:
-        row = _row(program, "", config, now)
+        row = _row(program, "", shows, now)
         kind = row.kind or SILENT
         known = {"disk": row.disk, "disk_free": row.disk_free, "disk_total": row.disk_total}
         known |= {"certificate": row.certificate, "certificate_ends": row.certificate_ends}
         known["started"] = row.started
         words = [row.words, *words] if row.words else words
+    if agent.state == "behind":
+        cure = shows.commands.look("penstock", "agent", "--status", host=agent.host)
+    else:
+        cure = shows.commands.restart("agent", host=agent.host)
     return HealthRow(
         program="agent",
         cluster=agent.cluster,
@@ -162,9 +173,7 @@ def _agent(agent: AgentRow, program: Program | None, config: AlertsConfig, now: 
         heard=agent.heard,
         version=agent.version,
         kind=kind,
-        command=on_host("systemctl restart penstock-agent", agent.host)
-        if agent.state != "behind"
-        else on_host("penstock agent --status", agent.host),
+        **cure.fields,
         **known,
     )
 
@@ -176,7 +185,7 @@ def _brokers(
     cluster: str,
     standing: ClusterState,
     programs: Sequence[Program],
-    config: AlertsConfig,
+    shows: Shows,
     now: int,
 ) -> Iterator[HealthRow]:
     # Of brokers with the same id the one that was heard last: another host has taken its place.
@@ -185,7 +194,7 @@ def _brokers(
         program = by_id.get(str(broker.id))
         leads = f"leads {broker.leads:,} of {broker.partitions:,} partitions"
         if program is not None:
-            yield replace(_row(program, leads, config, now), host=program.host)
+            yield replace(_row(program, leads, shows, now), host=program.host)
         else:
             yield HealthRow(
                 program="broker",
@@ -208,7 +217,7 @@ def _brokers(
             heard=program.heard if program else -1,
             version=program.health.program_version if program else "",
             kind=AWAY,
-            command=on_host("systemctl restart penstock-broker", host) if host else "",
+            **shows.commands.restart("broker", cluster=cluster, host=host, broker=number).fields,
         )
     if standing.unreachable:
         yield HealthRow(
@@ -220,11 +229,13 @@ def _brokers(
             words=f"the ledger cannot be read: {standing.unreachable}",
             heard=standing.as_of or -1,
             kind=AWAY,
-            command="penstock status",
+            **shows.commands.reach_ledger(cluster).fields,
         )
 
 
-def _zookeeper(cluster: str, brokers: Sequence[Program], now: int) -> Iterator[HealthRow]:
+def _zookeeper(
+    cluster: str, brokers: Sequence[Program], shows: Shows, now: int
+) -> Iterator[HealthRow]:
     """As the brokers see it that say so; none in a cluster of others."""
     sessions = [(program, session) for program in brokers if (session := program.health.zookeeper)]
     if not sessions:
@@ -247,10 +258,11 @@ def _zookeeper(cluster: str, brokers: Sequence[Program], now: int) -> Iterator[H
         words="; ".join(wrong) or (connected if current else "no broker has said anything lately"),
         heard=max(program.heard for program, _ in sessions),
         kind=ZOOKEEPER if wrong else "",
+        **(shows.commands.reach_zookeeper().fields if wrong else {}),
     )
 
 
-def _registry(service: Service, cluster: str, standing: ClusterState) -> HealthRow:
+def _registry(service: Service, shows: Shows, cluster: str, standing: ClusterState) -> HealthRow:
     why = standing.registry_away
     state, words = (OK, "answers") if why == "" else (IS_AWAY, f"does not answer: {why}")
     if why is None:
@@ -263,17 +275,17 @@ def _registry(service: Service, cluster: str, standing: ClusterState) -> HealthR
         state=state,
         words=words,
         kind=AWAY if state == IS_AWAY else "",
-        command="systemctl restart penstock-registry" if state == IS_AWAY else "",
+        **(shows.commands.restart("registry", cluster=cluster).fields if state == IS_AWAY else {}),
     )
 
 
 # Programs that report
 
 
-def _row(program: Program, well: str, config: AlertsConfig, now: int) -> HealthRow:
+def _row(program: Program, well: str, shows: Shows, now: int) -> HealthRow:
     """`well` are its words if nothing is wrong."""
     statement = program.health
-    wrong = list(troubles(program, config, now))
+    wrong = list(troubles(program, shows.config, shows.commands, now))
     is_away = bool(wrong) and wrong[0].kind in {MIRROR, LOADER}
     fullest = min(statement.disks, key=lambda disk: disk.free / max(1, disk.total), default=None)
     first = min(statement.certificates, key=lambda each: each.ends, default=None)
@@ -293,7 +305,7 @@ def _row(program: Program, well: str, config: AlertsConfig, now: int) -> HealthR
         certificate=first.label if first else "",
         certificate_ends=first.ends if first else -1,
         kind=wrong[0].kind if wrong else "",
-        command=wrong[0].command if wrong else "",
+        **(wrong[0].cure.fields if wrong else {}),
     )
 
 

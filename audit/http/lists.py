@@ -190,6 +190,7 @@ def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer
                 resolved=each.resolved,
                 hour=each.hour,
                 finding=each.finding,
+                since=each.since,
             )
             for each in found
         ],

@@ -71,6 +71,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
             hours,
             found.by_state,
             failing,
+            now=now,
             waits=found.having[State.PENDING] > 0,
             partly_unseen=found.partly_unseen > 0,
         ),

@@ -94,7 +94,7 @@ class LedgerFollower:
             except ClientError as error:
                 self._pause(error, passing=error.retriable)
             except SchemaError as error:
-                self._pause(error)
+                self._pause(error, is_for_schemas=True)
             except Exception:  # a bug must not end the thread silently: it is logged, and shown
                 log.exception("following the ledger failed cluster=%s", self._name)
                 self._pause(AuditFailure("reading failed because of a bug: see the audit's log"))
@@ -150,6 +150,7 @@ class LedgerFollower:
             self._name,
             brokers=_facts(metadata),
             away=_away(metadata),
+            leaderless=_leaderless(metadata),
             topic_ids=topic_ids,
             absent=absent,
             looked=began,
@@ -169,9 +170,12 @@ class LedgerFollower:
             log.info("topic may be seen again cluster=%s topic=%s", self._name, topic)
         self._hidden = frozenset(hidden)
 
-    def _pause(self, error: Exception, *, passing: bool = True) -> None:
+    def _pause(
+        self, error: Exception, *, passing: bool = True, is_for_schemas: bool = False
+    ) -> None:
         """Waits before the next try, with the reason noted."""
         pause = self._outage.failed(error, passing=passing)
+        self._standing.note(self._name, is_for_schemas=is_for_schemas)
         self._note_outage()
         self._stopping.wait(pause)
 
@@ -205,6 +209,15 @@ def _away(metadata: ClusterMetadata) -> list[int]:
         for replica in partition.replicas
     }
     return sorted(held - metadata.brokers.keys())
+
+
+def _leaderless(metadata: ClusterMetadata) -> frozenset[str]:
+    """Returns topics with a partition that has no leader at present."""
+    return frozenset(
+        name
+        for name, topic in metadata.topics.items()
+        if any(partition.leader < 0 for partition in topic.partitions)
+    )
 
 
 def _facts(metadata: ClusterMetadata) -> list[BrokerFacts]:

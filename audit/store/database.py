@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({problems[0][0]}): it must be rebuilt")
 
 
-VERSION: Final = 28
+VERSION: Final = 29
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -331,7 +331,7 @@ CREATE TABLE judged (topic INT, hour INT, state TEXT, events INT, missing INT, e
     PRIMARY KEY (topic, hour)) WITHOUT ROWID;
 CREATE INDEX judged_open ON judged (topic, hour) WHERE state <> 'complete';
 CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, hour INT, raised INT,
-    resolved INT, words TEXT, finding TEXT,
+    resolved INT, words TEXT, finding TEXT, since INT,
     PRIMARY KEY (kind, cluster, topic, host, hour, raised)) WITHOUT ROWID;
 CREATE INDEX alerts_by_time ON alerts (raised);
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from audit.api.verdicts import TopicVerdict, Totals, WindowVerdict, settled_state, totals
 from audit.configuration.config import CommandsConfig
-from audit.cures import command_for
+from audit.cures import cure_for
 from audit.findings import FaultKind, Finding, KindCount, Kinds, State, summed, worst
-from audit.picture import Tier, TopicKey
+from audit.picture import Tier, TierKind, TopicKey
 from audit.store.rows import JudgedHour
 from audit.store.topics.copies import OF_ORIGIN
 
@@ -35,6 +35,8 @@ class HourVerdict(msgspec.Struct, frozen=True):
     hosts: Mapping[State, tuple[str, ...]] = {}  # affected ones
     events: Mapping[Tier, int] = {}
     pending_since: int = -1  # the end of its first pending window
+    waits_on: frozenset[str] = frozenset()  # what that window waits for, as in `Wait.on`
+    unreported_since: int = -1  # as `pending_since`, of windows that wait for others than a loader
 
     @property
     def is_open(self) -> bool:
@@ -134,7 +136,8 @@ def _hour(
         partly_unseen=any(finding.is_accepted_unknown for finding in all_findings),
         kinds=summed([*counted.kinds, *(KindCount(kind=finding.kind) for finding in findings)]),
     )
-    since = min((window.start + window.length for window in pending), default=-1)
+    first = min(pending, key=lambda window: window.start, default=None)
+    unreported = [window for window in pending if set(window.waits) != {TierKind.HDFS.value}]
     events = {
         tier: sum(window.sums[number].events for window in windows)
         for number, tier in enumerate(verdict.tiers)
@@ -148,7 +151,7 @@ def _hour(
         by_state[finding.kind.state].append(finding)
     worst_of = {
         state: replace(
-            state_findings[0], command=command_for(state_findings[0], verdict.key, commands)
+            state_findings[0], **cure_for(state_findings[0], verdict.key, commands).fields
         )
         for state, state_findings in by_state.items()
     }
@@ -156,7 +159,20 @@ def _hour(
         state: tuple(sorted({finding.host for finding in state_findings if finding.host}))
         for state, state_findings in by_state.items()
     }
-    return HourVerdict(judged, _faults(faulty, by_state), worst_of, hosts, events, since)
+    return HourVerdict(
+        judged,
+        _faults(faulty, by_state),
+        worst_of,
+        hosts,
+        events,
+        _first_end(pending),
+        frozenset(first.waits if first else ()),
+        _first_end(unreported),
+    )
+
+
+def _first_end(windows: Iterable[WindowVerdict]) -> int:
+    return min((window.start + window.length for window in windows), default=-1)
 
 
 def _faults(
@@ -206,6 +222,7 @@ class TopicFigures(msgspec.Struct):
     findings: int = 0
     pending_windows: int = 0
     pending_since: int = -1
+    unreported_since: int = -1
     severity: int = 0
     kinds: Kinds = ()
     is_deleted: bool = False  # so nothing is pending
@@ -226,11 +243,13 @@ class TopicFigures(msgspec.Struct):
             return
         self.pending_windows += judged.pending_windows
         self.severity = max(self.severity, state.severity)
-        if hour.pending_since >= 0:
-            pending = self.pending_since
-            self.pending_since = (
-                min(pending, hour.pending_since) if pending >= 0 else (hour.pending_since)
-            )
+        self.pending_since = _earlier(self.pending_since, hour.pending_since)
+        self.unreported_since = _earlier(self.unreported_since, hour.unreported_since)
+
+
+def _earlier(*times: int) -> int:
+    """Returns the earlier of two times, of which -1 is none."""
+    return min((time for time in times if time >= 0), default=-1)
 
 
 def figures_of(

@@ -44,13 +44,13 @@ from audit.store.fleet.agents import SilencePatience
 from audit.store.fleet.lags import LagsOverTime, LagsQuery, MeasuredLag
 from audit.store.fleet.marks import MarksQuery
 from audit.store.partitions import origins
-from audit.store.rows import Alert, JournalRow, TopicShare
+from audit.store.rows import Alert, JournalRow, LoadEnd, TopicShare
 from audit.store.statements import altered_text, loads, scrubs, shares
 from audit.store.topics import pictures, topics
 from audit.store.topics.topics import Delays, FaultyTopic, Overview
 
 _ALERTS: Final = """
-SELECT kind, cluster, topic, host, words, raised, resolved, hour, finding
+SELECT kind, cluster, topic, host, words, raised, resolved, hour, finding, since
     FROM alerts WHERE {} ORDER BY raised DESC, kind, cluster, topic, host, hour DESC
     LIMIT ? OFFSET ?
 """
@@ -182,6 +182,11 @@ class StoreReading:
         """Returns loads, the newest first."""
         with self._moment() as connection:
             return loads.loads(connection, query)
+
+    def load_ends(self) -> list[LoadEnd]:
+        """Returns the result of each table's last load."""
+        with self._moment() as connection:
+            return loads.ends(connection)
 
     def failing_loads(self) -> list[FailingLoad]:
         """Returns tables whose last load failed, the longest failing first."""

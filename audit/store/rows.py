@@ -38,6 +38,7 @@ class Alert(NamedTuple):
     resolved: int = -1
     hour: int = -1  # of event time, with a fault
     finding: str = ""  # with a fault, the id of the first finding when it was raised
+    since: int = -1  # when it began, as far as known
 
 
 class TopicShare(NamedTuple):
@@ -49,6 +50,17 @@ class TopicShare(NamedTuple):
     lines: int
     dead: int
     altered: int
+
+
+class LoadEnd(NamedTuple):
+    """The result of the last load of a table."""
+
+    cluster: str
+    topic: str
+    destination: str
+    failed: bool
+    since: int  # when the first of the failed loads began
+    time: int  # of the loader's report
 
 
 class JournalRow(NamedTuple):

@@ -50,8 +50,9 @@ from ledger.names import VERSION
 from ledger.reading import LedgerPositions
 
 _ALERT = """
-INSERT OR REPLACE INTO alerts (kind, cluster, topic, host, words, raised, resolved, hour, finding)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO alerts
+    (kind, cluster, topic, host, words, raised, resolved, hour, finding, since)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -228,6 +229,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
     agents.keep(chunk)
     health.keep(chunk)
     log_losses.keep(chunk)
+    marks.keep_starts(chunk)
     places = offsets.PassagePlaces.of(chunk)
     if len(chunk.passages):
         origins.keep(chunk)

@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from agent.batches import framing, plain_json
-from agent.events import splitting, times
+from agent.batches import framing
+from agent.bodies import plain_json
+from agent.events import times
+from agent.lines import splitting
 from bench.counted.paths import PATHS
 from columns import native
 from wire.record_batches import record_check

@@ -153,7 +153,7 @@ class Server(Protocol):
 ServerKind = Callable[[Path], AbstractContextManager[Server]]
 
 
-class Place(msgspec.Struct, frozen=True):
+class CaseContext(msgspec.Struct, frozen=True):
     """Where a case runs: a started server, how much, and files that all cases share."""
 
     server: Server
@@ -188,7 +188,7 @@ class Place(msgspec.Struct, frozen=True):
 
 class Case(msgspec.Struct, frozen=True):
     name: str
-    run: Callable[[Place], Sample]
+    run: Callable[[CaseContext], Sample]
     goals: tuple[Goal, ...] = ()
 
 
@@ -198,7 +198,7 @@ class Profile(msgspec.Struct, frozen=True):
     name: str
     about: str
     cases: tuple[Case, ...]
-    prepare: Callable[[Place], None] | None = None
+    prepare: Callable[[CaseContext], None] | None = None
     once: bool = False  # a single round, without warm-up, one broker at a time
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 
 from bench.figures.measurement import NotMeasured, Outcome
-from bench.figures.profile import Case, Place, Profile, Results, Scale, Server, ServerKind
+from bench.figures.profile import Case, CaseContext, Profile, Results, Scale, Server, ServerKind
 from bench.loads.librdkafka import Incomplete
 from bench.loads.requests import AnswerError
 from harness.processes.server_process import ServerFailed
@@ -44,37 +44,37 @@ def _failure(error: Exception, where: str, server: Server) -> str:
     return failure
 
 
-def _prepare(profile: Profile, place: Place, outcomes: Outcomes) -> None:
+def _prepare(profile: Profile, context: CaseContext, outcomes: Outcomes) -> None:
     if profile.prepare is None:
         return
-    _say(f"  preparing {place.server.name}")
+    _say(f"  preparing {context.server.name}")
     try:
-        profile.prepare(place)
+        profile.prepare(context)
     except FAILURES as error:
-        failure = _failure(error, f"preparing {place.server.name}", place.server)
+        failure = _failure(error, f"preparing {context.server.name}", context.server)
         for (_, name), outcome in outcomes.items():
-            if name == place.server.name:
+            if name == context.server.name:
                 outcome.failure = failure
 
 
-def _run(case: Case, place: Place, outcomes: Outcomes, *, counted: bool) -> None:
-    outcome = outcomes[case.name, place.server.name]
+def _run(case: Case, context: CaseContext, outcomes: Outcomes, *, counted: bool) -> None:
+    outcome = outcomes[case.name, context.server.name]
     if outcome.failure is not None:
         return
     os.sync()
     try:
-        sample = case.run(place)
+        sample = case.run(context)
     except NotMeasured as missing:
         outcome.failure, outcome.skipped = str(missing), True
         _say(f"    {case.name}: {missing}")
         return
     except FAILURES as error:
-        outcome.failure = _failure(error, f"{case.name}, {place.server.name}", place.server)
+        outcome.failure = _failure(error, f"{case.name}, {context.server.name}", context.server)
         return
     if counted:
         outcome.samples.append(sample)
     figure, value = next(iter(sample.items()))
-    _say(f"    {case.name}, {place.server.name}: {figure.text(value)} {figure.name}")
+    _say(f"    {case.name}, {context.server.name}: {figure.text(value)} {figure.name}")
 
 
 def measure(
@@ -98,9 +98,9 @@ def measure(
                 _say(f"  starting {name}")
                 home = stack.enter_context(tempfile.TemporaryDirectory(dir=directory))
                 server = stack.enter_context(kinds[name](Path(home)))
-                places.append(Place(server, scale, files))
-            for place in places:
-                _prepare(profile, place, outcomes)
+                places.append(CaseContext(server, scale, files))
+            for context in places:
+                _prepare(profile, context, outcomes)
             _rounds(profile, cases, places, outcomes, rounds)
     return Results(profile, tuple(cases), tuple(kinds), outcomes)
 
@@ -108,18 +108,18 @@ def measure(
 def _rounds(
     profile: Profile,
     cases: Sequence[Case],
-    places: Sequence[Place],
+    places: Sequence[CaseContext],
     outcomes: Outcomes,
     rounds: int,
 ) -> None:
     if not profile.once and places[0].scale.warm_up:
         _say("  warming up")
         for case in cases:
-            for place in places:
-                warm = Place(place.server, place.scale.for_warming_up(), place.files)
+            for context in places:
+                warm = CaseContext(context.server, context.scale.for_warming_up(), context.files)
                 _run(case, warm, outcomes, counted=False)
     for number in range(1 if profile.once else rounds):
         _say(f"  round {number + 1}")
         for case in cases:
-            for place in places:
-                _run(case, place, outcomes, counted=True)
+            for context in places:
+                _run(case, context, outcomes, counted=True)

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from bench.figures.profile import Place
+from bench.figures.profile import CaseContext
 from bench.loads.registry_load import load
 from bench.loads.registry_requests import NUMBER, event_schema, numbered, post_schema
 from bench.loads.requests import AnswerError
@@ -19,14 +19,14 @@ REGISTER = post_schema(f"/subjects/{SUBJECT}/versions", event_schema())
 LOOK_UP = post_schema(f"/subjects/{SUBJECT}", event_schema())
 
 
-def registry_of(place: Place) -> Registry:
-    assert isinstance(place.server, Registry)
-    return place.server
+def registry_of(context: CaseContext) -> Registry:
+    assert isinstance(context.server, Registry)
+    return context.server
 
 
-def fill(place: Place) -> None:
+def fill(context: CaseContext) -> None:
     """As many schemas as the scale says, each in a subject of its own; those there stay."""
-    registry, count = registry_of(place), place.scale.schemas
+    registry, count = registry_of(context), context.scale.schemas
     load(
         registry,
         numbered(REGISTER, range(count)),
@@ -34,18 +34,18 @@ def fill(place: Place) -> None:
         seconds=_PATIENCE,
     )
     ids = _found_ids(registry, count)
-    _file(place).write_text(json.dumps(ids))
+    _file(context).write_text(json.dumps(ids))
 
 
-def ids_of(place: Place) -> list[int]:
+def ids_of(context: CaseContext) -> list[int]:
     """Of the schemas that `fill` registered, in their order."""
-    found: list[int] = json.loads(_file(place).read_text())
+    found: list[int] = json.loads(_file(context).read_text())
     return found
 
 
-def _file(place: Place) -> Path:
-    host, port = registry_of(place).address
-    return place.files / f"ids-{host}-{port}"
+def _file(context: CaseContext) -> Path:
+    host, port = registry_of(context).address
+    return context.files / f"ids-{host}-{port}"
 
 
 def _found_ids(registry: Registry, count: int) -> list[int]:

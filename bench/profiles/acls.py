@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 from bench.contents.topics import create
 from bench.figures.measurement import Figure, Goal, NotMeasured, Sample
 from bench.figures.processes import Meter
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.raw_producer import produce
 from bench.loads.request_load import Sent, send_all
 from bench.loads.requests import fetches_in_vain
@@ -41,10 +41,10 @@ _CPU_ASKED = Figure("broker CPU-µs a request, with ACLs", 2)
 _TIMES = Figure("CPU with / without", 2)
 
 
-def _prepare(place: Place) -> None:
-    for broker in (place.guarded.open, place.guarded.guarded):
-        create(broker.port, {_written(place): 1})
-    bootstrap = f"127.0.0.1:{place.guarded.guarded.port}"
+def _prepare(context: CaseContext) -> None:
+    for broker in (context.guarded.open, context.guarded.guarded):
+        create(broker.port, {_written(context): 1})
+    bootstrap = f"127.0.0.1:{context.guarded.guarded.port}"
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     wanted = [
         AclBinding(
@@ -56,7 +56,7 @@ def _prepare(place: Place) -> None:
             AclOperation[acl.operation.name],
             AclPermissionType[acl.permission.name],
         )
-        for pattern, acls in made_up(place.scale.acls).items()
+        for pattern, acls in made_up(context.scale.acls).items()
         for acl in acls
     ]
     for start in range(0, len(wanted), _AT_ONCE):
@@ -65,9 +65,9 @@ def _prepare(place: Place) -> None:
             added.result(_PATIENCE)
 
 
-def _names(place: Place, count: int) -> list[str]:
+def _names(context: CaseContext, count: int) -> list[str]:
     """Topics to which whoever asks may do anything but delete them; none of them is there."""
-    prefixes = asked(place.scale.acls)
+    prefixes = asked(context.scale.acls)
     return [
         prefix + str(number).zfill(_LENGTH - len(prefix))
         for number in range(count)
@@ -75,17 +75,17 @@ def _names(place: Place, count: int) -> list[str]:
     ]
 
 
-def _written(place: Place) -> str:
-    return f"{asked(place.scale.acls)[0]}clicks"
+def _written(context: CaseContext) -> str:
+    return f"{asked(context.scale.acls)[0]}clicks"
 
 
-def _compared(place: Place, load: Callable[[Broker, float], Sent]) -> Sample:
+def _compared(context: CaseContext, load: Callable[[Broker, float], Sent]) -> Sample:
     """Of the one broker and the other, in turns."""
     requests, seconds, cpu = [0, 0], [0.0, 0.0], [0.0, 0.0]
     for _ in range(_TURNS):
-        for which, broker in enumerate((place.guarded.open, place.guarded.guarded)):
+        for which, broker in enumerate((context.guarded.open, context.guarded.guarded)):
             with Meter(broker.pid) as meter:
-                sent = load(broker, place.scale.seconds / _TURNS)
+                sent = load(broker, context.scale.seconds / _TURNS)
             requests[which] += sent.requests
             seconds[which] += sent.seconds
             cpu[which] += meter.broker_cpu
@@ -99,31 +99,31 @@ def _compared(place: Place, load: Callable[[Broker, float], Sent]) -> Sample:
     }
 
 
-def _fetch(place: Place, *, of_one: bool) -> Sample:
-    count = place.scale.fetches
-    requests = fetches_in_vain(_names(place, 1) * _CYCLE if of_one else _names(place, count))
+def _fetch(context: CaseContext, *, of_one: bool) -> Sample:
+    count = context.scale.fetches
+    requests = fetches_in_vain(_names(context, 1) * _CYCLE if of_one else _names(context, count))
     return _compared(
-        place,
+        context,
         lambda broker, seconds: send_all(
             [broker.port], [requests], window=_WINDOW, seconds=seconds
         ),
     )
 
 
-def _produce(place: Place) -> Sample:
+def _produce(context: CaseContext) -> Sample:
     def load(broker: Broker, seconds: float) -> Sent:
         sent = produce(
-            [broker.port], _written(place), batch=1, acks=1, window=_WINDOW, seconds=seconds
+            [broker.port], _written(context), batch=1, acks=1, window=_WINDOW, seconds=seconds
         )
         return Sent(sent.messages, sent.seconds)
 
-    return _compared(place, load)
+    return _compared(context, load)
 
 
-def _in_process(place: Place) -> Sample:
-    if place.server.name != PENSTOCK:
+def _in_process(context: CaseContext) -> Sample:
+    if context.server.name != PENSTOCK:
         raise NotMeasured("only Penstock's can be called")
-    return timings(place.scale.acls)
+    return timings(context.scale.acls)
 
 
 _AHEAD = (Goal(_ASKED, ahead=True), Goal(_CPU_ASKED, ahead=True))

@@ -19,7 +19,7 @@ from bench.contents.log_lines import (
 )
 from bench.figures.measurement import Figure, Goal, Sample
 from bench.figures.processes import Meter
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.figures.shipping_figures import LINES_PER_SECOND, LOG_BYTES, PEAK, spent
 from bench.servers.shippers import shipper_of, shipping
 
@@ -38,12 +38,12 @@ def _out_of_order() -> bytes:
 
 
 def _ship(
-    place: Place, *, name: str, content: Content, files: int = 1, json: bool = False
+    context: CaseContext, *, name: str, content: Content, files: int = 1, json: bool = False
 ) -> dict[Figure, float]:
-    lines = place.scale.lines // (3 if json else 1)
-    backlog = place.files / f"{name}-{lines}"
+    lines = context.scale.lines // (3 if json else 1)
+    backlog = context.files / f"{name}-{lines}"
     lines = write_backlog(backlog, content(), lines=lines, files=files)
-    with shipping(shipper_of(place), json=json) as running:
+    with shipping(shipper_of(context), json=json) as running:
         started = time.perf_counter()
         with Meter(running.pid) as meter:
             put(backlog, running.watched)
@@ -56,10 +56,10 @@ def _ship(
         }
 
 
-def _jitter(place: Place) -> Sample:
+def _jitter(context: CaseContext) -> Sample:
     """The same times in their order, and in none."""
-    ordered = _ship(place, name="json-ordered", content=_in_order, json=True)
-    mixed = _ship(place, name="json-mixed", content=_out_of_order, json=True)
+    ordered = _ship(context, name="json-ordered", content=_in_order, json=True)
+    mixed = _ship(context, name="json-mixed", content=_out_of_order, json=True)
     ratio = mixed[LINES_PER_SECOND] / ordered[LINES_PER_SECOND]
     return {_RATIO: ratio, **mixed}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.contents.log_lines import LINE_BYTES
 from bench.figures.measurement import Goal, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.librdkafka import Incomplete
 from bench.loads.line_consumer import DIGITS
 from bench.loads.steady_load import Latencies
@@ -67,16 +67,16 @@ def _write(path: Path, rate: int, count: int) -> int:
     return start
 
 
-def _run(place: Place, *, rate: int) -> Sample:
-    with shipping(shipper_of(place)) as running:
+def _run(context: CaseContext, *, rate: int) -> Sample:
+    with shipping(shipper_of(context)) as running:
         latencies = written_to_consumed(
             running.port,
             running.topic,
             running.shipped,
             running.watched / "lines.log",
             rate=rate,
-            seconds=place.scale.latency_seconds,
-            warm_up=place.scale.warm_up_seconds,
+            seconds=context.scale.latency_seconds,
+            warm_up=context.scale.warm_up_seconds,
         )
     return {
         P50: latencies.milliseconds(0.5),

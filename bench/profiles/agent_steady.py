@@ -8,7 +8,7 @@ from bench.contents.log_files import first_line, grow, growth
 from bench.contents.log_lines import LINE_BYTES, Line, block, json_line, plain_line
 from bench.figures.measurement import Figure, Goal, Sample
 from bench.figures.processes import Meter
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.figures.shipping_figures import CORES, LINES_PER_SECOND, PEAK, memory, spent
 from bench.servers.shippers import Running, shipper_of, shipping
 
@@ -20,10 +20,10 @@ _BATCHES = Figure("batches/s", 1)
 _LINES_EACH = Figure("lines a batch", 1, more_is_better=True)
 
 
-def steadily(place: Place, *, line: Line, files: int, json: bool = False) -> Sample:
+def steadily(context: CaseContext, *, line: Line, files: int, json: bool = False) -> Sample:
     """After a while that is not counted."""
-    scale = place.scale
-    with shipping(shipper_of(place), json=json) as running:
+    scale = context.scale
+    with shipping(shipper_of(context), json=json) as running:
         paths = [running.watched / f"{number:04}.log" for number in range(files)]
         how = growth(paths, _RATE)
         content = block(line)
@@ -53,29 +53,29 @@ def _files(running: Running, count: int) -> list[Path]:
     return paths
 
 
-def _idle(place: Place) -> Sample:
-    with shipping(shipper_of(place)) as running:
-        _files(running, place.scale.files)
-        time.sleep(place.scale.warm_up_seconds)
+def _idle(context: CaseContext) -> Sample:
+    with shipping(shipper_of(context)) as running:
+        _files(running, context.scale.files)
+        time.sleep(context.scale.warm_up_seconds)
         with Meter(running.pid) as meter:
-            time.sleep(place.scale.latency_seconds)
-        return {CORES: meter.broker_cpu / place.scale.latency_seconds, **memory(meter)}
+            time.sleep(context.scale.latency_seconds)
+        return {CORES: meter.broker_cpu / context.scale.latency_seconds, **memory(meter)}
 
 
-def _trickle(place: Place) -> Sample:
+def _trickle(context: CaseContext) -> Sample:
     """A line a second from every file."""
-    with shipping(shipper_of(place)) as running:
-        paths = _files(running, place.scale.files)
+    with shipping(shipper_of(context)) as running:
+        paths = _files(running, context.scale.files)
         how = growth(paths, len(paths))
         batches = running.site.batches(running.topic)
         with Meter(running.pid) as meter:
-            lines = grow(how, block(plain_line), place.scale.latency_seconds)
+            lines = grow(how, block(plain_line), context.scale.latency_seconds)
             running.wait_for(len(paths) * _LINES_BEFORE + lines, within=_PATIENCE)
         batches = running.site.batches(running.topic) - batches
         return {
-            _BATCHES: batches / place.scale.latency_seconds,
+            _BATCHES: batches / context.scale.latency_seconds,
             _LINES_EACH: lines / batches,
-            CORES: meter.broker_cpu / place.scale.latency_seconds,
+            CORES: meter.broker_cpu / context.scale.latency_seconds,
             **memory(meter),
         }
 

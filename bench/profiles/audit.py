@@ -15,7 +15,7 @@ from bench.contents.kept_hours import database_bytes
 from bench.contents.ledger_entries import HOUR_MINUTES, LedgerOfFleet, publish
 from bench.figures.measurement import Figure, Goal, Sample
 from bench.figures.processes import cpu_seconds, peak_bytes
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.ledger_folding import SCHEMA_ID, folder_of
 from bench.servers.audit_site import fleet_of
 from bench.servers.audited import PATIENCE, AuditOfHours, audits_of
@@ -50,13 +50,13 @@ def _told(ledger: LedgerOfFleet, minutes: int) -> Iterator[list[bytes]]:
         yield [data for _, data in ledger.minute(minute)]
 
 
-def _fold(place: Place) -> Sample:
-    scale = place.scale
+def _fold(context: CaseContext) -> Sample:
+    scale = context.scale
     hours = -(-scale.told_minutes // HOUR_MINUTES)
-    ledger = LedgerOfFleet(fleet_of(scale, hours), SCHEMA_ID, place.files)
-    ours = place.server.name == PENSTOCK
+    ledger = LedgerOfFleet(fleet_of(scale, hours), SCHEMA_ID, context.files)
+    ours = context.server.name == PENSTOCK
     minutes = scale.told_minutes if ours else max(1, scale.told_minutes // _ROWS_SHARE)
-    found = folder_of(place).fold(_told(ledger, minutes))
+    found = folder_of(context).fold(_told(ledger, minutes))
     return {
         ENTRIES_PER_SECOND: found.entries / found.seconds,
         ENTRIES: found.entries,
@@ -77,11 +77,11 @@ FOLDING: Final = Profile(
 )
 
 
-def _read_anew(place: Place) -> Sample:
+def _read_anew(context: CaseContext) -> Sample:
     """What `_audit` has, by a service that has nothing; its own start is in the time."""
-    scale, site = place.scale, audits_of(place).site
+    scale, site = context.scale, audits_of(context).site
     fleet = fleet_of(scale, -(-scale.told_minutes // HOUR_MINUTES))
-    ledger = site.empty_ledger(fleet, place.files)
+    ledger = site.empty_ledger(fleet, context.files)
     entries = 0
     for minute in range(scale.told_minutes):
         batches = ledger.minute(minute)
@@ -102,8 +102,8 @@ def _read_anew(place: Place) -> Sample:
         }
 
 
-def _on_disk(place: Place) -> Sample:
-    kept = audits_of(place).of_hours(place).kept
+def _on_disk(context: CaseContext) -> Sample:
+    kept = audits_of(context).of_hours(context).kept
     return {
         DATABASE: kept.bytes / 1e6,
         DAY: (kept.bytes_after(kept.hours + 24) - kept.bytes) / 1e6,
@@ -113,16 +113,16 @@ def _on_disk(place: Place) -> Sample:
     }
 
 
-def _ready(place: Place) -> Sample:
-    return {READY: audits_of(place).of_hours(place).ready_in}
+def _ready(context: CaseContext) -> Sample:
+    return {READY: audits_of(context).of_hours(context).ready_in}
 
 
-def _page(place: Place, *, target: str) -> Sample:
-    audit = audits_of(place).of_hours(place)
+def _page(context: CaseContext, *, target: str) -> Sample:
+    audit = audits_of(context).of_hours(context)
     wanted = _filled(target, audit)
     times: list[float] = []
     size = 0
-    while len(times) < place.scale.questions and sum(times) < _SECONDS_ASKED * 1e3:
+    while len(times) < context.scale.questions and sum(times) < _SECONDS_ASKED * 1e3:
         seconds, body = audit.ask(wanted)
         times.append(seconds * 1e3)
         size = len(body)
@@ -139,9 +139,9 @@ def _filled(target: str, audit: AuditOfHours) -> str:
     )
 
 
-def _hear(place: Place) -> Sample:
-    audit = audits_of(place).of_hours(place)
-    seen = [audit.hear() for _ in range(min(_MINUTES_HEARD, place.scale.questions))]
+def _hear(context: CaseContext) -> Sample:
+    audit = audits_of(context).of_hours(context)
+    seen = [audit.hear() for _ in range(min(_MINUTES_HEARD, context.scale.questions))]
     return {
         SEEN: statistics.median(each.seconds for each in seen),
         _SEEN_WORST: max(each.seconds for each in seen),
@@ -149,9 +149,9 @@ def _hear(place: Place) -> Sample:
     }
 
 
-def _memory(place: Place) -> Sample:
+def _memory(context: CaseContext) -> Sample:
     """Since it was started."""
-    audit = audits_of(place).of_hours(place)
+    audit = audits_of(context).of_hours(context)
     return {PEAK: peak_bytes(audit.audit.process.pid) / 1e6}
 
 

@@ -13,7 +13,7 @@ from bench.contents.log_lines import Line, json_line, plain_line
 from bench.contents.topics import topic
 from bench.figures.measurement import CPU_PER_GB, Figure, Goal, Sample
 from bench.figures.processes import Meter
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.figures.shipping_figures import CPU_PER_MILLION
 from bench.ledger_counting import LOADS, PARTITIONS, entries_written, processor_time, send
 from bench.profiles.agent_steady import steadily
@@ -28,9 +28,9 @@ _PEAK: Final = Figure("peak RSS, MB")
 _PATIENCE: Final = 60.0
 
 
-def _produce(place: Place, *, load: str) -> Sample:
+def _produce(context: CaseContext, *, load: str) -> Sample:
     """What came last is counted, too: all wait for it, whether they count or not."""
-    scale, keeper = place.scale, ledger_broker_of(place)
+    scale, keeper = context.scale, ledger_broker_of(context)
     make, rate = LOADS[load]
     batches = itertools.cycle(make(random.Random(1)))
     with (
@@ -91,9 +91,9 @@ BROKER: Final = Profile(
 )
 
 
-def _ship(place: Place, *, line: Line, json: bool) -> Sample:
-    seconds = place.scale.ledger_seconds
-    longer = replace(place, scale=replace(place.scale, latency_seconds=seconds))
+def _ship(context: CaseContext, *, line: Line, json: bool) -> Sample:
+    seconds = context.scale.ledger_seconds
+    longer = replace(context, scale=replace(context.scale, latency_seconds=seconds))
     sample = steadily(longer, line=line, files=1, json=json)
     return {CPU_PER_MILLION: sample[CPU_PER_MILLION], **sample}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.contents.cluster_topics import in_sync, seconds_until, topic
 from bench.figures.measurement import MEGABYTES, Figure, Goal, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads import librdkafka
 from bench.loads.acknowledged_load import acknowledged_load
 from bench.loads.requests import MESSAGE_SIZE
@@ -29,19 +29,19 @@ _STARTING = Figure("seconds from its start to its first byte", 2)
 _MISSED = Figure("GB missed", 2)
 
 
-def _lines(place: Place) -> tuple[Path, int]:
-    messages = max(1, place.scale.missed_bytes // MESSAGE_SIZE)
-    return librdkafka.file_of_lines(place.files, messages), messages
+def _lines(context: CaseContext) -> tuple[Path, int]:
+    messages = max(1, context.scale.missed_bytes // MESSAGE_SIZE)
+    return librdkafka.file_of_lines(context.files, messages), messages
 
 
-def _prepare(place: Place) -> None:
-    _lines(place)
+def _prepare(context: CaseContext) -> None:
+    _lines(context)
 
 
-def _run(place: Place) -> Sample:
-    cluster, scale = place.cluster, place.scale
+def _run(context: CaseContext) -> Sample:
+    cluster, scale = context.cluster, context.scale
     follower = cluster.members[_FOLLOWER]
-    lines, messages = _lines(place)
+    lines, messages = _lines(context)
     with topic(cluster, partitions=_PARTITIONS) as name:
         with acknowledged_load(cluster.bootstrap, name, rate=_RATE, options={}) as end:
             before = _now_and_in(scale.warm_up_seconds, scale.latency_seconds)

@@ -9,7 +9,7 @@ from functools import partial
 
 from bench.contents.cluster_topics import topic
 from bench.figures.measurement import Goal, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.acknowledged_load import acknowledged_load
 from bench.profiles.latency import LARGEST, LATE, P50, P99, P999
 
@@ -17,8 +17,8 @@ _RATE = 5_000
 _PARTITIONS = 3
 
 
-def _run(place: Place, *, durable: bool, options: dict[str, str]) -> Sample:
-    cluster, scale = place.cluster, place.scale
+def _run(context: CaseContext, *, durable: bool, options: dict[str, str]) -> Sample:
+    cluster, scale = context.cluster, context.scale
     config = cluster.durable if durable else {}
     with (
         topic(cluster, partitions=_PARTITIONS, config=config) as name,

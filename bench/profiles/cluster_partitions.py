@@ -18,7 +18,7 @@ from bench.contents.cluster_topics import (
     seconds_until,
 )
 from bench.figures.measurement import Figure, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.requests import AnswerError
 
 _PATIENCE = 120.0
@@ -31,17 +31,17 @@ _ELECTED = Figure("seconds from gone until all are led", 2)
 _BACK_AGAIN = Figure("seconds from start to in sync, after SIGKILL", 2)
 
 
-def _run(place: Place, *, controller: bool) -> Sample:
+def _run(context: CaseContext, *, controller: bool) -> Sample:
     name = new_name()
-    created = create(place.cluster, name, place.scale.partitions, {})
+    created = create(context.cluster, name, context.scale.partitions, {})
     try:
-        return {_CREATED: created, **_without_one(place, name, controller=controller)}
+        return {_CREATED: created, **_without_one(context, name, controller=controller)}
     finally:
-        delete(place.cluster, name)
+        delete(context.cluster, name)
 
 
-def _without_one(place: Place, topic: str, *, controller: bool) -> Sample:
-    cluster, partitions = place.cluster, place.scale.partitions
+def _without_one(context: CaseContext, topic: str, *, controller: bool) -> Sample:
+    cluster, partitions = context.cluster, context.scale.partitions
     leads = cluster.controller
     going = next(each for each in cluster.members if (each == leads) is controller)
     member = cluster.members[going]
@@ -58,7 +58,7 @@ def _without_one(place: Place, topic: str, *, controller: bool) -> Sample:
             member.stop()
             sample[_STOPPED] = time.perf_counter() - began
             sample[_BACK] = start()
-        gone, led = _killed(place, topic, going)
+        gone, led = _killed(context, topic, going)
         sample |= {_LED: led, _GONE: gone, _ELECTED: led - gone}
         sample[_BACK_AGAIN] = start()
     finally:
@@ -67,9 +67,9 @@ def _without_one(place: Place, topic: str, *, controller: bool) -> Sample:
     return sample
 
 
-def _killed(place: Place, topic: str, going: int) -> tuple[float, float]:
+def _killed(context: CaseContext, topic: str, going: int) -> tuple[float, float]:
     """Seconds until none of the others counts it as there, and until all say who leads."""
-    cluster = place.cluster
+    cluster = context.cluster
     others = {each: member for each, member in cluster.members.items() if each != going}
     cluster.members[going].kill()
     began = time.perf_counter()
@@ -81,7 +81,7 @@ def _killed(place: Place, topic: str, going: int) -> tuple[float, float]:
             gone = now
         if gone is not None and all(
             each is not None
-            and len(each.partitions) == place.scale.partitions
+            and len(each.partitions) == context.scale.partitions
             and all(one.leader in others for one in each.partitions.values())
             for each in said
         ):

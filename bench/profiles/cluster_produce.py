@@ -11,7 +11,7 @@ from functools import partial
 
 from bench.contents.cluster_topics import end, topic
 from bench.figures.measurement import Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.figures.throughput import CHEAPER, FASTER, metered
 from bench.loads import librdkafka
 from bench.loads.requests import AnswerError
@@ -21,20 +21,20 @@ _PARTITIONS = 6
 _SAFE = {"acks": "all", "enable.idempotence": "true"}
 
 
-def _prepare(place: Place) -> None:
+def _prepare(context: CaseContext) -> None:
     for share in (1, 5):
-        librdkafka.file_of_lines(place.files, _messages(place, share))
+        librdkafka.file_of_lines(context.files, _messages(context, share))
 
 
-def _messages(place: Place, share: int) -> int:
+def _messages(context: CaseContext, share: int) -> int:
     """Of one kcat; where batches are small, a share of what is sent otherwise."""
-    return place.scale.replicated_messages // share // _KCATS
+    return context.scale.replicated_messages // share // _KCATS
 
 
-def _kcats(place: Place, *, options: dict[str, str], share: int, durable: bool) -> Sample:
-    cluster, messages = place.cluster, _messages(place, share)
+def _kcats(context: CaseContext, *, options: dict[str, str], share: int, durable: bool) -> Sample:
+    cluster, messages = context.cluster, _messages(context, share)
     config = cluster.durable if durable else {}
-    lines = librdkafka.file_of_lines(place.files, messages)
+    lines = librdkafka.file_of_lines(context.files, messages)
     with topic(cluster, partitions=_PARTITIONS, config=config) as name:
         sample = metered(
             cluster,

@@ -19,7 +19,7 @@ from pathlib import Path
 from bench.contents.topics import topic
 from bench.figures.measurement import Figure, Goal, Sample
 from bench.figures.processes import Meter, proportional_bytes, resident_bytes
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.requests import AnswerError, api_versions_request
 from bench.loads.steady_load import produce_and_wait
 from bench.servers.locked_brokers import client_context
@@ -90,14 +90,14 @@ _IDLE_AFTER = Figure("broker cores in use, idle with them", 3)
 _RATIO = Figure("p99 with / without", 2)
 
 
-def _idle_cores(place: Place) -> float:
+def _idle_cores(place: CaseContext) -> float:
     seconds = place.scale.seconds
     with Meter(place.broker.pid) as meter:
         time.sleep(seconds)
     return meter.broker_cpu / seconds
 
 
-def _run(place: Place, *, with_tls: bool) -> Sample:
+def _run(place: CaseContext, *, with_tls: bool) -> Sample:
     broker, scale = place.broker, place.scale
     port = place.locked.tls_port if with_tls else broker.port
     ca = place.locked.ca if with_tls else None

@@ -12,7 +12,7 @@ from functools import partial
 
 from bench.contents.topics import create, ends, wait_for_end
 from bench.figures.measurement import CPU_PER_GB, RATE, Goal, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.figures.throughput import SMALL, metered
 from bench.loads import librdkafka
 from bench.loads.raw_producer import Throughput, produce
@@ -92,35 +92,35 @@ def _name(batch: int) -> str:
     return f"log-of-{batch}"
 
 
-def _prepare(place: Place) -> None:
+def _prepare(context: CaseContext) -> None:
     for batch, window in ((1, 64), (50, 64), (MEGABYTE_BATCH, 4)):
-        create(place.broker.port, {_name(batch): 1})
+        create(context.broker.port, {_name(batch): 1})
         load = produce(
-            [place.broker.port],
+            [context.broker.port],
             _name(batch),
             batch=batch,
             acks=1,
             window=window,
             seconds=_PATIENCE,
-            limit=place.scale.slow_messages if batch == 1 else place.scale.messages,
+            limit=context.scale.slow_messages if batch == 1 else context.scale.messages,
         )
-        wait_for_end(place.broker.port, _name(batch), load.messages)
+        wait_for_end(context.broker.port, _name(batch), load.messages)
 
 
-def _raw(place: Place, *, batch: int, max_bytes: int) -> Sample:
-    port, name = place.broker.port, _name(batch)
+def _raw(context: CaseContext, *, batch: int, max_bytes: int) -> Sample:
+    port, name = context.broker.port, _name(batch)
     end = ends(port, {name: 1})[name, 0]
     times = _READS_OF_THE_SHORT_LOG if batch == 1 else _READS
     return metered(
-        place.broker,
+        context.broker,
         lambda: consume(port, name, end=end, max_bytes=max_bytes, times=times),
     )
 
 
-def _kcat(place: Place, *, batch: int) -> Sample:
-    port, name = place.broker.port, _name(batch)
+def _kcat(context: CaseContext, *, batch: int) -> Sample:
+    port, name = context.broker.port, _name(batch)
     end = ends(port, {name: 1})[name, 0]
-    return metered(place.broker, lambda: librdkafka.kcat_consume(port, name, end))
+    return metered(context.broker, lambda: librdkafka.kcat_consume(port, name, end))
 
 
 _AHEAD = Goal(RATE, at_least=22_000, ahead=True)

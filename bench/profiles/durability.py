@@ -6,7 +6,7 @@ answers acks=all from memory unless told to flush every append; so it is here, f
 
 from bench.contents.topics import topic
 from bench.figures.measurement import Figure, Goal, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads import librdkafka
 from bench.profiles.produce import lines_of
 
@@ -15,11 +15,11 @@ _DURABLE = Figure("messages/s with acks=all", more_is_better=True)
 _RATIO = Figure("acks=all / acks=1", 2, more_is_better=True)
 
 
-def _both(place: Place) -> Sample:
-    port, lines, messages = place.broker.port, lines_of(place), place.scale.messages
+def _both(context: CaseContext) -> Sample:
+    port, lines, messages = context.broker.port, lines_of(context), context.scale.messages
     with topic(port) as name:
         unflushed = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "1"})
-    with topic(port, config=place.broker.durable) as name:
+    with topic(port, config=context.broker.durable) as name:
         durable = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "all"})
     return {
         _UNFLUSHED: unflushed.rate,
@@ -28,8 +28,8 @@ def _both(place: Place) -> Sample:
     }
 
 
-def _prepare(place: Place) -> None:
-    lines_of(place)
+def _prepare(context: CaseContext) -> None:
+    lines_of(context)
 
 
 PROFILE = Profile(

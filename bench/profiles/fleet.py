@@ -15,7 +15,7 @@ from bench.figures.measurement import (
     Sample,
 )
 from bench.figures.processes import Meter
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.many_agents import EVERY_S, LINES, TOLD_EVERY_S, Written, playing
 from bench.profiles.latency import LARGEST, LATE, P50, P99, P999
 
@@ -27,8 +27,8 @@ _ZOOKEEPER: Final = Figure("cores of ZooKeeper", 3)
 _ZOOKEEPERS_MEMORY: Final = Figure("ZooKeeper peak RSS, MB")
 
 
-def _run(place: Place) -> Sample:
-    cluster, scale = place.cluster, place.scale
+def _run(context: CaseContext) -> Sample:
+    cluster, scale = context.cluster, context.scale
     (broker,) = cluster.members.values()
     written = Written(
         [f"lines-{each}" for each in range(scale.agents_topics)], _PARTITIONS, _LEDGER

@@ -10,7 +10,7 @@ from typing import Final
 from bench.contents.topics import topic
 from bench.figures.measurement import BROKER_CORES, CLIENT_CORES, Figure, Goal, Sample
 from bench.figures.processes import Meter
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.group_members import SHORT_SESSION_MS, Done, Share, group_members
 from bench.loads.steady_load import produce_and_wait
 
@@ -50,15 +50,15 @@ def _costs(done: Done, meter: Meter) -> Sample:
     }
 
 
-def _commits(place: Place, *, partitions: int) -> Sample:
-    broker = place.broker
+def _commits(context: CaseContext, *, partitions: int) -> Sample:
+    broker = context.broker
     with (
         topic(broker.port, partitions=_PARTITIONS) as name,
         group_members(broker.port) as members,
     ):
         members.do("come", _groups(_COMMITTING, name), 1)
         with Meter(broker.pid) as meter:
-            done = members.do("commit", place.scale.seconds, name, partitions)
+            done = members.do("commit", context.scale.seconds, name, partitions)
     return {
         _COMMITTED: done.count / done.seconds,
         _ANSWERED: done.milliseconds(0.99),
@@ -66,12 +66,12 @@ def _commits(place: Place, *, partitions: int) -> Sample:
     }
 
 
-def _joins(place: Place) -> Sample:
-    broker = place.broker
+def _joins(context: CaseContext) -> Sample:
+    broker = context.broker
     with topic(broker.port) as name, group_members(broker.port) as members:
         members.do("come", _groups(_COMING, name), 1)
         with Meter(broker.pid) as meter:
-            done = members.do("come_and_go", place.scale.seconds, f"{name}-of-one")
+            done = members.do("come_and_go", context.scale.seconds, f"{name}-of-one")
     return {
         _MEMBERS: done.count / done.seconds,
         _ANSWERED: done.milliseconds(0.99),
@@ -79,8 +79,8 @@ def _joins(place: Place) -> Sample:
     }
 
 
-def _heartbeats(place: Place) -> Sample:
-    broker, scale = place.broker, place.scale
+def _heartbeats(context: CaseContext) -> Sample:
+    broker, scale = context.broker, context.scale
     each = min(_OF_A_GROUP, scale.members)
 
     def p99(name: str) -> float:
@@ -115,9 +115,9 @@ def _shares(name: str, members: int) -> list[Share]:
     ]
 
 
-def _one_more(place: Place, *, of_all: bool) -> Sample:
-    broker = place.broker
-    count = place.scale.group_members if of_all else _FEW
+def _one_more(context: CaseContext, *, of_all: bool) -> Sample:
+    broker = context.broker
+    count = context.scale.group_members if of_all else _FEW
     with (
         topic(broker.port, partitions=(count + 1) * _EACH) as name,
         group_members(broker.port) as members,
@@ -129,8 +129,8 @@ def _one_more(place: Place, *, of_all: bool) -> Sample:
     return {_SETTLED: done.seconds, _JOINED: joined.seconds, **_costs(done, meter)}
 
 
-def _one_dies(place: Place) -> Sample:
-    broker = place.broker
+def _one_dies(context: CaseContext) -> Sample:
+    broker = context.broker
     with (
         topic(broker.port, partitions=(_FEW + 1) * _EACH) as name,
         group_members(broker.port) as members,
@@ -141,9 +141,9 @@ def _one_dies(place: Place) -> Sample:
     return {_REPLACED: done.seconds - SHORT_SESSION_MS / 1e3, **_costs(done, meter)}
 
 
-def _beside_rebalances(place: Place) -> Sample:
+def _beside_rebalances(context: CaseContext) -> Sample:
     """Those that commit have a client of their own."""
-    broker, scale = place.broker, place.scale
+    broker, scale = context.broker, context.scale
     with (
         topic(broker.port, partitions=_PARTITIONS) as name,
         group_members(broker.port) as committing,

@@ -10,7 +10,7 @@ from typing import Final
 
 from bench.contents.cluster_topics import end, leaders, seconds_until, topic
 from bench.figures.measurement import Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.figures.throughput import CHEAPER, FASTER, metered
 from bench.loads import librdkafka
 from bench.loads.raw_producer import produce
@@ -20,13 +20,13 @@ from bench.profiles.produce import lines_of
 _PARTITIONS: Final = 4
 
 
-def _raw(place: Place, *, batch: int, acks: int, window: int) -> Sample:
-    with topic(place.cluster, partitions=_PARTITIONS, replicas=1) as name:
-        ports = leaders(place.cluster, name)
-        if len(set(ports)) != len(place.cluster.members):
+def _raw(context: CaseContext, *, batch: int, acks: int, window: int) -> Sample:
+    with topic(context.cluster, partitions=_PARTITIONS, replicas=1) as name:
+        ports = leaders(context.cluster, name)
+        if len(set(ports)) != len(context.cluster.members):
             raise AnswerError("not every broker leads a partition")
         return metered(
-            place.cluster,
+            context.cluster,
             lambda: produce(
                 ports,
                 name,
@@ -34,13 +34,13 @@ def _raw(place: Place, *, batch: int, acks: int, window: int) -> Sample:
                 acks=acks,
                 connections=_PARTITIONS,
                 window=window,
-                seconds=place.scale.seconds,
+                seconds=context.scale.seconds,
             ),
         )
 
 
-def _kcat(place: Place) -> Sample:
-    cluster, lines, messages = place.cluster, lines_of(place), place.scale.messages
+def _kcat(context: CaseContext) -> Sample:
+    cluster, lines, messages = context.cluster, lines_of(context), context.scale.messages
     with topic(cluster, partitions=_PARTITIONS, replicas=1) as name:
         sample = metered(
             cluster,

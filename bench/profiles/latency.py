@@ -5,7 +5,7 @@ from functools import partial
 
 from bench.contents.topics import topic
 from bench.figures.measurement import Figure, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.steady_load import Latencies, one_at_a_time, produce_to_consume
 
 _RATE = 10_000
@@ -16,27 +16,27 @@ LARGEST = Figure("largest, ms", 2)
 LATE = Figure("sent late by the client: p99.9, ms", 2)
 
 
-def _run(place: Place, *, options: dict[str, str]) -> Sample:
-    with topic(place.broker.port) as name:
+def _run(context: CaseContext, *, options: dict[str, str]) -> Sample:
+    with topic(context.broker.port) as name:
         latencies, late = produce_to_consume(
-            place.broker.port,
+            context.broker.port,
             name,
             rate=_RATE,
-            seconds=place.scale.latency_seconds,
-            warm_up=place.scale.warm_up_seconds,
+            seconds=context.scale.latency_seconds,
+            warm_up=context.scale.warm_up_seconds,
             options=options,
         )
     return {**_figures(latencies), LATE: late.milliseconds(0.999)}
 
 
-def _alone(place: Place, *, acks: int) -> Sample:
-    with topic(place.broker.port) as name:
+def _alone(context: CaseContext, *, acks: int) -> Sample:
+    with topic(context.broker.port) as name:
         latencies = one_at_a_time(
-            place.broker.port,
+            context.broker.port,
             name,
             acks=acks,
-            seconds=place.scale.latency_seconds,
-            warm_up=place.scale.warm_up_seconds,
+            seconds=context.scale.latency_seconds,
+            warm_up=context.scale.warm_up_seconds,
         )
     return _figures(latencies)
 

@@ -7,7 +7,7 @@ cores to themselves and the broker. What is counted in the end are the rows of t
 from typing import Final
 
 from bench.figures.measurement import Figure, Goal, NotMeasured, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.servers.brokers import PENSTOCK
 from bench.servers.loaders import Loaded, LoaderCase, loader_of, topics_of
 from harness.processes.server_process import ServerFailed
@@ -40,27 +40,29 @@ def _sample(rows: int, loaded: Loaded) -> Sample:
     }
 
 
-def _left_open(place: Place) -> Sample:
-    rows = place.scale.rows
-    return _sample(rows, loader_of(place).load(LoaderCase(topics_of(place).spread, rows, _OPEN)))
+def _left_open(context: CaseContext) -> Sample:
+    rows = context.scale.rows
+    return _sample(
+        rows, loader_of(context).load(LoaderCase(topics_of(context).spread, rows, _OPEN))
+    )
 
 
-def _closed(place: Place) -> Sample:
-    if place.server.name != PENSTOCK:
+def _closed(context: CaseContext) -> Sample:
+    if context.server.name != PENSTOCK:
         raise NotMeasured("Spark's Kafka source closes no hours")
-    rows = place.scale.rows
-    loaded = loader_of(place).load(LoaderCase(topics_of(place).spread, rows, _CLOSED))
+    rows = context.scale.rows
+    loaded = loader_of(context).load(LoaderCase(topics_of(context).spread, rows, _CLOSED))
     if not loaded.files == loaded.closed == loaded.hours:
         closed = f"{loaded.closed} of {loaded.hours} hours"
         raise ServerFailed(f"{closed} were closed, and there are {loaded.files} files")
     return _sample(rows, loaded)
 
 
-def _single(place: Place) -> Sample:
-    rows = place.scale.rows
+def _single(context: CaseContext) -> Sample:
+    rows = context.scale.rows
     in_one_task = {**_OPEN, "tasks": {"records": rows + 1}}
     return _sample(
-        rows, loader_of(place).load(LoaderCase(topics_of(place).single, rows, in_one_task))
+        rows, loader_of(context).load(LoaderCase(topics_of(context).single, rows, in_one_task))
     )
 
 

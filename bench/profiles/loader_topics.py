@@ -5,7 +5,7 @@ to its end, with all that a process does. A case leaves all of it to Spark, for 
 from functools import partial
 
 from bench.figures.measurement import Figure, Goal, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.topic_loads import TopicLoads
 from bench.spark.driver_commands import Json
 from harness.processes.server_process import ServerFailed
@@ -23,15 +23,20 @@ _BY_SPARK: Json = {**_OPEN, "tasks": {"without_spark": 0}}
 _SHARE_OF_SPARK = 10  # of the topics: a tenth
 
 
-def _loads(place: Place) -> TopicLoads:
-    assert isinstance(place.server, TopicLoads)
-    return place.server
+def _loads(context: CaseContext) -> TopicLoads:
+    assert isinstance(context.server, TopicLoads)
+    return context.server
 
 
 def _load(
-    place: Place, *, settings: Json = _OPEN, hours: int = 1, share: int = 1, spark: bool = False
+    context: CaseContext,
+    *,
+    settings: Json = _OPEN,
+    hours: int = 1,
+    share: int = 1,
+    spark: bool = False,
 ) -> Sample:
-    loads, topics = _loads(place), max(1, place.scale.topics // share)
+    loads, topics = _loads(context), max(1, context.scale.topics // share)
     loaded = loads.load(loads.topics(topics, hours), topics, settings)
     if loaded.spark != spark:
         raise ServerFailed("Spark was started" if loaded.spark else "Spark was not started")

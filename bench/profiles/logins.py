@@ -10,7 +10,7 @@ from functools import partial
 from bench.contents.topics import topic
 from bench.figures.measurement import CLIENT_CORES, Figure, Goal, Sample
 from bench.figures.processes import Meter
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.login_load import login_load
 from bench.loads.steady_load import produce_and_wait
 
@@ -23,12 +23,12 @@ _STEADY = 100
 _PRODUCED = 200  # batches a second
 
 
-def _as_many_as_possible(place: Place, *, with_tls: bool) -> Sample:
+def _as_many_as_possible(context: CaseContext, *, with_tls: bool) -> Sample:
     with (
-        login_load(place.locked, with_tls=with_tls) as clients,
-        Meter(place.broker.pid) as meter,
+        login_load(context.locked, with_tls=with_tls) as clients,
+        Meter(context.broker.pid) as meter,
     ):
-        done = clients.begin(place.scale.seconds)()
+        done = clients.begin(context.scale.seconds)()
     return {
         _LOGINS: done.count / done.seconds,
         _CPU: meter.broker_cpu / done.count * 1e3,
@@ -37,17 +37,17 @@ def _as_many_as_possible(place: Place, *, with_tls: bool) -> Sample:
     }
 
 
-def _steadily(place: Place) -> Sample:
-    scale, port = place.scale, place.broker.port
+def _steadily(context: CaseContext) -> Sample:
+    scale, port = context.scale, context.broker.port
 
     def p99(name: str) -> float:
         return produce_and_wait(
             port, name, rate=_PRODUCED, seconds=scale.latency_seconds, warm_up=scale.warm_up_seconds
         ).milliseconds(0.99)
 
-    with topic(port) as name, login_load(place.locked, with_tls=True) as clients:
+    with topic(port) as name, login_load(context.locked, with_tls=True) as clients:
         before = p99(name)
-        with Meter(place.broker.pid) as meter:
+        with Meter(context.broker.pid) as meter:
             end = clients.begin(scale.warm_up_seconds + scale.latency_seconds, _STEADY)
             meanwhile = p99(name)
             done = end()

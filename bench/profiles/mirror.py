@@ -19,7 +19,7 @@ from typing import Final
 from bench.contents.topics import create, delete, ends, is_served
 from bench.figures.measurement import MEGABYTES, Figure, Goal, NotMeasured, Sample
 from bench.figures.processes import cpu_seconds, peak_bytes, tree
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads import librdkafka
 from bench.loads.requests import MESSAGE_SIZE, AnswerError
 from bench.loads.steady_load import produce_to_consume
@@ -56,12 +56,12 @@ def _topic(clusters: MirroredClusters, partitions: int) -> Iterator[str]:
 
 
 def _copy(
-    place: Place, *, codec: str = "none", partitions: int = _PARTITIONS, batch: int = 0
+    context: CaseContext, *, codec: str = "none", partitions: int = _PARTITIONS, batch: int = 0
 ) -> Sample:
     """`batch`: messages in one; 0: as many as librdkafka takes."""
-    clusters = place.mirrored
-    messages = max(partitions, place.scale.missed_bytes // MESSAGE_SIZE)
-    lines = _lines(place.files, messages)
+    clusters = context.mirrored
+    messages = max(partitions, context.scale.missed_bytes // MESSAGE_SIZE)
+    lines = _lines(context.files, messages)
     with _topic(clusters, partitions) as name:
         options = {"compression.codec": codec, "linger.ms": "50", "acks": "1"}
         if batch:
@@ -111,8 +111,8 @@ def _measured(  # noqa: PLR0917  what is copied, and by whom
     }
 
 
-def _steady(place: Place) -> Sample:
-    clusters, scale = place.mirrored, place.scale
+def _steady(context: CaseContext) -> Sample:
+    clusters, scale = context.mirrored, context.scale
     with _topic(clusters, 1) as name, clusters.mirror(name) as mirror:
         copy = PREFIX + name
         _wait(lambda: is_served(clusters.target.port, {copy: 1}), "the copy is there")
@@ -137,8 +137,8 @@ def _steady(place: Place) -> Sample:
         }
 
 
-def _many(place: Place) -> Sample:
-    return _copy(place, partitions=place.scale.partitions)
+def _many(context: CaseContext) -> Sample:
+    return _copy(context, partitions=context.scale.partitions)
 
 
 def _messages(port: int, name: str, partitions: int) -> int:

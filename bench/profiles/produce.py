@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.contents.topics import topic, wait_for_end
 from bench.figures.measurement import RATE, Goal, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.figures.throughput import CHEAPER, FASTER, SMALL, metered
 from bench.loads import librdkafka
 from bench.loads.raw_producer import produce
@@ -19,19 +19,19 @@ _MOST_PARTITIONS = 4
 _ACKS = {0: "acks=0", 1: "acks=1", -1: "acks=all"}
 
 
-def _raw(place: Place, *, batch: int, acks: int, connections: int, window: int) -> Sample:
+def _raw(context: CaseContext, *, batch: int, acks: int, connections: int, window: int) -> Sample:
     partitions = min(connections, _MOST_PARTITIONS)
-    with topic(place.broker.port, partitions=partitions) as name:
+    with topic(context.broker.port, partitions=partitions) as name:
         return metered(
-            place.broker,
+            context.broker,
             lambda: produce(
-                [place.broker.port] * partitions,
+                [context.broker.port] * partitions,
                 name,
                 batch=batch,
                 acks=acks,
                 connections=connections,
                 window=window,
-                seconds=place.scale.seconds,
+                seconds=context.scale.seconds,
             ),
         )
 
@@ -45,29 +45,29 @@ def _raw_case(batch: int, acks: int, connections: int, window: int, *goals: Goal
     )
 
 
-def lines_of(place: Place) -> Path:
+def lines_of(context: CaseContext) -> Path:
     """The file that kcat sends, written once for all runs."""
-    return librdkafka.file_of_lines(place.files, place.scale.messages)
+    return librdkafka.file_of_lines(context.files, context.scale.messages)
 
 
-def _prepare_lines(place: Place) -> None:
-    lines_of(place)
+def _prepare_lines(context: CaseContext) -> None:
+    lines_of(context)
 
 
-def _kcat(place: Place, *, options: dict[str, str]) -> Sample:
-    port, lines, messages = place.broker.port, lines_of(place), place.scale.messages
+def _kcat(context: CaseContext, *, options: dict[str, str]) -> Sample:
+    port, lines, messages = context.broker.port, lines_of(context), context.scale.messages
     with topic(port) as name:
         sample = metered(
-            place.broker, lambda: librdkafka.kcat_produce(port, name, lines, messages, options)
+            context.broker, lambda: librdkafka.kcat_produce(port, name, lines, messages, options)
         )
         wait_for_end(port, name, messages)
         return sample
 
 
-def _confluent(place: Place, *, options: dict[str, str]) -> Sample:
-    port, messages = place.broker.port, place.scale.messages
+def _confluent(context: CaseContext, *, options: dict[str, str]) -> Sample:
+    port, messages = context.broker.port, context.scale.messages
     with topic(port) as name:
-        sample = metered(place.broker, lambda: librdkafka.produce(port, name, messages, options))
+        sample = metered(context.broker, lambda: librdkafka.produce(port, name, messages, options))
         wait_for_end(port, name, messages)
         return sample
 

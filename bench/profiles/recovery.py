@@ -5,7 +5,7 @@ The page cache survives the process, so nothing acknowledged may be missing; tha
 
 from bench.contents.topics import create, ends
 from bench.figures.measurement import Figure, Goal, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.raw_producer import produce
 from bench.loads.requests import MEGABYTE_BATCH, MESSAGE_SIZE, AnswerError
 
@@ -16,8 +16,8 @@ _TOPIC = "recovered"
 _PATIENCE = 600.0
 
 
-def _run(place: Place) -> Sample:
-    broker = place.broker
+def _run(context: CaseContext) -> Sample:
+    broker = context.broker
     create(broker.port, {_TOPIC: 1})
     load = produce(
         [broker.port],
@@ -26,7 +26,7 @@ def _run(place: Place) -> Sample:
         acks=1,
         window=4,
         seconds=_PATIENCE,
-        limit=place.scale.recovery_bytes // MESSAGE_SIZE,
+        limit=context.scale.recovery_bytes // MESSAGE_SIZE,
     )
     broker.kill()
     seconds = broker.seconds_until_served({_TOPIC: 1})

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from bench.figures.measurement import Goal, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.registry_contents import LOOK_UP, REGISTER, SUBJECT, fill, ids_of, registry_of
 from bench.loads.registry_load import CPU, RATE, load, metered
 from bench.loads.registry_requests import NUMBER, get, numbered, post_schema, wide_schema
@@ -22,10 +22,10 @@ _CHECKED = post_schema(
 )
 
 
-def _prepare(place: Place) -> None:
-    fill(place)
+def _prepare(context: CaseContext) -> None:
+    fill(context)
     register = post_schema(f"/subjects/{_WIDE}/versions", wide_schema())
-    load(registry_of(place), iter([register]), connections=1, seconds=1)
+    load(registry_of(context), iter([register]), connections=1, seconds=1)
 
 
 def _again_and_again(requests: Iterable[bytes]) -> Iterator[bytes]:
@@ -36,40 +36,42 @@ def _again_and_again(requests: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _ask(
-    place: Place, requests: Iterator[bytes], connections: int, *, keep_alive: bool = True
+    context: CaseContext, requests: Iterator[bytes], connections: int, *, keep_alive: bool = True
 ) -> Sample:
-    registry = registry_of(place)
+    registry = registry_of(context)
     return metered(
         registry,
         lambda: load(
             registry,
             requests,
             connections=connections,
-            seconds=place.scale.seconds,
+            seconds=context.scale.seconds,
             keep_alive=keep_alive,
         ),
     )
 
 
-def _by_id(place: Place, *, connections: int) -> Sample:
-    requests = [get(f"/schemas/ids/{each}") for each in ids_of(place)]
-    return _ask(place, _again_and_again(requests), connections)
+def _by_id(context: CaseContext, *, connections: int) -> Sample:
+    requests = [get(f"/schemas/ids/{each}") for each in ids_of(context)]
+    return _ask(context, _again_and_again(requests), connections)
 
 
-def _version(place: Place, *, connections: int, keep_alive: bool = True) -> Sample:
+def _version(context: CaseContext, *, connections: int, keep_alive: bool = True) -> Sample:
     template = get(f"/subjects/{SUBJECT}/versions/1", keep_alive=keep_alive)
-    requests = numbered(template, range(place.scale.schemas))
-    return _ask(place, _again_and_again(requests), connections, keep_alive=keep_alive)
+    requests = numbered(template, range(context.scale.schemas))
+    return _ask(context, _again_and_again(requests), connections, keep_alive=keep_alive)
 
 
-def _post(place: Place, *, template: bytes, schemas: int | None, connections: int) -> Sample:
-    count = min(place.scale.schemas, schemas or place.scale.schemas)
-    return _ask(place, _again_and_again(numbered(template, range(count))), connections)
+def _post(
+    context: CaseContext, *, template: bytes, schemas: int | None, connections: int
+) -> Sample:
+    count = min(context.scale.schemas, schemas or context.scale.schemas)
+    return _ask(context, _again_and_again(numbered(template, range(count))), connections)
 
 
-def _check(place: Place, *, connections: int) -> Sample:
+def _check(context: CaseContext, *, connections: int) -> Sample:
     """Another schema each time."""
-    return _ask(place, numbered(_CHECKED, itertools.count()), connections)
+    return _ask(context, numbered(_CHECKED, itertools.count()), connections)
 
 
 _GOALS = (Goal(RATE, ahead=True), Goal(CPU, ahead=True))

@@ -5,7 +5,7 @@ from functools import partial
 
 from bench.figures.measurement import Figure, Goal, NotMeasured, Sample
 from bench.figures.processes import proportional_bytes, resident_bytes
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.registry_contents import REGISTER, fill, ids_of, registry_of
 from bench.loads.registry_load import load
 from bench.loads.registry_requests import get, numbered
@@ -39,8 +39,8 @@ def _memory(pid: int) -> dict[Figure, float]:
     return {_MEMORY: resident_bytes(pid) / 1e6, _PROPORTIONAL: proportional_bytes(pid) / 1e6}
 
 
-def _start_empty(place: Place) -> Sample:
-    process = registry_of(place).started_here().empty
+def _start_empty(context: CaseContext) -> Sample:
+    process = registry_of(context).started_here().empty
     try:
         seconds = _seconds_until(process, "/subjects")
         return {_ANSWERS: seconds, **_memory(process.process.pid)}
@@ -48,15 +48,15 @@ def _start_empty(place: Place) -> Sample:
         process.stop()
 
 
-def _start(place: Place, *, gently: bool) -> Sample:
-    registry = registry_of(place)
+def _start(context: CaseContext, *, gently: bool) -> Sample:
+    registry = registry_of(context)
     process = registry.started_here().process
     if gently:
         process.terminate()
     else:
         process.kill()
     started = time.perf_counter()
-    answers = _seconds_until(process, f"/schemas/ids/{ids_of(place)[-1]}")
+    answers = _seconds_until(process, f"/schemas/ids/{ids_of(context)[-1]}")
     memory = _memory(process.process.pid)
     while not _registers(process):
         if time.perf_counter() - started > _PATIENCE:
@@ -70,14 +70,14 @@ def _registers(process: RegistryProcess) -> bool:
     return process.register(subject, "string").status == 200
 
 
-def _use(place: Place) -> Sample:
+def _use(context: CaseContext) -> Sample:
     """After each was asked for and registered again."""
-    registry = registry_of(place)
+    registry = registry_of(context)
     if registry.pid is None:
         raise NotMeasured("its process is not known")
     for requests in (
-        (get(f"/schemas/ids/{each}") for each in ids_of(place)),
-        numbered(REGISTER, range(place.scale.schemas)),
+        (get(f"/schemas/ids/{each}") for each in ids_of(context)),
+        numbered(REGISTER, range(context.scale.schemas)),
     ):
         load(registry, requests, connections=_CONNECTIONS, seconds=_PATIENCE)
     return _memory(registry.pid)

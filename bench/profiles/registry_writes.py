@@ -10,7 +10,7 @@ import time
 from functools import partial
 
 from bench.figures.measurement import Goal, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.registry_contents import registry_of
 from bench.loads.registry_load import CPU, RATE, load, metered
 from bench.loads.registry_requests import NUMBER, event_schema, numbered, post_schema, wide_schema
@@ -20,8 +20,8 @@ _CONNECTIONS = (1, 16, 64)
 _LENGTHS = 50
 
 
-def _new_subjects(place: Place, *, connections: int) -> Sample:
-    registry, run = registry_of(place), time.time_ns()
+def _new_subjects(context: CaseContext, *, connections: int) -> Sample:
+    registry, run = registry_of(context), time.time_ns()
     template = post_schema(
         f"/subjects/new-{run}-{NUMBER}/versions", event_schema(f"{run}_{NUMBER}")
     )
@@ -31,13 +31,13 @@ def _new_subjects(place: Place, *, connections: int) -> Sample:
             registry,
             numbered(template, itertools.count()),
             connections=connections,
-            seconds=place.scale.seconds,
+            seconds=context.scale.seconds,
         ),
     )
 
 
-def _new_versions(place: Place, *, connections: int) -> Sample:
-    registry, run = registry_of(place), time.time_ns()
+def _new_versions(context: CaseContext, *, connections: int) -> Sample:
+    registry, run = registry_of(context), time.time_ns()
     subject = f"growing-{run}"
     registry.ask("PUT", f"/config/{subject}", {"compatibility": "BACKWARD"})
     path = f"/subjects/{subject}/versions"
@@ -46,7 +46,7 @@ def _new_versions(place: Place, *, connections: int) -> Sample:
     ]
     requests = (
         request
-        for number in range(place.scale.versions)
+        for number in range(context.scale.versions)
         for request in numbered(templates[number % _LENGTHS], [number])
     )
     return metered(

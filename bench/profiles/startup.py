@@ -5,7 +5,7 @@ from functools import partial
 
 from bench.contents.topics import ask, create
 from bench.figures.measurement import Figure, Goal, Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.requests import produce_requests, record_batch
 
 _SECONDS = Figure("seconds until all is served", 2)
@@ -13,27 +13,27 @@ _TOPICS = 10
 _MESSAGES = 50
 
 
-def _names(place: Place) -> dict[str, int]:
-    return {f"many-{number}": place.scale.partitions // _TOPICS for number in range(_TOPICS)}
+def _names(context: CaseContext) -> dict[str, int]:
+    return {f"many-{number}": context.scale.partitions // _TOPICS for number in range(_TOPICS)}
 
 
-def _prepare(place: Place) -> None:
+def _prepare(context: CaseContext) -> None:
     """Every partition with something in it."""
-    topics, batch = _names(place), record_batch(_MESSAGES)
-    create(place.broker.port, topics)
+    topics, batch = _names(context), record_batch(_MESSAGES)
+    create(context.broker.port, topics)
     for name, partitions in topics.items():
         for partition in range(partitions):
             requests = produce_requests(name, partition, batch, 1)
-            answer = ask(place.broker.port, requests.cycle[: requests.request_size])
+            answer = ask(context.broker.port, requests.cycle[: requests.request_size])
             requests.check(bytearray(struct.pack(">i", len(answer)) + answer))
 
 
-def _start(place: Place, *, gently: bool) -> Sample:
+def _start(context: CaseContext, *, gently: bool) -> Sample:
     if gently:
-        place.broker.server.stop()
+        context.broker.server.stop()
     else:
-        place.broker.kill()
-    return {_SECONDS: place.broker.seconds_until_served(_names(place))}
+        context.broker.kill()
+    return {_SECONDS: context.broker.seconds_until_served(_names(context))}
 
 
 PROFILE = Profile(

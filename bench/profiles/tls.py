@@ -9,7 +9,7 @@ from functools import partial
 
 from bench.contents.topics import create, ends, topic, wait_for_end
 from bench.figures.measurement import Sample
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.figures.throughput import CHEAPER, FASTER, SMALL, metered
 from bench.loads import librdkafka
 from bench.loads.raw_producer import produce
@@ -24,76 +24,76 @@ _FETCH_BYTES = 2**20
 _PATIENCE = 600.0
 
 
-def _prepare(place: Place) -> None:
-    lines_of(place)
-    create(place.broker.port, {_LOG: 1})
+def _prepare(context: CaseContext) -> None:
+    lines_of(context)
+    create(context.broker.port, {_LOG: 1})
     load = produce(
-        [place.broker.port],
+        [context.broker.port],
         _LOG,
         batch=_BATCH,
         acks=1,
         window=_WINDOW,
         seconds=_PATIENCE,
-        limit=place.scale.messages,
+        limit=context.scale.messages,
     )
-    wait_for_end(place.broker.port, _LOG, load.messages)
+    wait_for_end(context.broker.port, _LOG, load.messages)
 
 
-def _options(place: Place, *, with_tls: bool) -> Mapping[str, str]:
+def _options(context: CaseContext, *, with_tls: bool) -> Mapping[str, str]:
     """Of librdkafka."""
     if not with_tls:
         return {}
-    return {"security.protocol": "ssl", "ssl.ca.location": str(place.locked.ca)}
+    return {"security.protocol": "ssl", "ssl.ca.location": str(context.locked.ca)}
 
 
-def _port(place: Place, *, with_tls: bool) -> int:
-    return place.locked.tls_port if with_tls else place.broker.port
+def _port(context: CaseContext, *, with_tls: bool) -> int:
+    return context.locked.tls_port if with_tls else context.broker.port
 
 
-def _produce(place: Place, *, with_tls: bool, acks: int) -> Sample:
-    tls = place.locked.tls if with_tls else None
-    with topic(place.broker.port) as name:
+def _produce(context: CaseContext, *, with_tls: bool, acks: int) -> Sample:
+    tls = context.locked.tls if with_tls else None
+    with topic(context.broker.port) as name:
         return metered(
-            place.broker,
+            context.broker,
             lambda: produce(
-                [_port(place, with_tls=with_tls)],
+                [_port(context, with_tls=with_tls)],
                 name,
                 batch=_BATCH,
                 acks=acks,
                 window=_WINDOW,
-                seconds=place.scale.seconds,
+                seconds=context.scale.seconds,
                 tls=tls,
             ),
         )
 
 
-def _consume(place: Place, *, with_tls: bool) -> Sample:
-    end = ends(place.broker.port, {_LOG: 1})[_LOG, 0]
-    port, tls = _port(place, with_tls=with_tls), place.locked.tls if with_tls else None
+def _consume(context: CaseContext, *, with_tls: bool) -> Sample:
+    end = ends(context.broker.port, {_LOG: 1})[_LOG, 0]
+    port, tls = _port(context, with_tls=with_tls), context.locked.tls if with_tls else None
     return metered(
-        place.broker,
+        context.broker,
         lambda: consume(port, _LOG, end=end, max_bytes=_FETCH_BYTES, times=_READS, tls=tls),
     )
 
 
-def _kcat_produce(place: Place, *, with_tls: bool) -> Sample:
-    port, lines, messages = place.broker.port, lines_of(place), place.scale.messages
-    options = {"acks": "1", **_options(place, with_tls=with_tls)}
+def _kcat_produce(context: CaseContext, *, with_tls: bool) -> Sample:
+    port, lines, messages = context.broker.port, lines_of(context), context.scale.messages
+    options = {"acks": "1", **_options(context, with_tls=with_tls)}
     with topic(port) as name:
         sample = metered(
-            place.broker,
+            context.broker,
             lambda: librdkafka.kcat_produce(
-                _port(place, with_tls=with_tls), name, lines, messages, options
+                _port(context, with_tls=with_tls), name, lines, messages, options
             ),
         )
         wait_for_end(port, name, messages)
         return sample
 
 
-def _kcat_consume(place: Place, *, with_tls: bool) -> Sample:
-    end = ends(place.broker.port, {_LOG: 1})[_LOG, 0]
-    port, options = _port(place, with_tls=with_tls), _options(place, with_tls=with_tls)
-    return metered(place.broker, lambda: librdkafka.kcat_consume(port, _LOG, end, options))
+def _kcat_consume(context: CaseContext, *, with_tls: bool) -> Sample:
+    end = ends(context.broker.port, {_LOG: 1})[_LOG, 0]
+    port, options = _port(context, with_tls=with_tls), _options(context, with_tls=with_tls)
+    return metered(context.broker, lambda: librdkafka.kcat_consume(port, _LOG, end, options))
 
 
 _RUNS = (

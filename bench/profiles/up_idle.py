@@ -9,7 +9,7 @@ import time
 
 from bench.figures.measurement import Figure, Goal, Sample
 from bench.figures.processes import cpu_nanoseconds, proportional_bytes_of, resident_bytes_of
-from bench.figures.profile import Case, Place, Profile
+from bench.figures.profile import Case, CaseContext, Profile
 from bench.servers.whole_pipelines import WholePipeline
 
 _CORE = Figure("% of a core", 2)
@@ -17,14 +17,14 @@ _PSS = Figure("Pss, MB")
 _RESIDENT = Figure("resident, MB")
 
 
-def _idle(place: Place) -> Sample:
-    pipeline = place.server
+def _idle(context: CaseContext) -> Sample:
+    pipeline = context.server
     assert isinstance(pipeline, WholePipeline)
-    time.sleep(place.scale.settling_seconds)
+    time.sleep(context.scale.settling_seconds)
     programs = pipeline.programs
     before = {name: sum(map(cpu_nanoseconds, pids)) for name, pids in programs.items()}
     began = time.monotonic_ns()
-    time.sleep(place.scale.idle_seconds)
+    time.sleep(context.scale.idle_seconds)
     took = time.monotonic_ns() - began
     spent = {
         name: (sum(map(cpu_nanoseconds, pids)) - before[name]) / took * 100

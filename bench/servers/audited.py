@@ -19,7 +19,7 @@ from audit.api.answers import TopicAnswer
 from bench.contents.audit_fleet import HOUR, MINUTE, Fleet
 from bench.contents.kept_hours import Kept, fold_hours, fold_until_now
 from bench.contents.ledger_entries import HOUR_MINUTES, LedgerOfFleet, publish
-from bench.figures.profile import Place, Scale, ServerKind
+from bench.figures.profile import CaseContext, Scale, ServerKind
 from bench.servers.audit_site import AuditSite, audit_site, fleet_of
 from bench.servers.brokers import PENSTOCK
 from harness.penstock.audit import AuditProcess
@@ -118,16 +118,16 @@ class Audits(msgspec.Struct):
     def last_words(self, lines: int) -> str:
         return "" if self._of_hours is None else self._of_hours.audit.process.last_words(lines)
 
-    def of_hours(self, place: Place) -> AuditOfHours:
+    def of_hours(self, context: CaseContext) -> AuditOfHours:
         if self._of_hours is None:
-            started = _started(self.site, place.scale, place.files)
+            started = _started(self.site, context.scale, context.files)
             self._of_hours = self.ends.enter_context(started)
         return self._of_hours
 
 
-def audits_of(place: Place) -> Audits:
-    assert isinstance(place.server, Audits)
-    return place.server
+def audits_of(context: CaseContext) -> Audits:
+    assert isinstance(context.server, Audits)
+    return context.server
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from bench.figures.profile import Place, Scale, ServerKind
+from bench.figures.profile import CaseContext, Scale, ServerKind
 from bench.servers.brokers import PENSTOCK
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
@@ -34,9 +34,9 @@ class LedgerBroker(msgspec.Struct, frozen=True):
         return self.server.process.last_words(lines)
 
 
-def ledger_broker_of(place: Place) -> LedgerBroker:
-    assert isinstance(place.server, LedgerBroker)
-    return place.server
+def ledger_broker_of(context: CaseContext) -> LedgerBroker:
+    assert isinstance(context.server, LedgerBroker)
+    return context.server
 
 
 def ledger_brokers(scale: Scale, *, beside: bool) -> Mapping[str, ServerKind]:

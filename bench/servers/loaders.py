@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from bench.contents.events import OWN_FIELDS, SCHEMA, EventTopics, fill
 from bench.figures.plain_python import without_hypothesis
-from bench.figures.profile import Place, ServerKind
+from bench.figures.profile import CaseContext, ServerKind
 from bench.servers.brokers import PENSTOCK, penstock_cluster
 from bench.spark.driver_commands import Json
 from bench.spark.spark_driver import REPOSITORY, Peaks, SparkCost, SparkDriver
@@ -155,14 +155,14 @@ class Loader(msgspec.Struct):
             shutil.rmtree(root, ignore_errors=True)
 
 
-def loader_of(place: Place) -> Loader:
-    assert isinstance(place.server, Loader)
-    return place.server
+def loader_of(context: CaseContext) -> Loader:
+    assert isinstance(context.server, Loader)
+    return context.server
 
 
-def topics_of(place: Place) -> EventTopics:
+def topics_of(context: CaseContext) -> EventTopics:
     """As many events as the scale says."""
-    return loader_of(place).loading.site.topics(place.scale.rows)
+    return loader_of(context).loading.site.topics(context.scale.rows)
 
 
 def visible_files(table: Path) -> list[Path]:
@@ -183,9 +183,9 @@ def loaders(directory: Path, peer: SparkPeer | None) -> Iterator[Mapping[str, Se
         with registry:
             wait_until(lambda: registry.is_writer, within=_PATIENCE, what="it is writer")
             site = Site(broker, registry)
-            kinds: dict[str, ServerKind] = {PENSTOCK: lambda place: _ours(site, place)}
+            kinds: dict[str, ServerKind] = {PENSTOCK: lambda context: _ours(site, context)}
             if peer is not None:
-                kinds[SPARK] = lambda place: _peers(site, peer, place)
+                kinds[SPARK] = lambda context: _peers(site, peer, context)
             yield kinds
 
 

@@ -21,7 +21,7 @@ from bench.contents.log_lines import REQUEST_SCHEMA
 from bench.contents.topics import create, topic, wait_for_end
 from bench.figures.measurement import NotMeasured
 from bench.figures.plain_python import without_hypothesis
-from bench.figures.profile import Place, ServerKind
+from bench.figures.profile import CaseContext, ServerKind
 from bench.peers import PEERS
 from bench.peers.peer import Task
 from bench.servers.brokers import penstock_cluster
@@ -95,9 +95,9 @@ class Running(msgspec.Struct, frozen=True):
         wait_for_end(self.port, self.topic, self.shipped + lines, within=within)
 
 
-def shipper_of(place: Place) -> Shipper:
-    assert isinstance(place.server, Shipper)
-    return place.server
+def shipper_of(context: CaseContext) -> Shipper:
+    assert isinstance(context.server, Shipper)
+    return context.server
 
 
 @contextlib.contextmanager

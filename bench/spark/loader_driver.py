@@ -26,6 +26,9 @@ class _Unwatched:
     def doing(self, table: str, step: str) -> None:
         """Nobody is waiting."""
 
+    def finishing(self, step: str) -> None:
+        pass
+
     def warned(self, table: str, text: str) -> None:
         """The outcome has it."""
 

@@ -10,7 +10,6 @@ import logging
 import os
 import socket
 import sys
-import time
 from asyncio.subprocess import Process
 from collections import Counter
 from collections.abc import Sequence
@@ -122,7 +121,6 @@ class LedgerCounter:
             window_millis=config.window * 1000,
             interval=config.ledger_interval,
             checks=config.checks,
-            started=time.time_ns() // 1_000_000,
         )
         self._partitions = partitions
         self._withdrawals = withdrawals

@@ -24,7 +24,7 @@ from broker.counting.reports import Led
 from broker.replicas.withdrawals import UNKNOWN
 from ledger.counting.counted_offsets import CountedUpTo, History
 from ledger.counting.counter import Counter, Withdrawn
-from ledger.counting.journal import PartitionKey, Place
+from ledger.counting.journal import CountPosition, PartitionKey
 
 _UNCLEAN: Final = "unclean leader election: the new leader was not in sync"
 MOST_UNASKED: Final = 10_000  # offsets that may be counted again without asking the ledger
@@ -41,7 +41,7 @@ class Term(NamedTuple):
 
     leader_epoch: int
     singly_before: int
-    place: Place
+    place: CountPosition
 
 
 def key_of(led: Led) -> PartitionKey:
@@ -116,9 +116,9 @@ class Terms:
             pass  # nothing has ever been reported, or not for as long as the ledger is kept
         else:
             if history is not None and history.next_offset > first:
-                place = Place(history.next_offset, leader_epoch=history.leader_epoch)
-            return Term(led.leader_epoch, led.begins, place or Place(led.start))
-        return Term(led.leader_epoch, -1, place or Place(led.start))
+                place = CountPosition(history.next_offset, leader_epoch=history.leader_epoch)
+            return Term(led.leader_epoch, led.begins, place or CountPosition(led.start))
+        return Term(led.leader_epoch, -1, place or CountPosition(led.start))
 
     def _journal_epochs(self, key: PartitionKey, led: Led, term: Term) -> None:
         """Journal the beginnings of this epoch and of those since the last reported one: their

@@ -22,7 +22,7 @@ from broker.storage import layout
 from broker.storage.segments.batches import find_valid, header_at, read_bytes
 from broker.storage.segments.files import OpenFile
 from ledger.counting.batches import RawHeader
-from ledger.counting.journal import Place
+from ledger.counting.journal import CountPosition
 from wire.record_batches.batch import CRC_START, HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
 
 _DIGITS: Final = 20
@@ -62,7 +62,7 @@ class BatchRun(NamedTuple):
         return _next_offset(self.headers[-1])
 
 
-def runs(directory: Path, place: Place, exposed: int) -> Iterator[BatchRun]:
+def runs(directory: Path, place: CountPosition, exposed: int) -> Iterator[BatchRun]:
     """The batches from the one that holds `place.next_offset`, or the next one, up to the exposed
     end.
 
@@ -87,8 +87,8 @@ def runs(directory: Path, place: Place, exposed: int) -> Iterator[BatchRun]:
 
 
 def _segment(
-    file: OpenFile, place: Place, position: int, exposed: int
-) -> Generator[BatchRun, None, Place | None]:
+    file: OpenFile, place: CountPosition, position: int, exposed: int
+) -> Generator[BatchRun, None, CountPosition | None]:
     """The rest of the segment from this byte on; returns the place after it, or None at the end."""
     offset, segment = place.next_offset, place.segment
     size = os.fstat(file.fd).st_size
@@ -104,7 +104,7 @@ def _segment(
         if is_end:
             return None
         if position >= size:
-            return Place(offset, segment, position)
+            return CountPosition(offset, segment, position)
         if is_broken:
             raise NoBatch(
                 f"{file.path}: no batch at byte {position}, where offset {offset} should be",
@@ -137,15 +137,15 @@ def wrong_crcs(run: BatchRun) -> list[int]:
     return wrong
 
 
-def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> Place:
+def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> CountPosition:
     """The place of the next readable batch from this offset on; at most the exposed end."""
     file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))
     size = os.fstat(file.fd).st_size
     located = find_valid(file, broken.byte, size, offset - 1)
     if located is not None and located.header.base_offset < exposed:
-        return Place(located.header.base_offset, broken.segment, located.position)
+        return CountPosition(located.header.base_offset, broken.segment, located.position)
     following = next((base for base in _bases(directory) if base > broken.segment), exposed)
-    return Place(min(max(following, offset), exposed))
+    return CountPosition(min(max(following, offset), exposed))
 
 
 def _next_offset(header: RawHeader) -> int:
@@ -180,7 +180,7 @@ def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawH
     return headers, position, False
 
 
-def _hinted_segment(directory: Path, place: Place) -> OpenFile | None:
+def _hinted_segment(directory: Path, place: CountPosition) -> OpenFile | None:
     """The segment that holds the next batch, if the hint is right."""
     if place.segment < 0 or place.byte < 0:
         return None
@@ -199,7 +199,7 @@ def _bases(directory: Path) -> list[int]:
     )
 
 
-def _start_position(file: OpenFile, place: Place, base: int, following: int | None) -> int:
+def _start_position(file: OpenFile, place: CountPosition, base: int, following: int | None) -> int:
     """The byte of this segment at which to begin."""
     size = os.fstat(file.fd).st_size
     if place.segment != base or not 0 <= place.byte <= size:
@@ -209,6 +209,6 @@ def _start_position(file: OpenFile, place: Place, base: int, following: int | No
     return place.byte if _is_there(file, place, size) else 0
 
 
-def _is_there(file: OpenFile, place: Place, size: int) -> bool:
+def _is_there(file: OpenFile, place: CountPosition, size: int) -> bool:
     header = header_at(file, place.byte, size)
     return header is not None and header.base_offset == place.next_offset

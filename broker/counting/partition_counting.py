@@ -28,7 +28,7 @@ from broker.storage import layout
 from client.errors import ClientError
 from ledger.counting.batches import WRONG_CRC
 from ledger.counting.counter import Counter, Withdrawn
-from ledger.counting.journal import PartitionKey, Place
+from ledger.counting.journal import CountPosition, PartitionKey
 from schemas.errors import SchemaError
 
 _LIVE_INTERVALS: Final = 3  # a partition seen this recently is followed as it grows
@@ -95,7 +95,7 @@ class PartitionCounting:
         term = self._terms[key]
         place = max(self._counter.place(key) or term.place, term.place)
         if place.next_offset < led.start:
-            place = Place(led.start)
+            place = CountPosition(led.start)
         is_live = before is not None and now - before < self._live_seconds
         seen = time.time_ns() // 1_000_000 if is_live else None
         while place.next_offset < led.exposed:
@@ -146,7 +146,7 @@ class _Passing:
         counter: Counter,
         key: PartitionKey,
         led: Led,
-        place: Place,
+        place: CountPosition,
         seen: int | None,
         *,
         singly_before: int,
@@ -221,7 +221,7 @@ class _Passing:
         self.next_offset = first + offsets
 
 
-def _report_gap(passing: _Passing, broken: NoBatch) -> Place:
+def _report_gap(passing: _Passing, broken: NoBatch) -> CountPosition:
     """Report the offsets without a readable batch; returns the place of the next batch."""
     first, led = passing.next_offset, passing.led
     place = behind_damage(Path(led.directory), broken, first, led.exposed)

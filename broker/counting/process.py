@@ -21,7 +21,6 @@ from broker.counting.reports import SIZE_BYTES, CountingReport, CountingResult, 
 from broker.counting.scrubbing import Scrubbing
 from broker.replicas.data_directory import JOURNAL
 from client.connection.bootstrap import Bootstrap
-from client.connection.connection import SOFTWARE_VERSION
 from ground.known_types import known_type
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
@@ -101,8 +100,6 @@ def _counter(task: Task) -> Counter:
         app=APP,
         cluster=task.cluster,
         window_millis=task.window_millis,
-        started=task.started,
-        program_version=SOFTWARE_VERSION,
     )
     writer = LedgerWriter(Bootstrap.of(task.broker, task.security), task.registry, client_id=APP)
     return Counter(journal, speaker, writer)

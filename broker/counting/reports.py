@@ -93,7 +93,6 @@ class Task(msgspec.Struct, array_like=True, frozen=True):
     window_millis: int
     interval: float
     checks: Checks
-    started: int = 0  # when the broker was, in milliseconds since 1970
 
 
 class CountingReport(msgspec.Struct, array_like=True, frozen=True):

@@ -41,7 +41,7 @@ from broker.storage.log import Log
 from broker.storage.repair import cut_off_end
 from cluster.errors import ClusterError
 from cluster.values import PartitionInfo
-from ledger.counting.journal import CounterFileDamaged, CountingJournal, Place
+from ledger.counting.journal import CounterFileDamaged, CountingJournal, CountPosition
 from ledger.names import topic_id_text
 
 log = logging.getLogger(__name__)
@@ -323,7 +323,7 @@ def lost_end(opened: Log, reached: int, known: AcknowledgedRange | None) -> list
     return [Loss(end, reached - end, f"it ends at offset {end}, {_former_end(reached, known)}")]
 
 
-def _counted(path: Path) -> dict[tuple[str, int], Place]:
+def _counted(path: Path) -> dict[tuple[str, int], CountPosition]:
     """The positions of the counting process, by topic id and partition."""
     try:
         places = CountingJournal(path, _COUNTER).places

@@ -21,7 +21,7 @@ from broker.storage.directory.checkpoints import Key
 from broker.storage.errors import StorageError
 from broker.storage.log import Log
 from client.patience import Pauses
-from client.reading.fetch_session import Wanted
+from client.reading.fetch_session import FetchPosition
 from wire.errors import ErrorCode
 from wire.framing.slices import FileSlice
 from wire.messages.fetch import EpochEndOffset, PartitionData
@@ -142,15 +142,15 @@ class CopiedPartition:
     def is_at_work(self) -> bool:
         return self._work is not None
 
-    def wanted(self, max_bytes: int) -> Wanted:
+    def wanted(self, max_bytes: int) -> FetchPosition:
         partition_log = self.partition.log
         end = partition_log.flushed_offset
         epoch = partition_log.epochs.epoch_for(end - 1) if end > partition_log.start_offset else -1
-        return Wanted(self.leader_epoch, end, epoch, partition_log.start_offset, max_bytes)
+        return FetchPosition(self.leader_epoch, end, epoch, partition_log.start_offset, max_bytes)
 
     # The leader's answer
 
-    async def take(self, data: PartitionData, asked: Wanted) -> bool:
+    async def take(self, data: PartitionData, asked: FetchPosition) -> bool:
         """Process the leader's answer. Returns when its bytes are no longer needed: whether an
         operation was begun, after which `resumed` is called."""
         if asked.offset != self.partition.log.end_offset:
@@ -166,7 +166,7 @@ class CopiedPartition:
             return await self._extend(data, asked)
         return True
 
-    async def _extend(self, data: PartitionData, asked: Wanted) -> bool:
+    async def _extend(self, data: PartitionData, asked: FetchPosition) -> bool:
         assert not isinstance(data.records, FileSlice)  # those only end the copying
         records = memoryview(data.records or b"")
         self.high_watermark = data.high_watermark
@@ -186,7 +186,7 @@ class CopiedPartition:
         return True
 
     async def _append_and_flush(
-        self, records: memoryview, asked: Wanted, appended: asyncio.Event
+        self, records: memoryview, asked: FetchPosition, appended: asyncio.Event
     ) -> None:
         """Batches appended before an error are flushed all the same."""
         problem: Exception | None = None
@@ -205,7 +205,7 @@ class CopiedPartition:
             raise problem
         self._note_success()
 
-    async def _append(self, records: memoryview, asked: Wanted) -> None:
+    async def _append(self, records: memoryview, asked: FetchPosition) -> None:
         now_ms = time.time_ns() // 1_000_000
         for run in checked_runs(records, asked.offset, asked.last_epoch, asked.leader_epoch):
             if self.leader_epoch != asked.leader_epoch:

@@ -24,7 +24,7 @@ from client.patience import Pauses
 from client.producing.delivery import TopicPartition
 from client.reading.committed import READ_UNCOMMITTED
 from client.reading.estimated_times import Reached, written_about
-from client.reading.record_times import NothingLeft, Place, Unknown, Written, written_at
+from client.reading.record_times import NothingLeft, PartitionOffset, Unknown, Written, written_at
 from client.rights import on_topic
 from wire.acls import Operation
 from wire.messages import list_offsets, metadata
@@ -96,7 +96,9 @@ def lag(
     behind = {key for key, offset in offsets.items() if offset < ends.get(key[1], -1)}
     begins = survey.listed({target for _, target in behind}, EARLIEST)
     first = {
-        key: Place(key[1], max(offsets[key], begins[key[1]])) for key in behind if key[1] in begins
+        key: PartitionOffset(key[1], max(offsets[key], begins[key[1]]))
+        for key in behind
+        if key[1] in begins
     }
     known = _known_before(first, before or {})
     unread = {place for place in first.values() if place not in known}
@@ -135,10 +137,10 @@ def _since(partial_lag: Lag, written: Written, now: float) -> Lag:
 
 
 def _known_before(
-    first: Mapping[GroupPartition, Place], before: Mapping[GroupPartition, Lag]
-) -> dict[Place, Written]:
+    first: Mapping[GroupPartition, PartitionOffset], before: Mapping[GroupPartition, Lag]
+) -> dict[PartitionOffset, Written]:
     """Returns the timestamps of records that are still the first uncommitted ones."""
-    known: dict[Place, Written] = {}
+    known: dict[PartitionOffset, Written] = {}
     for key, place in first.items():
         last = before.get(key)
         if last is None or last.since is None or last.begins is None:
@@ -180,14 +182,14 @@ class _Survey:
         return offsets
 
     def written(
-        self, places: Collection[Place], most_bytes: int, now: float
-    ) -> dict[Place, Written]:
+        self, places: Collection[PartitionOffset], most_bytes: int, now: float
+    ) -> dict[PartitionOffset, Written]:
         """Returns when the records were written: exactly if readable, else estimated."""
-        places_by_target: dict[TopicPartition, list[Place]] = {}
+        places_by_target: dict[TopicPartition, list[PartitionOffset]] = {}
         for place in places:
             places_by_target.setdefault(place.target, []).append(place)
         readable = self._readable({target.topic for target in places_by_target})
-        times: dict[Place, Written] = {}
+        times: dict[PartitionOffset, Written] = {}
         for leader, led in self._by_leader(places_by_target).items():
             led_places = [place for target in led for place in places_by_target[target]]
             read = [place for place in led_places if place.target.topic in readable]

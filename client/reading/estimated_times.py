@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from client.producing.delivery import TopicPartition
-from client.reading.record_times import Place, Unknown, Written, in_layers
+from client.reading.record_times import PartitionOffset, Unknown, Written, in_layers
 
 _FIRST_STEP: Final = 1_000  # milliseconds
 _GROWS_BY: Final = 4
@@ -70,17 +70,21 @@ class _Search(msgspec.Struct):
         return None
 
 
-def written_about(ask: Ask, places: Collection[Place], now: float) -> dict[Place, Written]:
+def written_about(
+    ask: Ask, places: Collection[PartitionOffset], now: float
+) -> dict[PartitionOffset, Written]:
     """Returns the time of the record at each place; `now` in seconds. Raises what `ask` raises."""
     too_many = Unknown("too many groups at different offsets of the partition")
-    times: dict[Place, Written] = dict.fromkeys(places, too_many)
+    times: dict[PartitionOffset, Written] = dict.fromkeys(places, too_many)
     for layer in in_layers(places)[:_LAYERS]:
         times |= _searched(ask, layer, int(now * 1000))
     return times
 
 
-def _searched(ask: Ask, places: Collection[Place], now: int) -> dict[Place, Written]:
-    times: dict[Place, Written] = {}
+def _searched(
+    ask: Ask, places: Collection[PartitionOffset], now: int
+) -> dict[PartitionOffset, Written]:
+    times: dict[PartitionOffset, Written] = {}
     searches = {place: _Search(place.offset, now, now + 1) for place in places}
     for _ in range(_ROUNDS):
         if not searches:

@@ -30,7 +30,7 @@ _LAST_EPOCH: Final = 2**31 - 1
 _MIN_BYTES: Final = 1
 
 
-class Wanted(NamedTuple):
+class FetchPosition(NamedTuple):
     """What to fetch from one partition."""
 
     leader_epoch: int
@@ -55,8 +55,8 @@ class FetchSession:
         self._isolation_level = isolation_level
         self._max_bytes = max_bytes
         self._session = _SessionId()
-        self._wanted: dict[Key, Wanted] = {}
-        self._sent: dict[Key, Wanted] = {}  # as the leader knows them
+        self._wanted: dict[Key, FetchPosition] = {}
+        self._sent: dict[Key, FetchPosition] = {}  # as the leader knows them
         self._changed: dict[Key, None] = {}  # since the last request; an ordered set
         self._turn = 0
 
@@ -64,7 +64,7 @@ class FetchSession:
     def wants_any(self) -> bool:
         return bool(self._wanted)
 
-    def want(self, key: Key, wanted: Wanted) -> None:
+    def want(self, key: Key, wanted: FetchPosition) -> None:
         """Fetches the partition from the next request on."""
         self._wanted[key] = wanted
         self._changed[key] = None
@@ -74,7 +74,7 @@ class FetchSession:
         if self._wanted.pop(key, None) is not None:
             self._changed[key] = None
 
-    def asked(self, key: Key) -> Wanted | None:
+    def asked(self, key: Key) -> FetchPosition | None:
         """What the last request fetched from the partition, whether named in it or not."""
         return self._sent.get(key)
 
@@ -120,7 +120,7 @@ class FetchSession:
         """Begins a new session, because the outcome of the last request is unknown."""
         self._session.epoch = _BEGINNING
 
-    def _rotated(self) -> dict[Key, Wanted]:
+    def _rotated(self) -> dict[Key, FetchPosition]:
         self._turn += 1
         keys = list(self._wanted)
         first = self._turn % len(keys) if keys else 0

@@ -33,7 +33,7 @@ _PORTIONS: Final = (16 * 1024, 256 * 1024, 2 * 1024 * 1024)
 _IDLE_ROUNDS: Final = 3  # rounds without data: brokers that throttle return empty responses
 
 
-class Place(NamedTuple):
+class PartitionOffset(NamedTuple):
     """An offset in a partition."""
 
     target: TopicPartition
@@ -62,17 +62,17 @@ class _Further(msgspec.Struct, frozen=True):
 def written_at(
     connection: BrokerConnection,
     who: str,
-    places: Collection[Place],
+    places: Collection[PartitionOffset],
     *,
     most_bytes: int,
     within: float,
-) -> dict[Place, Written]:
+) -> dict[PartitionOffset, Written]:
     """Returns the timestamp of the first record at each place or after it, in partitions that this
     broker leads, as far as `most_bytes` reach.
 
     Raises a ClientError if the broker cannot be asked; all results are then lost.
     """
-    times: dict[Place, Written] = {}
+    times: dict[PartitionOffset, Written] = {}
     waiting = {place: place.offset for place in places}
     portions, idle, remaining_bytes = iter(_PORTIONS), 0, most_bytes
     portion = next(portions)
@@ -106,9 +106,9 @@ def written_at(
     return times
 
 
-def in_layers(places: Iterable[Place]) -> list[list[Place]]:
+def in_layers(places: Iterable[PartitionOffset]) -> list[list[PartitionOffset]]:
     """Splits places into layers with each partition at most once, as a request requires."""
-    layers: list[list[Place]] = []
+    layers: list[list[PartitionOffset]] = []
     at: dict[TopicPartition, int] = {}
     for place in sorted(places):
         layer = at[place.target] = at.get(place.target, -1) + 1
@@ -118,7 +118,9 @@ def in_layers(places: Iterable[Place]) -> list[list[Place]]:
     return layers
 
 
-def _requests(waiting: Mapping[Place, int], portion: int) -> Iterator[dict[TopicPartition, Place]]:
+def _requests(
+    waiting: Mapping[PartitionOffset, int], portion: int
+) -> Iterator[dict[TopicPartition, PartitionOffset]]:
     """Yields the places for each request: no partition twice, and no more than an answer holds."""
     places_each = max(1, AN_ANSWER // portion)
     for places in in_layers(waiting):
@@ -127,7 +129,9 @@ def _requests(waiting: Mapping[Place, int], portion: int) -> Iterator[dict[Topic
 
 
 def _request(
-    places_by_target: Mapping[TopicPartition, Place], waiting: Mapping[Place, int], portion: int
+    places_by_target: Mapping[TopicPartition, PartitionOffset],
+    waiting: Mapping[PartitionOffset, int],
+    portion: int,
 ) -> FetchRequest:
     topics: dict[str, list[FetchPartition]] = {}
     for target, place in places_by_target.items():

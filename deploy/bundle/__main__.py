@@ -1,7 +1,8 @@
 """`python -m deploy.bundle --out DIR`: builds a release, the folder that hosts are installed from.
 
 The folder holds the agent's bundle and Debian package, a wheelhouse for each Python, ZooKeeper's
-jars, the Ansible collection, an install script, a bill of materials (CycloneDX), and SHA256SUMS.
+jars, the Ansible collection, an install script, a bill of materials (CycloneDX), and checksums. All
+names contain the version, so files of several releases can be copied into one folder.
 The source is a commit, and builds of one commit on the same Debian release are identical byte for
 byte. DIR receives the finished release by a rename; a failed build leaves DIR unchanged.
 
@@ -63,7 +64,10 @@ def main() -> int:
     commit = commit_of(ROOT, arguments.commit)
     out: Path = arguments.out
     if out.exists() and any(out.iterdir()):
-        raise SystemExit(f"{out} is not empty: name an empty folder, or one that does not exist")
+        raise SystemExit(
+            f"{out} is not empty: move its files away, or pass --out with another folder. Files of "
+            "several releases can be copied into one folder afterwards"
+        )
     fix_environment(commit.time)
     out.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -212,7 +216,7 @@ class Release:
         text = sbom.text(self._parts, version, self._commit.revision, moment)
         (self._out / f"penstock-{version}.cdx.json").write_text(text)
         rows = [f"{sha256(path)}  {path.name}\n" for path in sorted(self._out.iterdir())]
-        (self._out / "SHA256SUMS").write_text("".join(rows))
+        (self._out / f"penstock-{version}.SHA256SUMS").write_text("".join(rows))
 
     def _own_wheels(self, source: Path, pool: Executor) -> Mapping[str, Path]:
         """Penstock's wheel for each processor. Only this machine's has the C modules."""

@@ -1,20 +1,27 @@
 #!/bin/sh
-# Installs programs of Penstock @VERSION@ from this folder into a virtual environment. Downloads
-# nothing, and verifies every file's checksum. On the machine that runs Ansible:
+# Installs programs of Penstock @VERSION@ from this folder. Downloads nothing, and verifies every
+# file's checksum. On the machine that runs Ansible:
 #
 #     sh release/penstock-install-@VERSION@.sh ~/penstock certificates
 #
-# Then run ~/penstock/bin/penstock. An existing folder is replaced if this script created it;
-# otherwise the script fails. PYTHON=python3.12 selects another Python.
+# Then run ~/penstock/bin/penstock. The programs are in a virtual environment in ~/penstock/releases,
+# to which the link ~/penstock/current points. Installing again, also another version, creates a new
+# environment, tries its command, and then turns the link: whenever this script is killed, the
+# command works. The link ~/penstock/previous points to the environment before, to go back:
+#
+#     ln -sfnT "$(readlink ~/penstock/previous)" ~/penstock/current
+#
+# A folder that this script did not create is left alone. PYTHON=python3.12 selects another Python.
 set -eu
 if [ $# -lt 2 ]; then
     echo "usage: sh $0 FOLDER PROGRAM…, with agent, broker, registry, mirror, loader, audit or" \
         "certificates (for a controller) as programs" >&2
     exit 2
 fi
-case $1 in /*) folder=$1 ;; *) folder=$PWD/$1 ;; esac
+case $1 in /*) folder=${1%/} ;; *) folder=$PWD/${1%/} ;; esac
 shift
-if [ -e "$folder" ] && [ ! -e "$folder/penstock-release" ]; then
+lock=$folder/penstock-install.lock
+if [ ! -e "$lock" ] && [ -e "$folder" ] && [ -n "$(ls -A "$folder")" ]; then
     echo "$folder exists, and this script did not create it: name another folder" >&2
     exit 1
 fi
@@ -22,8 +29,7 @@ python=${PYTHON:-python3}
 tag=$("$python" -I -c 'import sys; print("py%d%d" % sys.version_info[:2])')
 archives=penstock-wheelhouse-@VERSION@-$tag-linux-$(uname -m).tar
 case " $* " in *" loader "* | *" all "*) archives="$archives penstock-wheelhouse-@VERSION@-spark.tar" ;; esac
-wheels=$(mktemp -d)
-trap 'rm -rf "$wheels"' EXIT
+sums=penstock-@VERSION@.SHA256SUMS
 cd "$(dirname "$0")"
 for archive in $archives; do
     if [ ! -e "$archive" ]; then
@@ -31,26 +37,57 @@ for archive in $archives; do
         ls | grep '^penstock-wheelhouse-' >&2
         exit 1
     fi
-    grep -F "  $archive" SHA256SUMS | sha256sum --check --quiet - || {
-        echo "$PWD/$archive does not match SHA256SUMS in the same folder" >&2
+    grep -F "  $archive" "$sums" | sha256sum --check --quiet - || {
+        echo "$PWD/$archive does not match $sums in the same folder" >&2
         exit 1
     }
-    tar -xf "$archive" -C "$wheels" --strip-components=1
+    for program in "$@"; do
+        case $archive in *-spark.tar) continue ;; esac
+        tar -tf "$archive" | grep -q "/requirements-$program.txt\$" || {
+            echo "this release contains no program '$program'" >&2
+            exit 1
+        }
+    done
 done
-cd "$wheels"
+release=$PWD
+
+mkdir -p "$folder/releases"
+exec 9> "$lock"
+flock --nonblock 9 || {
+    echo "another run of this script is installing into $folder" >&2
+    exit 1
+}
+cd "$folder"
+# Removes everything but the current environment and the one before.
+tidy() {
+    for path in releases/* releases/.[!.]*; do
+        case $path in "$(readlink current)" | "$(readlink previous)") ;; *) rm -rf "$path" ;; esac
+    done
+}
+tidy
+wheels=$(mktemp -d releases/.wheels.XXXXXX)
+new=$(mktemp -d releases/@VERSION@.XXXXXX)
+trap tidy EXIT
+chmod 755 "$new"
+for archive in $archives; do
+    tar -xf "$release/$archive" -C "$wheels" --strip-components=1
+done
 lists=
 for program in "$@"; do
-    if [ ! -e "requirements-$program.txt" ]; then
-        echo "this release contains no program '$program'" >&2
-        exit 1
-    fi
     lists="$lists --requirement requirements-$program.txt"
 done
-rm -rf "$folder"
-mkdir -p "$folder"
-echo "@VERSION@" > "$folder/penstock-release"
-"$python" -I -m venv --without-pip "$folder"
-PIP_CONFIG_FILE=/dev/null "$folder/bin/python" -I "$(ls pip-*.whl)/pip" install --quiet --no-index \
-    --no-cache-dir --disable-pip-version-check --require-hashes --only-binary :all: \
-    --find-links . $lists
-"$folder/bin/penstock" --version
+"$python" -I -m venv --without-pip "$new"
+(
+    cd "$wheels"
+    PIP_CONFIG_FILE=/dev/null "$folder/$new/bin/python" -I "$(ls pip-*.whl)/pip" install --quiet \
+        --no-index --no-cache-dir --disable-pip-version-check --require-hashes \
+        --only-binary :all: --find-links . $lists
+)
+"$new/bin/penstock" --version
+turn() {
+    ln -sfnT "$1" ".$2"
+    mv -fT ".$2" "$2"
+}
+if [ -e current ]; then turn "$(readlink current)" previous; fi
+turn "$new" current
+turn current/bin bin

@@ -35,10 +35,10 @@ MODULES: Final = (
     "wire/_records",
     "broker/storage/_many_files",
     "columns/_avro_columns",
-    "agent/events/_line_splitting",
+    "agent/lines/_line_splitting",
     "agent/events/_iso_times",
     "agent/batches/_record_framing",
-    "agent/batches/_json_bodies",
+    "agent/bodies/_json_bodies",
 )
 
 
@@ -97,7 +97,7 @@ def pins(constraints: str) -> dict[str, str]:
     return {canonicalize_name(name): version for name, separator, version in rows if separator}
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class Requirements(msgspec.Struct, frozen=True):
     """The packages that `roots` need on `target`, except those named in `without`."""
 
     roots: tuple[str, ...]
@@ -106,7 +106,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def fetched(
-    wanted: Wanted,
+    wanted: Requirements,
     own: Path,
     pinned: Mapping[str, str],
     into: Path,

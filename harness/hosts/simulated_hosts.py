@@ -162,14 +162,14 @@ class SimulatedHosts:
             member = tarfile.TarInfo(f"penstock-agent-{version}/bin/penstock")
             member.mode, member.size = 0o755, len(text)
             tar.addfile(member, io.BytesIO(text))
-        self.write_sums()
+        self.write_sums(version)
 
-    def write_sums(self) -> None:
+    def write_sums(self, version: str) -> None:
         sums = [
             f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
-            for path in sorted(self.release.glob("*.tar*"))
+            for path in sorted(self.release.glob(f"*-{version}-*.tar*"))
         ]
-        (self.release / "SHA256SUMS").write_text("".join(sums))
+        (self.release / f"penstock-{version}.SHA256SUMS").write_text("".join(sums))
 
     def play(self, playbook: Path | str, *options: str, **extra: Any) -> Played:
         """Plays a playbook, given by path, or by name in the collection."""

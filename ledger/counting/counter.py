@@ -24,7 +24,7 @@ from ledger.counting.entries import (
     halves,
     is_full,
 )
-from ledger.counting.journal import CountingJournal, PartitionKey, Place
+from ledger.counting.journal import CountingJournal, CountPosition, PartitionKey
 from wire.mirrored import MirrorOf
 from wire.record_batches.batch import LENGTH_PREFIX, BatchHeader, Buffer
 
@@ -72,7 +72,7 @@ class Counter:
         self._sender = send
         self._counts: list[PartitionCount] = []
         self._weight = 0  # of those that are not the current one
-        self._places: dict[PartitionKey, Place] = {}
+        self._places: dict[PartitionKey, CountPosition] = {}
         self.origins: Mapping[PartitionKey, MirrorOf] = {}
         """The origins of partitions that are mirror copies."""
         self._has_gone_back = False
@@ -80,7 +80,6 @@ class Counter:
         self._at = _NOWHERE  # segment and byte, in the current partition
         self._size = 0  # windows, stretches and batches of the current partition
         self._due = 0.0
-        self._says_start = speaker.started > 0  # with the first entry
 
     def settle(self) -> None:
         """Sends all unacknowledged entries, and drops what was counted since the last entry. Raises
@@ -100,7 +99,7 @@ class Counter:
         if sent:
             self._journal.acknowledged()
 
-    def place(self, key: PartitionKey) -> Place | None:
+    def place(self, key: PartitionKey) -> CountPosition | None:
         """The place up to which a partition is counted, journalled or not; None if unknown."""
         return self._places.get(key) or self._journal.places.get(key)
 
@@ -108,12 +107,14 @@ class Counter:
         """Continues at `end`, because the log ends before its counted place. What is counted there
         replaces earlier entries, so it gets a higher leader epoch, even if the log has not.
         """
-        before = self.place(key) or Place(end)
+        before = self.place(key) or CountPosition(end)
         leader_epoch = max(leader_epoch, before.leader_epoch + 1)
-        self._places[key] = Place(end, leader_epoch=leader_epoch, led=before.led)
+        self._places[key] = CountPosition(end, leader_epoch=leader_epoch, led=before.led)
         self._has_gone_back = True
 
-    def begin_epoch(self, key: PartitionKey, leader_epoch: int, first: int, place: Place) -> None:
+    def begin_epoch(
+        self, key: PartitionKey, leader_epoch: int, first: int, place: CountPosition
+    ) -> None:
         """Reports that a leader epoch begins at `first`, and continues counting at `place`. Entries
         about `first` and later offsets under lower epochs are void from now on."""
         self._note_place()
@@ -129,13 +130,13 @@ class Counter:
         repeats the report.
         """
         self._reset()
-        places: dict[PartitionKey, Place] = {}
+        places: dict[PartitionKey, CountPosition] = {}
         for loss in losses:
             place = places.get(loss.key) or self.place(loss.key)
             is_older = place is not None and place.leader_epoch < loss.leader_epoch
             if place is not None and is_older and place.next_offset > loss.resumes:
                 epoch = loss.leader_epoch
-                places[loss.key] = Place(loss.resumes, leader_epoch=epoch, led=place.led)
+                places[loss.key] = CountPosition(loss.resumes, leader_epoch=epoch, led=place.led)
         self._journal_findings(places, withdrawn=[loss.json for loss in losses])
 
     def damage(self, batches: Sequence[tuple[PartitionKey, Spoilt]]) -> None:
@@ -161,7 +162,7 @@ class Counter:
 
     def _journal_findings(
         self,
-        places: Mapping[PartitionKey, Place],
+        places: Mapping[PartitionKey, CountPosition],
         *,
         withdrawn: Sequence[Json] = (),
         damaged: Sequence[Json] = (),
@@ -193,7 +194,7 @@ class Counter:
     ) -> None:
         """Begins a partition: the next batches are of it, from offset `first` on."""
         self._note_place()
-        place = self.place(key) or Place(first)
+        place = self.place(key) or CountPosition(first)
         leader_epoch = max(leader_epoch, place.leader_epoch)
         self._current = key, self._count(key, first, leader_epoch, seen)
 
@@ -274,12 +275,8 @@ class Counter:
             seq=self._journal.next_seq,
             now_millis=time.time_ns() // 1_000_000,
         )
-        if entries and self._says_start:
-            entries[0] = {**entries[0], "heartbeats": [self._speaker.start]}
         if entries or forgotten or self._has_gone_back:
             self._journal.write(entries, self._places, forgotten)
-        if entries:
-            self._says_start = False
         self.settle()
 
     def _named_partition(self) -> tuple[PartitionKey, PartitionCount]:
@@ -291,8 +288,8 @@ class Counter:
         if self._current is not None:
             key, count = self._current
             if not count.is_empty:
-                before = self.place(key) or Place(count.next_offset)
-                place = Place(count.next_offset, *self._at, count.leader_epoch, before.led)
+                before = self.place(key) or CountPosition(count.next_offset)
+                place = CountPosition(count.next_offset, *self._at, count.leader_epoch, before.led)
                 self._places[key] = place
 
     def _count(

@@ -32,13 +32,6 @@ class Speaker(msgspec.Struct, frozen=True):
     cluster: str
     window_millis: int
     tier: str = "broker"
-    started: int = 0  # when the program was, in milliseconds since 1970; 0: it does not say
-    program_version: str = ""
-
-    @property
-    def start(self) -> Json:
-        """Says that the program was started. It promises nothing of any time."""
-        return {"until": 0, "program_version": self.program_version, "started": self.started}
 
 
 def entries_of(

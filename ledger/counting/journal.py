@@ -38,7 +38,7 @@ class PartitionKey(NamedTuple):
     partition: int
 
 
-class Place(NamedTuple):
+class CountPosition(NamedTuple):
     """The offset up to which a partition is counted.
 
     `segment` and `byte` are a hint where that is, -1 if unknown. Everything counted from there on
@@ -55,7 +55,7 @@ class Place(NamedTuple):
 class _File(msgspec.Struct, array_like=True):
     source: str
     next_seq: int
-    places: list[tuple[PartitionKey, Place]]
+    places: list[tuple[PartitionKey, CountPosition]]
     pending: list[Any]
 
 
@@ -84,13 +84,13 @@ class CountingJournal:
         return self._file.pending
 
     @property
-    def places(self) -> Mapping[PartitionKey, Place]:
+    def places(self) -> Mapping[PartitionKey, CountPosition]:
         return self._places
 
     def write(
         self,
         entries: Collection[Json],
-        places: Mapping[PartitionKey, Place],
+        places: Mapping[PartitionKey, CountPosition],
         forgotten: Collection[PartitionKey] = (),
     ) -> None:
         """Appends entries and the places that they reach. Raises OSError; then nothing changes."""

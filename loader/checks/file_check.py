@@ -4,7 +4,8 @@ Every load checks young and recently changed hours, and hours that were faulty a
 names and sizes of all files, the content of files that were modified, and the content of some of
 the others in turn (comparison.py). It counts rows only where something differs. A check on request
 covers all content and counts all rows. Like Spark and Hive, checks skip names that begin with `_`
-or `.`, and files that Hadoop's tools are still copying.
+or `.`, and files that Hadoop's tools are still copying. Faulty hours are marked for their readers
+(damage_markers.py).
 
 A report precedes the note that it was made, so after a crash it is repeated, which is harmless. A
 small file keeps what the last check found and reported:
@@ -15,9 +16,9 @@ Without it, file sizes are known only as far back as manifests reach, and report
 two loaders write it at once, one of them wins; both versions are correct.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -35,9 +36,10 @@ from loader.checks.comparison import (
     to_verify,
     verified,
 )
+from loader.checks.damage_markers import DamageMarkers
 from loader.checks.statements import digest, statements, weight
-from loader.commit.history import History
 from loader.commit.layout import hour_path
+from loader.commit.manifest_log import ManifestLog
 from loader.commit.old_hours import recalled
 from loader.errors import RunTaken
 from loader.ledger.observations import divided
@@ -59,16 +61,28 @@ Count = Callable[[Sequence[str]], Mapping[str, int]]  # rows by path; UNKNOWN: u
 Tell = Callable[[Sequence[Mapping[str, Any]]], bool]  # lists of entries; False: not written
 
 
-def listed(store: Store, table: str, hours: Collection[Hour] | None) -> dict[Hour, Entries]:
-    """The files of these hours, or of all hours that have a folder. Raises StoreError."""
-    if hours is None:
-        return _by_hour(table, store.list_recursively(table))
-    by_hour: dict[Hour, Entries] = {hour: {} for hour in hours}
-    for folder in _folders(table, hours):
-        for hour, entries in _by_hour(table, store.list_recursively(folder)).items():
-            if hour in by_hour:
-                by_hour[hour] |= entries
-    return by_hour
+class Listing(NamedTuple):
+    """The files that readers see in hours' folders, and the names of all entries there."""
+
+    files: dict[Hour, Entries]
+    names: dict[Hour, set[str]]
+
+
+def listed(store: Store, table: str, hours: Collection[Hour] | None) -> Listing:
+    """The folders of these hours, or of all hours that have one. Raises StoreError."""
+    folders = [table] if hours is None else _folders(table, hours)
+    files: dict[Hour, Entries] = {hour: {} for hour in hours or ()}
+    names: dict[Hour, set[str]] = {}
+    for folder in folders:
+        for entry in store.list_recursively(folder):
+            parts = entry.path.removeprefix(f"{table}/").split("/")
+            hour = _hour("/".join(parts[:_DEPTH]))
+            if hour is None or not parts[_DEPTH:] or (hours is not None and hour not in files):
+                continue
+            names.setdefault(hour, set()).add(parts[_DEPTH])
+            if all(map(_is_seen, parts[_DEPTH:])):
+                files.setdefault(hour, {})[entry.path] = entry
+    return Listing(files, names)
 
 
 def _folders(table: str, hours: Collection[Hour]) -> list[str]:
@@ -82,16 +96,6 @@ def _folders(table: str, hours: Collection[Hour]) -> list[str]:
 
 def _day(hour: Hour) -> str:
     return hour_folder(hour).partition("/")[0]
-
-
-def _by_hour(table: str, entries: Iterable[Entry]) -> dict[Hour, Entries]:
-    by_hour: dict[Hour, Entries] = defaultdict(dict)
-    for entry in entries:
-        parts = entry.path.removeprefix(f"{table}/").split("/")
-        hour = _hour("/".join(parts[:_DEPTH]))
-        if hour is not None and parts[_DEPTH:] and all(map(_is_seen, parts[_DEPTH:])):
-            by_hour[hour][entry.path] = entry
-    return dict(by_hour)
 
 
 def _is_seen(name: str) -> bool:
@@ -193,21 +197,23 @@ class FileCheck:
 
     def __init__(
         self,
-        history: History,
+        manifest_log: ManifestLog,
         topics: Sequence[str],
         *,
         young_millis: int,
         count: Count,
         tell: Tell,
+        markers: DamageMarkers,
         most_bytes: int,
     ) -> None:
         """`topics` feed the table. Each load verifies up to `most_bytes` of files that look
         unmodified."""
-        self._history = history
+        self._manifest_log = manifest_log
         self._topics = topics
         self._young_millis = young_millis
         self._count = count
         self._tell = tell
+        self._markers = markers
         self._most_bytes = most_bytes
 
     def young(self, now: int) -> list[HourOutcome]:
@@ -223,10 +229,10 @@ class FileCheck:
         return self._check(latest, before, hours, now, all_=True)
 
     def _initial_state(self) -> tuple[Manifest, Checked]:
-        latest = self._history.latest()
-        if latest is None or not self._history.is_visible(latest.run):
+        latest = self._manifest_log.latest()
+        if latest is None or not self._manifest_log.is_visible(latest.run):
             raise self._run_taken()
-        data = self._history.store.read(state_path(self._history.table))
+        data = self._manifest_log.store.read(state_path(self._manifest_log.table))
         return latest, (data and from_bytes(data)) or Checked()
 
     def _young(self, latest: Manifest, now: int) -> set[Hour]:
@@ -243,15 +249,16 @@ class FileCheck:
         *,
         all_: bool,
     ) -> list[HourOutcome]:
-        table, store = latest.table, self._history.store
-        present = listed(store, table, hours)
+        table, store = latest.table, self._manifest_log.store
+        present, names = listed(store, table, hours)
         wanted = sorted({*latest.hours, *present} if hours is None else hours)
         latest = recalled(store, latest, wanted, now)
         known = self._known(latest, before, wanted, all_=all_)
         spoilt = self._spoilt_files(known, wanted, present, now, all_=all_)
         outcomes = self._outcomes(latest, wanted, known, present, spoilt, all_=all_)
-        if max(self._history.runs(), default=0) != latest.run:
+        if max(self._manifest_log.runs(), default=0) != latest.run:
             raise self._run_taken()
+        self._markers.update(outcomes, names, latest.hours)
         digests = self._reported(before, outcomes, all_=all_)
         checked_hours = {outcome.hour for outcome in outcomes}
         faulty = {outcome.hour for outcome in outcomes if outcome.faults}
@@ -274,7 +281,7 @@ class FileCheck:
         self, latest: Manifest, before: Checked, hours: Iterable[Hour], *, all_: bool
     ) -> dict[Hour, Files]:
         """The committed files of these hours, and of all hours in the saved state."""
-        runs = [run for run in self._history.runs() if run <= latest.run]
+        runs = [run for run in self._manifest_log.runs() if run <= latest.run]
         if before.run > latest.run or (runs and before.run and runs[0] > before.run + 1):
             before = Checked()  # manifests in between are gone
         known = {hour: dict(before.files.get(hour, {})) for hour in {*before.files, *hours}}
@@ -282,9 +289,9 @@ class FileCheck:
         missing = {hour: files for hour, files in known.items() if hour not in before.files}
         for run in runs:
             if run > before.run:
-                apply_run(known, self._history.read(run))
+                apply_run(known, self._manifest_log.read(run))
             elif all_:
-                apply_run(missing, self._history.read(run))
+                apply_run(missing, self._manifest_log.read(run))
         return known
 
     def _spoilt_files(
@@ -318,7 +325,7 @@ class FileCheck:
         return spoilt
 
     def _checksum(self, path: str) -> str:
-        return self._history.store.checksum(path)
+        return self._manifest_log.store.checksum(path)
 
     def _outcomes(
         self,
@@ -368,5 +375,6 @@ class FileCheck:
 
     def _run_taken(self) -> RunTaken:
         return RunTaken(
-            f"table {self._history.table}: another loader is at work; its files were not checked"
+            f"table {self._manifest_log.table}: another loader is at work; its files were not"
+            " checked"
         )

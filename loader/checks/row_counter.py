@@ -1,17 +1,15 @@
-"""Counts the rows of files that are no longer known to be intact, by Spark."""
+"""Counts the rows of files that are no longer known to be intact."""
 
 from collections.abc import Callable, Sequence
 
 from loader.checks.comparison import UNKNOWN
-from loader.errors import LoaderError, StoreError
-from loader.store.store import Store
+from loader.errors import LoaderError
 
 
 class RowCounter:
-    """Counts rows below one root. `count` raises LoaderError if one of the files is unreadable."""
+    """`count` raises LoaderError if one of the files is unreadable."""
 
-    def __init__(self, store: Store, count: Callable[[Sequence[str]], dict[str, int]]) -> None:
-        self._store = store
+    def __init__(self, count: Callable[[Sequence[str]], dict[str, int]]) -> None:
         self._count = count
 
     def __call__(self, paths: Sequence[str]) -> dict[str, int]:
@@ -19,10 +17,8 @@ class RowCounter:
         if not paths:
             return {}
         try:
-            uris = {path: self._store.uri(path) for path in paths}
-            rows = self._count(list(uris.values()))
-            return {path: rows[uri] for path, uri in uris.items()}
-        except (LoaderError, StoreError):
+            return self._count(paths)
+        except LoaderError:
             if len(paths) == 1:
                 return {paths[0]: UNKNOWN}
         half = len(paths) // 2

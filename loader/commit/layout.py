@@ -3,6 +3,8 @@
     {table}/dt=2026-11-20/hour=07/part-{cluster}-{partition}-{from}-{to}-{run}.parquet
     {table}/dt=2026-11-20/hour=07/_SUCCESS              the hour is complete: the run that decided
                                                         so or last added to it, and counts
+    {table}/dt=2026-11-20/hour=07/_DAMAGED              in place of `_SUCCESS`: which landed files
+                                                        are gone, changed or foreign
     {table}/dt=2026-11-20/hour=07/_INCOMPLETE           the deadline has passed: what is missing, in
                                                         words and by name
     {table}/dt=2026-11-20/hour=07/_LATE-{run}           what that run added after the hour was
@@ -33,6 +35,7 @@ _VISIBLE: Final = re.compile(r"visible-(\d{1,18})")
 _PUBLISHED: Final = re.compile(r"published-(\d{1,18})")
 _RUN: Final = re.compile(r"run-(\d{1,18})-([0-9A-Za-z]+)")
 SUCCESS: Final = "_SUCCESS"
+DAMAGED: Final = "_DAMAGED"  # in place of `_SUCCESS`: see checks/damage_markers.py
 INCOMPLETE: Final = "_INCOMPLETE"
 LATE: Final = "_LATE-"
 

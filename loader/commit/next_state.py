@@ -18,6 +18,7 @@ import msgspec
 
 from loader.commit.accounts import accounts_of, by_log, is_complete, passages
 from loader.commit.layout import (
+    DAMAGED,
     DEAD,
     INCOMPLETE,
     LATE,
@@ -374,7 +375,7 @@ def _markers_gone(
 ) -> Iterator[Marker]:
     for hour in sorted(hours):
         for name in sorted(present.get(hour, ())):
-            if name in {SUCCESS, INCOMPLETE} or name.startswith(LATE):
+            if name in {SUCCESS, DAMAGED, INCOMPLETE} or name.startswith(LATE):
                 yield no_marker(table, hour, name)
 
 

@@ -2,7 +2,7 @@
 
 A manifest lists all hours, so what it keeps of each must shrink with age. First the names of its
 files go, since its folder has them as well. Then, if it is complete, the hour itself goes: its
-`_SUCCESS` has what is needed if rows should still arrive.
+`_SUCCESS`, or `_DAMAGED` in its place, has what is needed if rows should still arrive.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from ground.known_types import known_type
-from loader.commit.layout import SUCCESS, hour_path
+from loader.commit.layout import DAMAGED, SUCCESS, hour_path
 from loader.manifests import HourState, Manifest
 from loader.store.store import Store
 from loader.tables import HOUR_MILLIS, Hour
@@ -80,7 +80,8 @@ def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) 
     for hour in hours:
         if hour in manifest.hours or not may_be_forgotten(hour, now):
             continue
-        success = store.read(f"{hour_path(manifest.table, hour)}/{SUCCESS}")
+        folder = hour_path(manifest.table, hour)
+        success = store.read(f"{folder}/{SUCCESS}") or store.read(f"{folder}/{DAMAGED}")
         if success is not None and (state := state_from_marker(success)) is not None:
             states[hour] = state
     return msgspec.structs.replace(manifest, hours={**manifest.hours, **states})

@@ -1,12 +1,14 @@
 """Merges small files without Spark if there is little data: the driver joins them itself, hour by
-hour, as tasks would. Only for Parquet.
+hour, as tasks would. Also reads the lowest offsets in a file. Only for Parquet.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from client.producing.delivery import TopicPartition
 from loader.errors import StoreError
 from loader.hours.closing import Merge, Merged
 from loader.landing.without_spark import opened, rows_in_file, write_pieces
@@ -52,3 +54,20 @@ def merge_without_spark(
     entries = entries_of(store, directory, groups)
     rows |= {entry.path: rows_in_file(store, entry.path) for entry in entries}
     return verified(groups, entries, rows.__getitem__, target)
+
+
+def lowest_offsets_in(store: Store, path: str) -> dict[TopicPartition, int] | None:
+    """The lowest offset of each partition in a file; None if it is not a readable Parquet file.
+    Raises StoreError."""
+    data = store.read(path)
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data or b""))
+        rows = file.read(["_topic", "_partition", "_offset"], use_threads=False)
+        lowest = rows.group_by(["_topic", "_partition"], use_threads=False)
+        lowest = lowest.aggregate([("_offset", "min")])
+    except (pa.ArrowException, OSError):
+        return None
+    return {
+        TopicPartition(row["_topic"], row["_partition"]): row["_offset_min"]
+        for row in lowest.to_pylist()
+    }

@@ -173,11 +173,11 @@ class Comparison:
 
     def _former(self, remaining: Seqs) -> Iterator[Manifest]:
         """Earlier manifests, the newest first, while any event is still to be found."""
-        history = self._load.history
-        for run in reversed(history.runs()):
+        manifest_log = self._load.manifest_log
+        for run in reversed(manifest_log.runs()):
             if not any(remaining.values()):
                 return
-            yield history.read(run)
+            yield manifest_log.read(run)
 
     def _read(
         self, piece: Slice, offsets: Interval, contested: Seqs, schemas: WriterSchemas
@@ -244,7 +244,7 @@ class Comparison:
         """Positions a day before the events landed, or before the previous run was committed."""
         brokers = self._load.brokers
         metadata = brokers.refresh([LEDGER_TOPIC])
-        latest = self._load.history.latest()
+        latest = self._load.manifest_log.latest()
         if latest is None or not metadata.has(LEDGER_TOPIC):
             return LedgerPositions()
         topic = metadata.topic(LEDGER_TOPIC, Operation.READ)

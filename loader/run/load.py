@@ -109,8 +109,10 @@ def load(
             report_health(context, brokers, began)
             with ThreadPoolExecutor(config.tasks.tables, "table") as threads:
                 outcomes = list(threads.map(lambda table: run_table(context, table), tables))
+            watcher.finishing("reporting to the ledger")
             report_successes(context, tables, outcomes, began)
             report_health(context, brokers, began)
+            watcher.finishing("")
             return outcomes
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from client.connection.brokers import Brokers
-from loader.commit.history import History
+from loader.commit.manifest_log import ManifestLog
 from loader.config import LoaderConfig
 from loader.errors import Interrupted
 from loader.hours.audit import Audit
@@ -96,7 +96,7 @@ class TableLoad(msgspec.Struct, frozen=True):
     context: LoadContext
     table: TableSource
     brokers: Brokers
-    history: History
+    manifest_log: ManifestLog
     outcome: TableOutcome  # filled during the load
 
     @property

@@ -6,9 +6,10 @@ A small file beside the commit log keeps what was reported:
 
     {root}/_penstock/~loads/{table}.json
 
-so that later loads, in other processes, know since when the table fails. The file is written after
-the report: after a crash in between, the report is repeated, which is harmless. If the file is
-lost, the failure begins anew.
+so that later loads, in other processes, know since when the table fails. When a failure begins, the
+file is written before the report, as the ledger may not be reachable either; then, and whenever it
+is reported again, after the report: after a crash in between, the report is repeated, which is
+harmless. If the file is lost, the failure begins anew.
 
 Success is reported at the end of each load. No file shows whether that is necessary: a load that
 could not write to the root has left none, and a topic may belong to another table by now.
@@ -22,6 +23,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -64,7 +66,7 @@ class Failing(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = VERSION
     since: int  # when the first of these loads started, milliseconds
-    told: int  # when it was last reported, milliseconds
+    told: int  # when it was last reported, milliseconds; 0: not yet
     reason: str
 
 
@@ -236,6 +238,9 @@ def _report_failure(
     state, is_news = failing(before, reason, began, context.now())
     if is_news:
         topics = [source.topic for source in table.topics]
+        if before is None:
+            with suppress(StoreError):
+                context.store.replace(path, msgspec.json.encode(replace(state, told=0)))
         _report(context, statements(topics, state, outcome.cure), outcome.destination)
         context.store.replace(path, msgspec.json.encode(state))
 

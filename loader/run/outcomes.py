@@ -34,6 +34,8 @@ class TableOutcome(msgspec.Struct):
     duplicates: int = 0
     dead: int = 0
     complete: list[Hour] = []
+    rebuilt: dict[Hour, int] = {}  # the rows of hours that were rebuilt
+    waiting: dict[Hour, str] = {}  # what those of them wait for that are not complete again
     incomplete: list[Hour] = []
     merged_files: int = 0  # that were merged into fewer
     checked: list[Hour] = []  # hours whose files were checked on request
@@ -67,6 +69,9 @@ class TableWatcher(Protocol):
 
     def ended(self, outcome: TableOutcome) -> None:
         """The last call for this table."""
+
+    def finishing(self, step: str) -> None:
+        """The current step of the whole load after its tables; empty: it is over."""
 
 
 # Errors that need a decision precede those that may be gone with the next load.

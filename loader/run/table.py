@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from client.connection.brokers import Brokers
-from loader.commit.history import Attempt, History, check_untouched, with_checksums
+from loader.checks.comparison import NO_HOUR
+from loader.commit.manifest_log import Attempt, ManifestLog, check_untouched, with_checksums
 from loader.commit.next_state import next_run
 from loader.commit.old_hours import listed, recalled
 from loader.commit.publishing import Publication, clean
@@ -33,7 +34,7 @@ from loader.run.table_check import TableCheck
 from loader.run.table_form import check_format, form_of
 from loader.run.table_hours import close_hours, completeness_of
 from loader.run.table_reading import TableReading, planned
-from loader.tables import TableSource
+from loader.tables import HOUR_MILLIS, TableSource
 
 
 class TableRun:
@@ -41,10 +42,10 @@ class TableRun:
 
     def __init__(self, context: LoadContext, table: TableSource, brokers: Brokers) -> None:
         self.outcome = TableOutcome(table.name)
-        self._history = History(context.store, table.name)
-        self._load = TableLoad(context, table, brokers, self._history, self.outcome)
+        self._manifest_log = ManifestLog(context.store, table.name)
+        self._load = TableLoad(context, table, brokers, self._manifest_log, self.outcome)
         self._publication = Publication(
-            self._history,
+            self._manifest_log,
             brokers,
             context.registry,
             topics=self._load.topics,
@@ -71,7 +72,7 @@ class TableRun:
         if (hours_to_check := context.request.check_files) is not None:
             self._check.on_request(hours_to_check or None)
             return
-        latest = self._history.latest()
+        latest = self._manifest_log.latest()
         self.outcome.destination = destination_of(latest, context.config)
         if latest is None:
             with self._unless_taken(latest):
@@ -90,6 +91,7 @@ class TableRun:
             if latest is not None:
                 self._register(latest)
                 self._close_if_possible(latest, completeness)
+                self._note_rebuilt(latest)
         self._clean()
         self._check.young(latest)
 
@@ -126,7 +128,7 @@ class TableRun:
         try:
             yield
         except LoaderError as error:
-            if self.outcome.run is None and run in self._history.runs():
+            if self.outcome.run is None and run in self._manifest_log.runs():
                 raise RunTaken(
                     f"table {self._load.name}: another loader committed run {run} meanwhile"
                 ) from error
@@ -135,7 +137,7 @@ class TableRun:
     def _read(self, latest: Manifest | None, plan: Plan) -> Manifest:
         """Makes the next run, of new events or of hours to rebuild."""
         reading = TableReading(self._load, latest, plan)
-        with Attempt(self._history, reading.folder) as attempt:
+        with Attempt(self._manifest_log, reading.folder) as attempt:
             try:
                 manifest = reading.manifest()
             except DamagedBatch as error:
@@ -155,7 +157,7 @@ class TableRun:
         attempt.commit(manifest)
         self.outcome.run = manifest.run
         self._publication.publish(manifest)
-        self._history.forget(context.config.keep_manifests)
+        self._manifest_log.forget(context.config.keep_manifests)
         return manifest
 
     def _close_if_possible(self, latest: Manifest, completeness: Completeness | None) -> None:
@@ -172,6 +174,16 @@ class TableRun:
             if committed is None:
                 raise
             self._load.warn(f"no hour was closed: {error}")
+
+    def _note_rebuilt(self, latest: Manifest) -> None:
+        outcome, now = self.outcome, self._load.context.now()
+        for hour in latest.rebuilt:
+            state = latest.hours.get(hour, NO_HOUR)
+            outcome.rebuilt[hour] = state.rows
+            if hour + HOUR_MILLIS > now:
+                outcome.waiting[hour] = "the end of the hour"
+            elif hour not in outcome.complete:
+                outcome.waiting.setdefault(hour, "a later load")
 
     def _clean(self) -> None:
         try:

@@ -13,12 +13,15 @@ from client.connection.brokers import Brokers
 from client.errors import ClientError
 from ledger.names import topic_id_text
 from loader.checks.comparison import HourOutcome
+from loader.checks.damage_markers import DamageMarkers
 from loader.checks.file_check import FileCheck
 from loader.checks.row_counter import RowCounter
 from loader.checks.statements import printable
-from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError
+from loader.commit.layout import hour_path
+from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError, cure_of
 from loader.ledger.entries import destination_of
 from loader.manifests import Manifest, TopicState
+from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
 from loader.tables import HOUR_MILLIS, Hour
 from schemas.errors import SchemaError
@@ -27,6 +30,14 @@ from schemas.registry_client import RegistryClient
 _FEW: Final = 3  # faults that a message names
 
 Tell = Callable[[Brokers, RegistryClient, Sequence[Mapping[str, Any]], int], None]
+
+
+def markers_of(load: TableLoad) -> DamageMarkers:
+    def cure(hour: Hour) -> str:
+        differ = FilesDiffer(hour_path(load.name, hour))
+        return cure_of(differ, load.name, load.context.request.config_file)
+
+    return DamageMarkers(load.manifest_log, cure, load.warn)
 
 
 class TableCheck:
@@ -49,7 +60,7 @@ class TableCheck:
 
     def on_request(self, hours: Collection[Hour] | None) -> None:
         """Checks these hours, or all. Raises FilesDiffer, StoreError, RunTaken."""
-        latest = self._load.history.latest()
+        latest = self._load.manifest_log.latest()
         if latest is None:
             self._load.warn("nothing to check: the table was never loaded")
             return
@@ -77,17 +88,14 @@ class TableCheck:
         self._load.outcome.destination = destination_of(latest, context.config)
         tell = partial(context.observations.tell_latest, destination=self._load.outcome.destination)
         return FileCheck(
-            self._load.history,
+            self._load.manifest_log,
             self._load.topics,
             young_millis=young_hours * HOUR_MILLIS,
-            count=RowCounter(context.store, self._count),
+            count=RowCounter(partial(count_rows, context, "counting rows")),
             tell=partial(self._report, tell),
+            markers=markers_of(self._load),
             most_bytes=context.config.check_files_bytes,
         )
-
-    def _count(self, uris: Sequence[str]) -> dict[str, int]:
-        context = self._load.context
-        return context.spark.count_rows("counting rows", uris, context.config.format)
 
     def _report(self, tell: Tell, lists: Sequence[Mapping[str, Any]]) -> bool:
         context = self._load.context

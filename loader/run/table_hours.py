@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from client.errors import ClientError
-from loader.commit.history import Attempt
+from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind
 from loader.commit.layout import hour_path, run_folder
+from loader.commit.manifest_log import Attempt
 from loader.commit.next_state import next_run
 from loader.config import FileFormat
 from loader.errors import LoaderError
@@ -26,13 +27,15 @@ from loader.hours.closing import (
     to_close,
     with_remaining,
 )
-from loader.hours.completeness import AuditGate, Completeness
+from loader.hours.completeness import AuditGate, Completeness, Waiting
 from loader.hours.ledger_reading import topic_ends
 from loader.landing.without_spark import TooLarge
 from loader.manifests import Manifest
 from loader.rewriting.row_format import RowFormat
 from loader.rewriting.without_spark import is_little, merge_without_spark
+from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
+from loader.run.table_check import markers_of
 from loader.tables import Hour
 
 MOST_ASKED: Final = 1_000  # the newest hours of a table, in one load
@@ -76,6 +79,9 @@ def close_hours(
         for hour in open_hours(latest, now)
         if (verdict := completeness.judge(topics, hour, events=events)) is not None
     }
+    for hour in context.request.rebuild:
+        if isinstance(verdict := verdicts.get(hour), Waiting):
+            load.outcome.waiting[hour] = verdict.missing
     closings = to_close(latest, verdicts, now, context.config.completeness)
     if not closings:
         return
@@ -89,7 +95,7 @@ def close_hours(
     }
     latest = _without_deleted(load, latest, with_rows, sizes)
     folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
-    with Attempt(load.history, folder) as attempt:
+    with Attempt(load.manifest_log, folder) as attempt:
         merged = _merged(load, latest, with_rows, sizes, folder)
         manifest = close_manifest(latest, closings, merged, now=now, loader=context.loader)
         commit(manifest, latest, attempt)
@@ -106,16 +112,18 @@ def _without_deleted(
     if not gone:
         return latest
     for hour, files in gone.items():
+        names = [entry.name for entry in context.store.list(hour_path(load.name, hour))]
+        if names and context.config.check_files_hours:  # the check at the end says more
+            missing = [FaultyFile(path, FileFaultKind.MISSING, UNKNOWN, 0) for path in files]
+            markers_of(load).mark(hour, missing, names)
         load.warn(
             f"{hour_path(load.name, hour)}: {len(files)} of its files were deleted, such as"
             f" {files[0].rpartition('/')[2]}; their rows are missing until the hour is rebuilt"
         )
     remaining = files_left(latest, gone)
-    uris = {path: context.store.uri(path) for files in remaining.values() for path in files}
-    rows = context.spark.count_rows(
-        f"{load.name}: counting remaining rows", list(uris.values()), context.config.format
-    )
-    return with_remaining(latest, remaining, sizes, {path: rows[uri] for path, uri in uris.items()})
+    paths = [path for files in remaining.values() for path in files]
+    rows = count_rows(context, f"{load.name}: counting remaining rows", paths)
+    return with_remaining(latest, remaining, sizes, rows)
 
 
 def _merged(

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from loader.commit.history import History
 from loader.commit.layout import hour_path, run_folder
+from loader.commit.manifest_log import ManifestLog
 from loader.commit.next_state import (
     Terms,
     check_duplicates,
@@ -54,6 +54,7 @@ from loader.planning.rebuild import plan_rebuild
 from loader.reports import LastBatch, check_hours
 from loader.rewriting.row_format import RowFormat
 from loader.run.collisions import Comparison
+from loader.run.landed_files import lowest_offsets
 from loader.run.load_context import TableLoad
 from loader.run.outcomes import PartitionRange
 from loader.run.table_form import form_of, in_form, next_form, table_columns
@@ -90,7 +91,7 @@ def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
         load.brokers,
         facts,
         state,
-        lambda topic, partition: _earlier(load.history, topic, partition),
+        lambda topic, partition: _earlier(load.manifest_log, topic, partition),
     )
     if request.rebuild:
         return _planned_rebuild(load, latest, facts)
@@ -104,10 +105,10 @@ def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
     )
 
 
-def _earlier(history: History, topic: str, partition: int) -> Iterator[LastBatch]:
+def _earlier(manifest_log: ManifestLog, topic: str, partition: int) -> Iterator[LastBatch]:
     """The last batches that earlier runs read of a partition, the newest first."""
-    for run in reversed(history.runs()):
-        for state in history.read(run).topics:
+    for run in reversed(manifest_log.runs()):
+        for state in manifest_log.read(run).topics:
             for log in state.partitions if state.topic == topic else ():
                 if log.partition == partition and log.last is not None:
                     yield log.last
@@ -123,16 +124,11 @@ def _planned_rebuild(
     # Files that were deleted have nothing to lose.
     existing = (entry for hour in hours for entry in context.store.list(hour_path(load.name, hour)))
     files = [entry.path for entry in existing if entry.path in old]
-    lowest = context.spark.lowest_offsets(
-        f"{load.name}: reading offsets of replaced files",
-        [context.store.uri(file) for file in files],
-        context.config.format,
-    )
     return plan_rebuild(
         load.table,
         facts,
         latest.topics,
-        lowest=lowest,
+        lowest=lowest_offsets(load, files),
         accept_gap=context.request.accept_gap,
         records_per_task=context.config.tasks.records,
     )

@@ -31,7 +31,7 @@ from client.errors import ClientError, ErrorCode, Refused, refusal
 from client.reading.fetch_session import Key
 from ground.chance import any_below
 from mirror.clusters.scanner import Scan
-from mirror.comparing.differences import Difference, Stretch, compared, renewed
+from mirror.comparing.differences import Difference, Differences, compared, renewed
 from mirror.config import MirrorConfig
 from mirror.partitions.bandwidth import Bandwidth
 from mirror.partitions.batches import Cut, cut
@@ -254,7 +254,7 @@ class _Partition:
                 if result.found:
                     comparing.pause()
                     confirmed = self._compared(first).found
-                    result = Stretch(result.end, [d for d in result.found if d in confirmed])
+                    result = Differences(result.end, [d for d in result.found if d in confirmed])
             except Refused as error:
                 if error.code is not ErrorCode.offset_out_of_range:
                     raise
@@ -273,7 +273,7 @@ class _Partition:
         theirs = _span(self._source, self._partition.there)
         return max(theirs.start, ours.start), min(theirs.end, ours.end)
 
-    def _compared(self, first: int) -> Stretch:
+    def _compared(self, first: int) -> Differences:
         size = self._comparing.chunk()
         while True:
             source = self._fetched(self._source, self._partition.there, first, size)

@@ -39,7 +39,7 @@ class Difference(msgspec.Struct, frozen=True):
         return f"offsets {self.first} to {self.end - 1}: {self.reason}"
 
 
-class Stretch(NamedTuple):
+class Differences(NamedTuple):
     """The differences found up to `end`."""
 
     end: int
@@ -63,7 +63,7 @@ class _Batch(NamedTuple):
         return crc32c(self.data[CRC_START:]) == self.header.crc
 
 
-def compared(source: Cut, copy: Cut, position: int) -> Stretch | None:
+def compared(source: Cut, copy: Cut, position: int) -> Differences | None:
     """The differences from `position` on; None if a side has no whole batch."""
     theirs, ours = _batches(source), _batches(copy)
     if not theirs and not ours:
@@ -104,7 +104,7 @@ def compared(source: Cut, copy: Cut, position: int) -> Stretch | None:
                     j, end = j + 1, max(end, ours[j].end)
             differences.append(Difference(first, end, OTHERS))
             position = end
-    return Stretch(position, merged(differences))
+    return Differences(position, merged(differences))
 
 
 def _batches(cut: Cut) -> list[_Batch]:
@@ -115,8 +115,8 @@ def _batches(cut: Cut) -> list[_Batch]:
     return batches
 
 
-def _unreadable(beside: _Batch, reason: str) -> Stretch:
-    return Stretch(beside.end, [Difference(beside.first, beside.end, reason)])
+def _unreadable(beside: _Batch, reason: str) -> Differences:
+    return Differences(beside.end, [Difference(beside.first, beside.end, reason)])
 
 
 def _difference(source: _Batch, copy: _Batch) -> str:

@@ -25,7 +25,7 @@ from mirror.config import MirrorConfig
 from mirror.cutover.truncation import Excess, NotDone, cuts_text, excess, put_groups_back, wait_cut
 from mirror.kafka_target.target import KafkaTarget, serves_transactions
 from mirror.partitions.lane import CLIENT_ID
-from mirror.partitions.resume_points import Again, Both, GoOn, Stop, Wanted, look
+from mirror.partitions.resume_points import Again, Both, GoOn, PartitionPair, Stop, look
 from mirror.topics import origin_of
 from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, PAUSED, MirrorOf
 
@@ -187,7 +187,8 @@ class Promotion:
         compared: list[Compared] = []
         for (there_id, here_id), group in groupby(by_leaders, key=lambda leaders: leaders[:2]):
             wanted = [
-                Wanted((here, index), (there, index), compacts, None) for _, _, index in group
+                PartitionPair((here, index), (there, index), compacts, None)
+                for _, _, index in group
             ]
             results = look(
                 _at(source.known, there_id, self._config.source.bootstrap),

@@ -19,7 +19,7 @@ from client.connection.brokers import Brokers
 from client.connection.connection import BrokerConnection
 from client.errors import Refused, check
 from client.patience import Patience
-from mirror.kafka_target.map_topic import Place
+from mirror.kafka_target.map_topic import TargetPartition
 from mirror.kafka_target.runs import Writer
 from wire.errors import ErrorCode
 from wire.framing.codec import Api
@@ -37,11 +37,13 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 
 
-def transactional_id(mirror: str, place: Place) -> str:
+def transactional_id(mirror: str, place: TargetPartition) -> str:
     return f"penstock-mirror.{mirror}.{place.topic}-{place.partition}"
 
 
-def fence(brokers: Brokers, mirror: str, places: Iterable[Place]) -> dict[Place, Writer]:
+def fence(
+    brokers: Brokers, mirror: str, places: Iterable[TargetPartition]
+) -> dict[TargetPartition, Writer]:
     """Become the only writer of each partition, and return the producers. The markers are then
     being written. Raises ClientError."""
     ids = {transactional_id(mirror, place): place for place in places}
@@ -77,7 +79,9 @@ def _begin(
 
 
 def _add(
-    coordinator: BrokerConnection, wanted: Mapping[str, tuple[Place, Writer]], patience: Patience
+    coordinator: BrokerConnection,
+    wanted: Mapping[str, tuple[TargetPartition, Writer]],
+    patience: Patience,
 ) -> None:
     def outcome(_: str, answer: add_partitions_to_txn.AddPartitionsToTxnResponse) -> ErrorCode:
         codes = (

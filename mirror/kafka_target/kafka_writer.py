@@ -22,7 +22,7 @@ from client.connection.leader_connection import LeaderConnection
 from client.producing.mirrored_produce import MirroredBatches, mirrored_body
 from client.reading.committed import READ_COMMITTED
 from client.reading.fetch_session import Key
-from mirror.kafka_target.map_topic import MapTopic, Place
+from mirror.kafka_target.map_topic import MapTopic, TargetPartition
 from mirror.kafka_target.outgoing import Footing, Taken, take
 from mirror.kafka_target.runs import Page
 from mirror.partitions.batches import Cut
@@ -66,7 +66,7 @@ class KafkaWriter:
         self,
         footings: Mapping[Key, Footing],
         map_topic: MapTopic,
-        place: Callable[[Key], Place],
+        place: Callable[[Key], TargetPartition],
         threads: Executor,
     ) -> None:
         self._footings = footings

@@ -61,7 +61,7 @@ class _Page(msgspec.Struct, frozen=True):
     ended: int = -1
 
 
-class Place(NamedTuple):
+class TargetPartition(NamedTuple):
     """A partition of a copy; `topic_id` is empty if the cluster has no topic ids."""
 
     topic: str
@@ -79,7 +79,7 @@ class _Known(msgspec.Struct):
 
     position: int = -1
     marks: dict[str, Mark] = {}
-    runs: dict[Place, Runs] = {}
+    runs: dict[TargetPartition, Runs] = {}
 
 
 class MapTopic:
@@ -112,25 +112,25 @@ class MapTopic:
         with self._lock:
             return dict(self._known.marks)
 
-    def beginning(self, place: Place) -> Page | None:
+    def beginning(self, place: TargetPartition) -> Page | None:
         """The last beginning in a partition, as of the last read."""
         with self._lock:
             runs = self._known.runs.get(place)
             return None if runs is None else runs.beginning
 
-    def run_at(self, place: Place, end: int) -> Run | None:
+    def run_at(self, place: TargetPartition, end: int) -> Run | None:
         """The run in which a copy with this end is, as of the last read."""
         with self._lock:
             runs = self._known.runs.get(place)
             return None if runs is None else runs.at_end(end)
 
-    def target(self, place: Place, source: int) -> int | None:
+    def target(self, place: TargetPartition, source: int) -> int | None:
         """The offset in the copy of an offset of the source, as of the last read."""
         with self._lock:
             runs = self._known.runs.get(place)
             return None if runs is None else runs.target(source)
 
-    def spare(self, place: Place, start: int) -> tuple[PageKey, ...]:
+    def spare(self, place: TargetPartition, start: int) -> tuple[PageKey, ...]:
         """Pages to drop when the copy begins at this offset."""
         with self._lock:
             runs = self._known.runs.get(place)
@@ -142,7 +142,7 @@ class MapTopic:
         value = None if mark is None else msgspec.json.encode(mark)
         self._write([(msgspec.json.encode(_MarkKey(topic)), value)])
 
-    def write(self, pages: Iterable[tuple[Place, Page]]) -> None:
+    def write(self, pages: Iterable[tuple[TargetPartition, Page]]) -> None:
         self._write(
             [
                 (
@@ -153,7 +153,7 @@ class MapTopic:
             ]
         )
 
-    def drop(self, pages: Iterable[tuple[Place, PageKey]]) -> None:
+    def drop(self, pages: Iterable[tuple[TargetPartition, PageKey]]) -> None:
         self._write([(_key(place, key), None) for place, key in pages])
 
     def _write(self, entries: list[tuple[bytes, bytes | None]]) -> None:
@@ -238,7 +238,7 @@ class MapTopic:
             case _PageKey(topic, partition, topic_id, _, writer) if value is not None:
                 page = _PAGE.decode(value)
                 if page.runs:
-                    place = Place(topic, partition, topic_id)
+                    place = TargetPartition(topic, partition, topic_id)
                     stored = Page(Writer(*writer), page.runs, page.ended)
                     self._known.runs.setdefault(place, Runs()).add(stored)
 
@@ -248,7 +248,7 @@ class MapTopic:
             self._fetcher = None
 
 
-def _key(place: Place, key: PageKey) -> bytes:
+def _key(place: TargetPartition, key: PageKey) -> bytes:
     return msgspec.json.encode(_PageKey(*place, *key))
 
 

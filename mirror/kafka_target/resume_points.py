@@ -28,7 +28,7 @@ from client.connection.brokers import Brokers
 from client.connection.connection import BrokerConnection
 from client.reading.fetch_session import Key
 from mirror.kafka_target.fences import fence
-from mirror.kafka_target.map_topic import MapTopic, Place
+from mirror.kafka_target.map_topic import MapTopic, TargetPartition
 from mirror.kafka_target.outgoing import Footing, is_same
 from mirror.kafka_target.runs import Page, Run, Writer
 from mirror.partitions.resume_points import (
@@ -36,9 +36,9 @@ from mirror.partitions.resume_points import (
     Beginning,
     Both,
     GoOn,
+    PartitionPair,
     Span,
     Stop,
-    Wanted,
     decide,
     headers_at,
     spans,
@@ -64,8 +64,8 @@ _NOWHERE: Final = _End(-1, None)
 class _Judged(msgspec.Struct, frozen=True):
     """The decision about one partition."""
 
-    wanted: Wanted
-    place: Place
+    wanted: PartitionPair
+    place: TargetPartition
     decided: Beginning
     both: Both | None = None
     end: _End = _NOWHERE
@@ -85,7 +85,7 @@ class ResumePoints:
         self,
         source: tuple[Address, Access],
         target: tuple[Address, Access],
-        partitions: Sequence[tuple[Wanted, Place]],
+        partitions: Sequence[tuple[PartitionPair, TargetPartition]],
         client_id: str,
     ) -> tuple[Found, dict[Key, Footing]]:
         """Where each partition resumes, and the footings for its writes. Raises ClientError."""
@@ -124,10 +124,10 @@ class ResumePoints:
     def _begin(
         self,
         judged: Iterable[_Judged],
-        writers: Mapping[Place, Writer],
+        writers: Mapping[TargetPartition, Writer],
         ends: Mapping[Key, int],
     ) -> dict[Key, Footing]:
-        pages: list[tuple[Place, Page]] = []
+        pages: list[tuple[TargetPartition, Page]] = []
         footings: dict[Key, Footing] = {}
         spare = []
         for partition in judged:
@@ -146,13 +146,13 @@ class ResumePoints:
         self,
         there: BrokerConnection,
         here: BrokerConnection,
-        partitions: Sequence[tuple[Wanted, Place]],
+        partitions: Sequence[tuple[PartitionPair, TargetPartition]],
     ) -> list[_Judged]:
         self._map.read()
         theirs = spans(there, [wanted.there for wanted, _ in partitions])
         ours = spans(here, [wanted.here for wanted, _ in partitions])
         judged: list[_Judged] = []
-        known: list[tuple[Wanted, Place, Span, Span]] = []
+        known: list[tuple[PartitionPair, TargetPartition, Span, Span]] = []
         for wanted, place in partitions:
             source, target = theirs[wanted.there], ours[wanted.here]
             if isinstance(source, str):
@@ -176,11 +176,13 @@ class ResumePoints:
                 compared.append((replace(partition, both=both), run, source))
         return [*judged, *_decided(there, compared)]
 
-    def _lowest(self, place: Place, target: Span) -> int:
+    def _lowest(self, place: TargetPartition, target: Span) -> int:
         began = self._map.beginning(place)
         return target.start if began is None else began.target
 
-    def _position(self, place: Place, source: Span, end: _End) -> tuple[Run | None, int | Stop]:
+    def _position(
+        self, place: TargetPartition, source: Span, end: _End
+    ) -> tuple[Run | None, int | Stop]:
         """The run in which the copy ends, and the next offset of the source."""
         began = self._map.beginning(place)
         if began is None:

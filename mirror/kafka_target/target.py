@@ -15,10 +15,10 @@ from client.errors import Unsupported
 from client.producing.delivery import TopicPartition
 from client.reading.fetch_session import Key
 from mirror.kafka_target.kafka_writer import KafkaWriter
-from mirror.kafka_target.map_topic import MapTopic, Mark, Place
+from mirror.kafka_target.map_topic import MapTopic, Mark, TargetPartition
 from mirror.kafka_target.outgoing import Footing
 from mirror.kafka_target.resume_points import Found, ResumePoints
-from mirror.partitions.resume_points import Wanted
+from mirror.partitions.resume_points import PartitionPair
 from mirror.topics import Topic
 from wire.messages import add_partitions_to_txn
 from wire.mirrored import MIRROR_OF, PAUSED
@@ -97,7 +97,7 @@ class KafkaTarget:
         self,
         source: tuple[Address, Access],
         target: tuple[Address, Access],
-        wanted: Sequence[Wanted],
+        wanted: Sequence[PartitionPair],
     ) -> Found:
         with self._brokers() as brokers:
             resume_points = ResumePoints(self._map, brokers, self._mirror)
@@ -126,8 +126,8 @@ class KafkaTarget:
         offset = self._map.target(self._place(key), source)
         return None if offset is None or footing is None else min(offset, footing.written)
 
-    def _place(self, here: Key) -> Place:
-        return Place(*here, self._ids.get(here[0], ""))
+    def _place(self, here: Key) -> TargetPartition:
+        return TargetPartition(*here, self._ids.get(here[0], ""))
 
     def _brokers(self) -> Brokers:
         return Brokers(self._bootstrap, client_id=self._client_id, patience_seconds=_PATIENCE_S)

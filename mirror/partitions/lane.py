@@ -32,7 +32,7 @@ from client.connection.conversation import fresh_memory
 from client.connection.leader_connection import LeaderConnection
 from client.errors import ClientError, refusal
 from client.patience import Pauses
-from client.reading.fetch_session import FetchSession, Key, Wanted
+from client.reading.fetch_session import FetchPosition, FetchSession, Key
 from mirror.partitions.bandwidth import Bandwidth
 from mirror.partitions.batches import Cut
 from mirror.partitions.buffers import AnswerBuffer, AnswerBuffers
@@ -280,7 +280,7 @@ class Lane:
     def _want(self, partition: CopiedPartition) -> None:
         share = self._settings.bandwidth.portion(self._share(partition))
         key = partition.there
-        wanted = Wanted(
+        wanted = FetchPosition(
             leader_epoch=self._epochs[key],
             offset=partition.position,
             last_epoch=-1,

@@ -116,7 +116,7 @@ def is_same(one: BatchHeader, other: BatchHeader) -> bool:
     return (one.base_offset, one.length, one.crc) == (other.base_offset, other.length, other.crc)
 
 
-class Wanted(NamedTuple):
+class PartitionPair(NamedTuple):
     """A partition's names, and the gaps that may be skipped."""
 
     here: Key
@@ -130,7 +130,7 @@ class Wanted(NamedTuple):
 def look(
     source: tuple[Address, Access],
     target: tuple[Address, Access],
-    partitions: Sequence[Wanted],
+    partitions: Sequence[PartitionPair],
     client_id: str,
 ) -> dict[Key, tuple[Beginning, Both | None]]:
     """Where each partition resumes, by its name at the target, with the state of both sides.
@@ -147,12 +147,12 @@ def look(
 
 
 def _look(
-    source: BrokerConnection, target: BrokerConnection, partitions: Sequence[Wanted]
+    source: BrokerConnection, target: BrokerConnection, partitions: Sequence[PartitionPair]
 ) -> dict[Key, tuple[Beginning, Both | None]]:
     there = spans(source, [wanted.there for wanted in partitions])
     here = spans(target, [wanted.here for wanted in partitions])
     results: dict[Key, tuple[Beginning, Both | None]] = {}
-    known: list[tuple[Wanted, Span, Span]] = []
+    known: list[tuple[PartitionPair, Span, Span]] = []
     for wanted in partitions:
         theirs, ours = there[wanted.there], here[wanted.here]
         if isinstance(theirs, str):

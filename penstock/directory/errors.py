@@ -4,6 +4,7 @@
     ├── AlreadyRunning       another `penstock up` has the directory
     ├── DirectoryUnusable    it cannot be made, read or written
     ├── DirectoryGone        it was removed under a pipeline that ran
+    ├── NotRestarted         no program was restarted, or it has not come back
     └── WrongFollow          what was asked to be followed is no such thing
 
 What else goes wrong afterwards is no error of ours: programs that die are shown, and started again.
@@ -24,6 +25,10 @@ class DirectoryUnusable(UpError):
 
 class DirectoryGone(UpError):
     """What its programs write is kept nowhere."""
+
+
+class NotRestarted(UpError):
+    """No pipeline runs there, or the program does not run again."""
 
 
 class WrongFollow(UpError):

@@ -12,6 +12,7 @@
     environment-offline     the same of the offline cluster, where a mirror copies into one
     alert-url       where alerts are sent to
     up.json         what the next start goes on with
+    restart/        a file for each program that is to be restarted
     lock            held while it runs
 """
 
@@ -23,7 +24,7 @@ _HIGHEST_PORT: Final = 65_535
 PRIVATE: Final = 0o700  # the directory's mode, if it is made here: logs of others may be in it
 _FOLDERS: Final = (
     "config", "inputs.d", "logs", "zookeeper", "broker", "registry", "agent", "audit", "loader",
-    "offline-broker", "offline-registry", "mirror", "warehouse", "security",
+    "offline-broker", "offline-registry", "mirror", "warehouse", "security", "restart",
 )  # fmt: skip
 CLUSTER: Final = "local"
 # With a mirror there are two in its place.
@@ -148,6 +149,11 @@ class Places(NamedTuple):
     def alert_url(self) -> Path:
         """Where alerts are sent to; often a secret."""
         return self.directory / "alert-url"
+
+    @property
+    def restart(self) -> Path:
+        """Requests of `penstock up --restart`."""
+        return self.directory / "restart"
 
     @property
     def lock(self) -> Path:

@@ -14,6 +14,7 @@ seconds, and the ledger is written every two.
 import glob
 import re
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ import yaml
 
 from agent.configuration.inputs import Input
 from agent.files.patterns import split
+from audit.program_commands import UP_BROKER
 from ground.administration_log import FILE_NAME
 from ground.files.durable_files import replace_file
 from penstock.directory.errors import DirectoryUnusable, WrongFollow
@@ -61,6 +63,7 @@ _SPARK: Final = {
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+_PROGRAMS: Final = Path(sys.executable).parent  # of this installation
 Settings = Mapping[str, Any]
 DEFAULT_TOPIC: Final = "logs"
 FOLLOW_FILE: Final = "follow.yaml"
@@ -118,7 +121,7 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
     return {
         "broker": shared
         | {
-            "id": 1,
+            "id": UP_BROKER,
             "data_dir": literal(str(places.data("broker"))),
             "http_port": ports.broker_http,
             "zookeeper": f"{HOST}:{ports.zookeeper}",
@@ -163,6 +166,7 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
                 "loader": literal(str(places.config("loader"))),
                 "audit": literal(str(places.config("audit"))),
                 "environment": literal(str(places.environment)),
+                "up": literal(str(places.directory)),
             },
         },
     }
@@ -373,8 +377,15 @@ def prepare(
         ) from None
 
 
-def environment(places: Places, addresses: Addresses, *, secure: bool) -> str:
-    """For the shell's `.`: all commands talk to this pipeline then, and get in."""
+def _on_path(folder: Path) -> str:
+    """Has a shell find `penstock` there, if it has none."""
+    return f'command -v penstock > /dev/null || export PATH={shlex.quote(str(folder))}:"$PATH"'
+
+
+def environment(
+    places: Places, addresses: Addresses, *, secure: bool, programs: Path = _PROGRAMS
+) -> str:
+    """For the shell's `.`: all commands are found, talk to this pipeline, and get in."""
     locks = Locks.of(places)
     files = {
         "PENSTOCK_SECURITY": locks.for_commands("brokers"),
@@ -388,6 +399,7 @@ def environment(places: Places, addresses: Addresses, *, secure: bool) -> str:
         ways = [f"unset {' '.join(files)}"]  # of another pipeline
     lines = [
         "# . this file, and all penstock commands talk to this pipeline.",
+        *([_on_path(programs)] if (programs / "penstock").exists() else []),
         f"export PENSTOCK_BOOTSTRAP={addresses.brokers}",
         f"export PENSTOCK_REGISTRY={addresses.registry}",
         f"export PENSTOCK_AUDIT={addresses.audit}",

@@ -1,6 +1,7 @@
 """`penstock report`, and its exit code: what the verdict comes to."""
 
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
@@ -124,7 +125,7 @@ def command(
     """Say whether every line has arrived.
 
     Of all topics, or of some; without a time, of the last 24 whole hours, with what is wrong since
-    then and which alerts are raised. Times are UTC unless they say otherwise.
+    then. Up to now, with the alerts that are raised. Times are UTC unless they say otherwise.
 
     Exit code 0: all is accounted for; 1: events are missing, duplicated or changed; 2: nothing is
     known to be wrong, and some lines are still on their way; 3: no agent was watching for a while,
@@ -140,13 +141,15 @@ def command(
         penstock report --day yesterday --html report.html
         penstock report --from 2026-11-20T06:30 --json
     """
-    asked = _asked(day, hour, begin, end)
+    now = time.time_ns() // 1_000_000
+    asked = _asked(day, hour, begin, end, now)
     report = asked_report(audit, topics, cluster, asked)
     newer: ReportAnswer | None = None
     alerts: Sequence[NotedAlert] = ()
     if all(each is None for each in (day, hour, begin, end)):
         newer = asked_report(audit, topics, cluster, TimeRange(asked.end, report.now + 1))
-        alerts = () if as_json else raised_alerts(audit, topics, cluster)
+    if (newer is not None or asked.end == now) and not as_json:
+        alerts = raised_alerts(audit, topics, cluster)
     if page is not None:
         page.write(report_page(report))
     if as_json:
@@ -165,23 +168,21 @@ def command(
 
 
 def _asked(
-    day: TimeRange | None, hour: TimeRange | None, begin: int | None, end: int | None
+    day: TimeRange | None, hour: TimeRange | None, begin: int | None, end: int | None, now: int
 ) -> TimeRange:
     """What was asked about, as far as it is not still to come."""
     given = [each for each in (day, hour) if each is not None]
     if len(given) + (begin is not None or end is not None) > 1:
         raise click.UsageError("give one of --day, --hour, and --from with --to")
-    now = datetime.now(UTC)
-    now_millis = int(now.timestamp() * 1000)
     if given:
         asked = given[0]
     elif begin is not None:
-        asked = TimeRange(begin, now_millis if end is None else end)
+        asked = TimeRange(begin, now if end is None else end)
     elif end is not None:
         raise click.UsageError("--to needs --from")
     else:
-        asked = last_day(now)
-    asked = asked._replace(end=min(asked.end, now_millis))
+        asked = last_day(datetime.fromtimestamp(now / 1000, UTC))
+    asked = asked._replace(end=min(asked.end, now))
     if asked.begin >= asked.end:
         raise click.UsageError("it must begin before it ends, and before now")
     return asked

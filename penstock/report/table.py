@@ -12,7 +12,7 @@ import click
 
 from audit.alerting.answers import NotedAlert
 from audit.api.answers import ReportAnswer, TierTotals, TopicReport
-from audit.cures import advice
+from audit.cures import Cure, advice
 from audit.findings import State
 from audit.headline import MARKS, NOT_LOADED
 from ground.printable import one_line
@@ -83,7 +83,7 @@ def show_report(
     for alert in alerts:
         words = f" {alert.kind}, raised {time_text(alert.raised // 1000 * 1000)}: {alert.words}"
         _print(NOT_LOADED, "yellow", one_line(words))
-        _print_command(alert.command)
+        _print_cure(Cure.of(alert))
     if not report.topics:
         print("\nThe audit knows no topic.")
         return
@@ -104,13 +104,13 @@ def _show_newer(newer: ReportAnswer) -> None:
     headline = headline_on(newer.state, newer.topics)
     if newer.state.is_fault or headline.mark == NOT_LOADED:
         _print(headline.mark, _COLOURS_OF_SIGNS[headline.mark], f" since then: {headline.title}")
-        _print_command(headline.worst[0].finding.command if headline.worst else "")
+        _print_cure(Cure.of(headline.worst[0].finding) if headline.worst else Cure())
         print(f"  see penstock report --from {time_text(newer.from_time).replace(' ', 'T')}")
 
 
-def _print_command(command: str) -> None:
-    if command:
-        print(f"  {advice(one_line(command))}")
+def _print_cure(cure: Cure) -> None:
+    if cure.command:
+        print(f"  {one_line(advice(cure))}")
 
 
 def _show_overview(topics: Sequence[TopicReport]) -> None:
@@ -163,7 +163,7 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(mark, colour, finding_words(each))
         if each.command and commands < _FEW_COMMANDS:
             commands += 1
-            yield _Remark(" ", "", advice(one_line(each.command)))
+            yield _Remark(" ", "", one_line(advice(Cure.of(each))))
     if more := left_out(len(topic.findings), topic.findings_total, "such findings"):
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
     for sentence in remark_lines(topic):

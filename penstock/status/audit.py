@@ -74,7 +74,8 @@ class AskingAudit:
         topics = self._get("topics", answers.TopicsAnswer, size=MOST_ITEMS, sort="state")
         kept = self._kept
         if kept is not None and time.monotonic() - self._kept_since < _SELDOM_S:
-            return replace(kept, topics=topics)
+            one = dict.fromkeys(topics.clusters[:2], topics.headline)
+            return replace(kept, topics=topics, headlines=one if len(one) == 1 else kept.headlines)
         self._kept = AuditPart(
             topics,
             self._get("agents", answers.AgentsAnswer, size=MOST_ITEMS, sort="state"),

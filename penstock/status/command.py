@@ -12,7 +12,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from audit.cures import advice
+from audit.cures import Cure, advice
 from client.errors import BadAddress
 from ground.http.client import HttpUrl
 from penstock.cli.output import json_option, print_table
@@ -91,7 +91,7 @@ def is_well(standing: PipelineStatus) -> bool:
 def show_standing(standing: PipelineStatus) -> None:
     _say(verdict_words(standing), bold=True)
     if standing.command:
-        _say(Words(" ", "", advice(shown(standing.command, 4_000))))
+        _say(Words(" ", "", shown(advice(Cure.of(standing)), 4_000)))
     for each in failing_words(standing):
         _say(each)
     if standing.alerts >= 0:

@@ -8,6 +8,7 @@ import msgspec
 from agent.status import Status, why_not_ready
 from audit.alerting.conditions import CLOCK, UNLOADED
 from audit.api import answers
+from audit.cures import Cure, advice
 from audit.findings import State, worst
 from audit.headline import NOT_LOADED
 from penstock.report.words import headline_words
@@ -50,6 +51,9 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         lags = [each.end - each.landed for each in topics if min(each.end, each.landed) >= 0]
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
     audit = parts.audit
+    verdict = _verdict(rows, topics, silent)
+    headline = audit.headlines.get(cluster) if audit else None
+    is_calm = headline is not None and headline.state == verdict and not _is_wrong(headline)
     return PipelineStatus(
         now=now,
         cluster=cluster or (parts.agent.cluster if parts.agent else ""),
@@ -60,9 +64,11 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         expected_hosts=audit.agents.expected_hosts if audit else 0,
         last_load=load,
         failing_loads=tuple(_failing(audit, cluster)),
-        headline=_headline(audit, cluster),
-        command=_command(audit, cluster),
-        verdict=_verdict(rows, topics, silent),
+        headline=headline_words(headline) if headline and _is_wrong(headline) else "",
+        calm=headline_words(headline) if headline and is_calm else "",
+        mark=headline.mark if headline and is_calm else "",
+        **_cure(audit, cluster).fields,
+        verdict=verdict,
         complete_until=min(
             (
                 *(each.complete_until for each in topics if each.complete_until >= 0),
@@ -152,21 +158,22 @@ def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStanding]:
         is_said = alert.kind == UNLOADED or (alert.finding and alert.finding in known)
         if alert.cluster in {cluster, ""} and not is_said:
             yield AlertStanding(
-                kind=alert.kind, words=alert.words, raised=alert.raised, command=alert.command
+                kind=alert.kind,
+                words=alert.words,
+                raised=alert.raised,
+                command=alert.command,
+                command_kind=alert.command_kind,
             )
 
 
-def _headline(audit: AuditPart | None, cluster: str) -> str:
-    """Empty where nothing is wrong; an audit of an earlier release has none."""
-    found = audit.headlines.get(cluster) if audit else None
-    is_wrong = found is not None and (found.state.is_fault or found.mark == NOT_LOADED)
-    return headline_words(found) if found is not None and is_wrong else ""
+def _is_wrong(headline: answers.Headline) -> bool:
+    return headline.state.is_fault or headline.mark == NOT_LOADED
 
 
-def _command(audit: AuditPart | None, cluster: str) -> str:
+def _cure(audit: AuditPart | None, cluster: str) -> Cure:
     """Of the worst finding."""
     found = audit.headlines.get(cluster) if audit else None
-    return found.worst[0].finding.command if found and found.worst else ""
+    return Cure.of(found.worst[0].finding) if found and found.worst else Cure()
 
 
 def _verdict(
@@ -293,7 +300,7 @@ def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
     ]
     for row in rows[:_MOST_OF_ONE_KIND]:
         about = f"{row.program}: {row.words}"
-        yield f"{about}; what to do: {row.command}" if row.command else about
+        yield f"{about}; {advice(Cure.of(row))}" if row.command else about
     if len(rows) > _MOST_OF_ONE_KIND:
         more = len(rows) - _MOST_OF_ONE_KIND
         yield f"and {more:,} programs more need attention: see the audit's page, Health"

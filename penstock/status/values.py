@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from audit.api.answers import AlteredTotal
-from audit.findings import Kinds
+from audit.findings import CommandKind, Kinds
 
 _OVER_MILLIS: Final = 5_000  # long enough to be calm, short enough to see a change
 _MOST: Final = 2**63 - 1  # whoever answers may say any number
@@ -87,7 +87,8 @@ class AlertStanding(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     words: str
     raised: int
-    command: str = ""  # that mends it, or shows more of it
+    command: str = ""
+    command_kind: CommandKind | None = None
 
 
 class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +104,10 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_load: LoadStanding | None = None
     failing_loads: tuple[FailingLoadStanding, ...] = ()  # what fails longest first
     headline: str = ""  # what is wrong, in one sentence; empty while nothing is
+    calm: str = ""  # the audit's sentence while nothing is wrong
+    mark: str = ""  # of that sentence
     command: str = ""  # that mends it, or accepts it
+    command_kind: CommandKind | None = None
     verdict: str = ""  # the worst word of all topics: complete, pending, unknown, missing …
     complete_until: int = -1  # of all topics
     verdict_as_of: int = -1  # up to when the ledger has been read

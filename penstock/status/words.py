@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from audit.cures import advice
+from audit.cures import Cure, advice
 from audit.findings import State, summed
-from audit.headline import EXCEPT_ACCEPTED, MARKS, MEANINGS, kind_words, tables_words
+from audit.headline import MARKS, MEANINGS, kind_words, tables_words
 from ground.printable import one_line
 from penstock.report.remarks import altered_words
 from penstock.report.words import faults_of, marked
@@ -58,22 +58,16 @@ def verdict_words(standing: PipelineStatus) -> Words:
         return NOT_LOADED._replace(text=shown(text, 400))
     altered = altered_words(standing.altered)
     text = f"{_sentence(standing, state)}{'; ' if altered else ''}{altered}"
-    return Words(MARKS[state], COLOURS[state], text)
+    mark = standing.mark or MARKS[state]
+    return Words(mark, COLOURS[State.COMPLETE if mark == MARKS[State.COMPLETE] else state], text)
 
 
 def _sentence(standing: PipelineStatus, state: State) -> str:
-    """The audit's, where something is wrong."""
-    if state in FAULTY and standing.headline:
-        return shown(standing.headline, 400)
+    """The audit's, if it has one about this state."""
+    if said := standing.headline if state in FAULTY else standing.calm:
+        return shown(said, 400)
     kinds = summed(count for each in standing.topics for count in each.kinds)
-    words = {
-        State.EMPTY: "no events in the last day",
-        State.COMPLETE: _complete(standing),
-        State.PENDING: _so_far(standing),
-    }.get(state, kind_words(kinds))
-    said = f"{state.value}: {words or MEANINGS[state]}"
-    is_excepted = any(each.partly_unseen for each in standing.topics) and state is not State.EMPTY
-    return f"{said}, {EXCEPT_ACCEPTED}" if is_excepted else said
+    return f"{state.value}: {kind_words(kinds) or MEANINGS[state]}"
 
 
 def _cannot_be_loaded(standing: PipelineStatus) -> str:
@@ -101,22 +95,8 @@ def alert_words(alerts: Sequence[AlertStanding]) -> list[Words]:
         words = f"{alert.kind}, raised {_moment(alert.raised)}: {alert.words}"
         found.append(Words("!", "yellow", shown(words, 400)))
         if alert.command:
-            found.append(Words(" ", "", shown(advice(alert.command), 1_000)))
+            found.append(Words(" ", "", shown(advice(Cure.of(alert)), 1_000)))
     return found
-
-
-def _complete(standing: PipelineStatus) -> str:
-    """A loader is accounted for once the ledger has heard of it."""
-    if standing.last_load is None:
-        return "every line has reached the brokers"
-    return MEANINGS[State.COMPLETE]
-
-
-def _so_far(standing: PipelineStatus) -> str:
-    if standing.complete_until < 0:
-        return MEANINGS[State.PENDING]
-    ago = duration((standing.now - standing.complete_until) // 1000)
-    return f"every line up to {ago} ago is accounted for"
 
 
 def waiting_words(standing: PipelineStatus) -> list[str]:

@@ -21,6 +21,8 @@ from penstock.status.asking import Asking, KeptStatus
 from penstock.status.loader_log import LoaderLog
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
+from penstock.up.restart_requests import PROGRAMS
+from penstock.up.restart_requests import restart as restart_program
 from penstock.up.screen import watching
 from penstock.up.stop_requests import StopRequests
 
@@ -122,6 +124,13 @@ class FollowType(click.ParamType[Follow]):
     show_default=True,
     help="How the programs write events to their log files.",
 )
+@click.option(
+    "--restart",
+    type=click.Choice(PROGRAMS),
+    metavar="PROGRAM",
+    help="Restart one program of the pipeline that runs in DIR, also one that hangs, wait until it "
+    "runs again, and exit.",
+)
 @click.argument("unquoted", nargs=-1, metavar="")
 def command(
     *,
@@ -133,6 +142,7 @@ def command(
     alert: str | None,
     load_every: int,
     log_format: LogFormat,
+    restart: str | None,
     unquoted: tuple[str, ...],
 ) -> int:
     """Run the whole pipeline on this machine until SIGTERM or Ctrl-C.
@@ -149,6 +159,7 @@ def command(
         penstock up --mirror --follow '/var/log/*.log'
         penstock up --secure
         penstock up --alert mailto:me@example.org
+        penstock up --restart registry
     """
     if unquoted:
         raise click.UsageError(
@@ -159,6 +170,10 @@ def command(
         places = Places(Path.cwd() / directory)
     except FileNotFoundError:
         raise Failed("the folder in which you are is gone: cd into another one") from None
+    if restart:
+        if follows or mirrored or port_base or secure is not None or alert is not None:
+            raise click.UsageError("--restart goes with --dir alone")
+        return _restart(places, restart, _command(directory))
     with StopRequests() as asked:
         try:
             before = load_start(directory)
@@ -192,6 +207,16 @@ def command(
     if wrong:
         return _CANNOT_START
     _say_how_to_go_on(directory, killed=asked.times > 1)
+    return 0
+
+
+def _restart(places: Places, name: str, start: str) -> int:
+    try:
+        restart_program(places, name, command=start)
+    except UpError as error:
+        click.echo(f"penstock up: {one_line(str(error))}", err=True)
+        return _CANNOT_START
+    click.echo(f"{name} runs again.")
     return 0
 
 
@@ -257,8 +282,13 @@ def _pause(pipeline: LocalPipeline) -> float:
 
 
 def _say_how_to_go_on(directory: Path, *, killed: bool) -> None:
-    again = "penstock up"
-    if directory != DIRECTORY:
-        again += f" --dir {shlex.quote(str(directory))}"
     how = "was killed, as by a crash" if killed else "has stopped"
-    click.echo(f"Everything {how}. {one_line(again)} goes on where it stood.")
+    click.echo(f"Everything {how}. {_command(directory)} goes on where it stood.")
+
+
+def _command(directory: Path) -> str:
+    """That starts the pipeline."""
+    is_default = directory == DIRECTORY
+    return one_line(
+        "penstock up" if is_default else f"penstock up --dir {shlex.quote(str(directory))}"
+    )

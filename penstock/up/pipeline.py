@@ -27,6 +27,7 @@ from penstock.directory.places import PRIVATE, Addresses, MirrorPorts, Places, P
 from penstock.directory.preparing import Follow, prepare
 from penstock.up.admission import Admission
 from penstock.up.programs import ProgramStanding, programs
+from penstock.up.restart_requests import RestartRequests
 from penstock.up.supervisor import Supervisor
 
 _TURN_SECONDS: Final = 0.05
@@ -79,6 +80,7 @@ class LocalPipeline:
             log=places.log,
             directory=places.directory,
         )
+        self._restarts = RestartRequests(places)
         self._held = ExitStack()
         self._lock: Lock | None = None
 
@@ -89,6 +91,7 @@ class LocalPipeline:
                 self._lock = held.enter_context(Lock(self.places.lock))
                 if self._secure:  # the programs have it from here
                     held.callback(os.umask, os.umask(_NOBODY_ELSE))
+                self._restarts.forget()
             except OSError as error:
                 raise DirectoryUnusable(
                     f"{self.places.directory} cannot be used: {error.strerror}"
@@ -123,7 +126,9 @@ class LocalPipeline:
         if self._lock and not self._supervisor.stopping:
             self._check_directory(self._lock)
             self._renew_certificates()
-        return self._supervisor.turn()
+        programs = self._supervisor.turn()
+        self._restarts.turn(programs, self._supervisor.restart)
+        return programs
 
     def _check_directory(self, lock: Lock) -> None:
         if not lock.is_there:

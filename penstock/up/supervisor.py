@@ -15,6 +15,9 @@ after its start, half a second later, which does not grow. While it is away nobo
 to its files.
 
 Rule 4: a program that has not ended within its time after SIGTERM is killed.
+
+Rule 5: one that is to be restarted is told to stop, and started at once when it has ended; so is
+one that waits for its next start after a death. What needs it goes on meanwhile.
 """
 
 import threading
@@ -99,6 +102,11 @@ class Supervisor:
         for each in self._watched.values():
             each.start_no_more()
 
+    def restart(self, name: str) -> None:
+        """Begins to; nothing once it stops."""
+        if not self.stopping:
+            self._watched[name].restart()
+
     def crash(self, name: str) -> None:
         """Kills one, as a crash would end it; nothing if it does not run."""
         self._watched[name].crash()
@@ -144,6 +152,7 @@ class _Watched:
         self._started = 0.0
         self._retry = 0.0
         self._killed_at = 0.0  # when it will be, if it has not stopped
+        self._comes_back = False  # once it has stopped
         self._log_size = 0  # when it was started
         self.standing = ProgramStanding(
             name=program.name,
@@ -206,6 +215,7 @@ class _Watched:
         return child
 
     def start_no_more(self) -> None:
+        self._comes_back = False
         if self._child is None:
             self._enter(ProgramPhase.STOPPED)
 
@@ -214,6 +224,12 @@ class _Watched:
             self._child.terminate()
             self._killed_at = self._clock() + self._program.stop_seconds
             self._enter(ProgramPhase.STOPPING)
+
+    def restart(self) -> None:
+        self._comes_back = True
+        self.stop()
+        if self._child is None:
+            self._enter(ProgramPhase.WAITING)
 
     def crash(self) -> None:
         if self._child is not None:
@@ -239,7 +255,8 @@ class _Watched:
     def _has_ended(self, how: str) -> None:
         self.standing = self.standing._replace(pid=0)
         if self.phase is ProgramPhase.STOPPING:
-            self._enter(ProgramPhase.STOPPED)
+            self._enter(ProgramPhase.WAITING if self._comes_back else ProgramPhase.STOPPED)
+            self._comes_back = False
             return
         now = self._clock()
         self._deaths = 1 if now - self._started >= LIVED_SECONDS else self._deaths + 1

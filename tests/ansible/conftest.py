@@ -8,6 +8,7 @@ import pytest
 
 from harness.hosts.ansible_tools import VARIABLE, Played, ansible_tool, play
 
+AWAY: Final = {"ansible_host": "127.0.0.1", "ansible_port": 1, "penstock_address": "192.0.2.1"}
 HERE: Final = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
 
 Steps = Callable[..., list[Played]]

@@ -17,7 +17,7 @@ from mirror.config import MirrorConfig
 from penstock.config.client_profile import ClientProfile
 from penstock.config.configuration import load
 from registry.config import RegistryConfig
-from tests.ansible.conftest import HERE
+from tests.ansible.conftest import AWAY, HERE
 
 EXAMPLES: Final = sorted((COLLECTION / "inventories").glob("*/*.yml"))
 TOGETHER: Final = "two_datacenters"
@@ -169,10 +169,45 @@ def test_a_cluster_may_be_in_several_files_and_be_called_otherwise(
     ansible: None, tmp_path: Path
 ) -> None:
     more = tmp_path / "more.ini"
-    more.write_text(f"# penstock_cluster=dc2\n{OTHER.format('other')}")
+    more.write_text(f"# penstock_cluster=dc2\n{OTHER.format('other').replace('=1', '=2')}")
     variables = {**HERE, "penstock_cluster": "as-typed"}
     played = play(tmp_path, SPEAKER, NAMED, "-i", str(more), variables=variables)
     assert played.code == 0, played.said
+
+
+def test_all_mistakes_are_named_before_a_host_is_asked(ansible: None, tmp_path: Path) -> None:
+    """Also where a group that is misspelt leaves no host to the plays."""
+    ids: list[dict[str, Any]] = [{"penstock_broker_id": number} for number in ("1", 1, "one")]
+    ids += [{}, {"penstock_broker_instances": [{"id": 2**31}, {"id": 7}, {"id": 7}]}]
+    inventory: dict[str, Any] = {
+        "all": {"hosts": {"lost": AWAY}},
+        "penstock_broker": {"hosts": {f"b{at}": AWAY | more for at, more in enumerate(ids)}},
+        "penstock_zookeeper": {"hosts": {"z0": {"penstock_zookeeper_id": 0}, "z1": {}}},
+        "penstock_audits": {"hosts": {"b0": {}}},
+        "penstock_web": {"hosts": {"b0": {}}},
+        "web": {"hosts": {"w": AWAY}},
+    }
+    played = play(tmp_path, COLLECTION / "playbooks/site.yml", inventory)
+    assert (played.code, len(played.tasks)) == (2, 1), played.said
+    expected = (
+        "no group penstock_audits, so its hosts would be left out: did you mean penstock_audit?",
+        "no group penstock_web, so its hosts would be left out: it has penstock_zookeeper, pen",
+        "no group has lost, so nothing would be installed there",
+        "penstock_zookeeper_id of z0 is '0', and must be a number from 1 to 255",
+        "z1 has no penstock_zookeeper_id: set a number from 1 to 255 that no other host has",
+        "penstock_zookeeper has 2 hosts",
+        "penstock_broker_id of b2 is 'one', and must be a number from 0 to 2147483647",
+        "penstock_broker_id of b4 is '2147483648'",
+        "b3 has no penstock_broker_id",
+        "penstock_broker_id is 1 more than once: b0, b1",
+        "penstock_broker_id is 7 more than once: b4, b4",
+    )
+    for text, problem in zip(expected, played.failure.split("; "), strict=True):
+        assert text in problem
+    for playbook, group in (("site", "penstok_broker"), ("agents", "penstock-agents")):
+        path = COLLECTION / f"playbooks/{playbook}.yml"
+        played = play(tmp_path, path, {group: {"hosts": {"one": AWAY}}})
+        assert f"no group {group}, so its hosts would be left out: did you mean" in played.failure
 
 
 def of(program: str, found: Mapping[tuple[str, str], Any]) -> list[Any]:

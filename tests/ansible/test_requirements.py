@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from harness.hosts.ansible_tools import COLLECTION, Played, play
-from tests.ansible.conftest import HERE
+from tests.ansible.conftest import AWAY, HERE
 
 pytestmark = [pytest.mark.long, pytest.mark.not_quick("starts Ansible")]
-
-AWAY = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
 
 
 def played(
@@ -51,16 +49,20 @@ def test_a_site_tells_all_problems_of_all_servers(ansible: None, tmp_path: Path)
             "hosts": {"zk": {**HERE, "penstock_zookeeper_java_home": f"{tmp_path}/java8"}}
         },
         "penstock_broker": {"hosts": {"b": {**HERE, "penstock_python": old}}},
+        "penstock_audit": {"hosts": {"a": {**HERE, "penstock_address": "localhost"}}},
     }
     ended = played(tmp_path, "site", inventory, penstock_release="1.0.0")
     assert f"{old} is Python 3.9, and servers need 3.11 or later" in ended.said
     assert "java is Java 8, and 11 or later is needed: apt install" in ended.said
+    peer = "localhost, the address of another server, is 127.0.0.1 here"
+    failed = [result for _, result in ended.tasks if result["failed"]]
+    assert {each["host"] for each in failed if peer in each["msg"]} == {"zk", "b"}
 
 
 @pytest.mark.parametrize(
     ("servers", "release", "said"),
     [
-        (["broker"], "", "There is no release in {}/release on the controller"),
+        (["broker"], "", "{}/release on the controller has no release: build one"),
         (["broker"], "1.0.0", "release folder {}/release does not exist"),
         ([], "1.0.0", "release folder {}/release does not exist"),
     ],

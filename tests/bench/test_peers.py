@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from bench.contents.log_files import first_line
 from bench.contents.log_lines import block, json_line, plain_line
-from bench.figures.profile import QUICK, Place, ServerKind
+from bench.figures.profile import QUICK, CaseContext, ServerKind
 from bench.peers import PEERS
 from bench.peers.filebeat import FILEBEAT
 from bench.peers.peer import Task
@@ -61,7 +61,7 @@ def test_a_peer_delivers_every_line_as_it_is(
     ]
     with kinds[name](tmp_path) as server:
         assert server.name == name != PENSTOCK
-        with shipping(shipper_of(Place(server, QUICK, tmp_path))) as running:
+        with shipping(shipper_of(CaseContext(server, QUICK, tmp_path))) as running:
             for number, content in enumerate(written):
                 (running.watched / f"{number}.log").write_bytes(content)
             lines = b"".join(written).splitlines()

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -54,21 +56,24 @@ def test_the_collection_is_what_ansible_builds_and_installs(tmp_path: Path) -> N
     assert contents(archive) == contents(expected)
 
 
-@pytest.fixture
-def release(tmp_path: Path) -> Path:
+def make_release(tmp_path: Path, version: str) -> Path:
     """With a wheelhouse for this Python, of two small wheels."""
-    folder, shelf = tmp_path / "release", tmp_path / "shelf"
-    folder.mkdir()
-    main = f"def main():\n    print('penstock {VERSION}')\n"
+    folder, shelf = tmp_path / "release", tmp_path / "shelf" / version
+    folder.mkdir(exist_ok=True)
+    main = f"def main():\n    print('penstock {version}')\n"
     house = made_wheelhouse(
-        *(folder, VERSION),
-        made_wheel(shelf, "penstock", VERSION, "one", module=main, command="penstock:main"),
+        *(folder, version),
+        made_wheel(shelf, "penstock", version, "one", module=main, command="penstock:main"),
         made_wheel(shelf, "one", "1"),
     )
-    (folder / "SHA256SUMS").write_text(f"{sha256(house)}  {house.name}\n")
-    script = (ROOT / "deploy/bundle/install.sh").read_text().replace("@VERSION@", VERSION)
-    (folder / f"penstock-install-{VERSION}.sh").write_text(script)
+    write_sums(house, version)
+    script = (ROOT / "deploy/bundle/install.sh").read_text().replace("@VERSION@", version)
+    (folder / f"penstock-install-{version}.sh").write_text(script)
     return folder
+
+
+def command_of(folder: Path) -> str:
+    return subprocess.check_output([str(folder / "penstock/bin/penstock")], text=True)
 
 
 def exchange(house: Path, wheel: Path) -> None:
@@ -80,11 +85,18 @@ def exchange(house: Path, wheel: Path) -> None:
             else:
                 to.addfile(member, archive.extractfile(member) if member.isfile() else None)
     house.with_suffix(".new").rename(house)
-    (house.parent / "SHA256SUMS").write_text(f"{sha256(house)}  {house.name}\n")
+    write_sums(house, VERSION)
+
+
+def write_sums(house: Path, version: str) -> None:
+    sums = house.parent / f"penstock-{version}.SHA256SUMS"
+    sums.write_text(f"{sha256(house)}  {house.name}\n")
 
 
 @pytest.mark.not_quick("runs pip")
-def test_programs_are_installed_from_the_folder_alone(release: Path, tmp_path: Path) -> None:
+def test_programs_are_installed_from_the_folder_alone(tmp_path: Path) -> None:
+    release = make_release(tmp_path, VERSION)
+
     def install(words: str) -> tuple[int, str]:
         command = f"sh release/penstock-install-*.sh {words}"
         ended = subprocess.run(
@@ -98,16 +110,16 @@ def test_programs_are_installed_from_the_folder_alone(release: Path, tmp_path: P
         return ended.returncode, ended.stdout + ended.stderr
 
     assert install("penstock certificates") == (0, f"penstock {VERSION}\n")
-    command = [str(tmp_path / "penstock/bin/penstock")]
-    assert subprocess.check_output(command, text=True) == f"penstock {VERSION}\n"
     # Once more in its place, but with a wheel that was exchanged.
     (house,) = release.glob("*.tar")
     made_wheel(tmp_path / "shelf", "one", "1", module="print()")
     exchange(house, tmp_path / "shelf/one-1-py3-none-any.whl")
     code, text = install("penstock certificates")
     assert (code, "DO NOT MATCH" in text) == (1, True)
+    assert command_of(tmp_path) == f"penstock {VERSION}\n"
+    assert len(list((tmp_path / "penstock/releases").iterdir())) == 1
 
-    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/too").mkdir(parents=True)
     away = house.with_name(house.name.replace("linux", "other"))
     for before, words, code, expected in (
         ("", "other", 2, "usage: sh release/penstock-install-"),
@@ -115,7 +127,7 @@ def test_programs_are_installed_from_the_folder_alone(release: Path, tmp_path: P
         ("", "other gossip", 1, "this release contains no program 'gossip'"),
         ("", "other loader", 1, f"has no penstock-wheelhouse-{VERSION}-spark.tar"),
         (f"mv {house} {away}", "other agent", 1, f"has no {house.name}. It has:\n{away.name}"),
-        (f"mv {away} {house}; echo x >> {house}", "other agent", 1, "does not match SHA256SUMS"),
+        (f"mv {away} {house}; echo x >> {house}", "other agent", 1, f"match penstock-{VERSION}"),
     ):
         subprocess.run(["sh", "-c", before or "true"], check=True)
         ended = install(words)
@@ -123,6 +135,55 @@ def test_programs_are_installed_from_the_folder_alone(release: Path, tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("mine", "penstock", "release", "shelf"),
     ]
+
+
+# A kill as each of these commands of the script begins, from its trace.
+STEPS: Final = (
+    *("mkdir -p", "flock", "mktemp -d releases/.wheels", "tar -xf", "-m venv", "pip install"),
+    *("penstock --version", "ln .* .previous", "mv .* previous", "ln .* .current", "mv .* current"),
+    *("ln .* .bin", "mv .* bin", "rm -rf releases/.wheels", "rm -rf releases/0"),
+)
+
+
+@pytest.mark.long
+@pytest.mark.not_quick("runs pip")
+def test_a_kill_at_any_step_leaves_a_command_that_works(tmp_path: Path) -> None:
+    versions = ("0.1.0", "0.2.0", "0.3.0")
+    for version in versions:
+        make_release(tmp_path, version)
+
+    def install(version: str, step: str = "never") -> int:
+        script = f"release/penstock-install-{version}.sh"
+        with subprocess.Popen(
+            ["sh", "-x", script, "penstock", "certificates"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHON": sys.executable},
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if re.search(step, line):
+                    os.killpg(process.pid, signal.SIGKILL)
+        return process.returncode
+
+    assert install(versions[0]) == install(versions[1]) == 0
+    for step in STEPS:
+        # With the environments of both, and a third that goes.
+        assert install(versions[2], step) == -signal.SIGKILL, step
+        assert command_of(tmp_path) in {f"penstock {version}\n" for version in versions[1:]}, step
+    assert install(versions[1]) == install(versions[2]) == 0
+    assert command_of(tmp_path) == "penstock 0.3.0\n"
+    folder = tmp_path / "penstock"
+    kept = {str((folder / link).readlink()) for link in ("current", "previous")}
+    assert {f"releases/{path.name}" for path in (folder / "releases").iterdir()} == kept
+    back = re.search(
+        "ln -sfnT .* ~/penstock/current", (ROOT / "deploy/bundle/install.sh").read_text()
+    )
+    assert back
+    subprocess.run(["sh", "-c", back[0]], check=True, env={**os.environ, "HOME": str(tmp_path)})
+    assert command_of(tmp_path) == "penstock 0.2.0\n"
 
 
 def test_zookeeper_runs_from_the_jars_of_the_lock(tmp_path: Path) -> None:

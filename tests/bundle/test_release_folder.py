@@ -1,6 +1,7 @@
 """What a release folder lacks is noticed on the controller, before anything changes on a host."""
 
 import io
+import json
 import tarfile
 from pathlib import Path
 from typing import Any, Final
@@ -8,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from deploy.bundle.archives import sha256
-from harness.hosts.ansible_tools import ansible_tool, play
+from harness.hosts.ansible_tools import COLLECTION, ansible_tool, play
 
 VERSION: Final = "0.1.0+g0123456789"
 HOUSE: Final = f"penstock-wheelhouse-{VERSION}-py311-linux-x86_64.tar"
@@ -23,8 +24,9 @@ pytestmark = [
 ]
 
 
+SUMS: Final = f"penstock-{VERSION}.SHA256SUMS"
 WITHOUT_LOADER: Final = (
-    f"tar --delete -f {HOUSE} wheels/requirements-loader.txt && sha256sum penstock-* > SHA256SUMS"
+    f"tar --delete -f {HOUSE} wheels/requirements-loader.txt && sha256sum *.tar* > {SUMS}"
 )
 # What is done to the folder, what hosts need, and what the message names.
 WRONG: Final[dict[str, tuple[str, dict[str, Any], tuple[str, ...]]]] = {
@@ -39,9 +41,13 @@ WRONG: Final[dict[str, tuple[str, dict[str, Any], tuple[str, ...]]]] = {
     ),
     "no wheelhouse": (f"rm {HOUSE}", {"extras": ["broker"]}, (f"penstock-wheelhouse-{VERSION}",)),
     "another program": ("true", {"extras": ["audit"]}, (HOUSE, "no packages for audit")),
-    "a damaged file": (f"echo x >> {HOUSE}", WHOLE, (HOUSE, "does not match SHA256SUMS")),
-    "no sums": ("rm SHA256SUMS", WHOLE, ("has no SHA256SUMS",)),
-    "another release": ("true", {**WHOLE, "version": "9"}, ("wheelhouse-9-py", "jars-9.tar")),
+    "a damaged file": (f"echo x >> {HOUSE}", WHOLE, (HOUSE, f"does not match {SUMS}")),
+    "no sums": (f"rm {SUMS}", WHOLE, (f"has no release {VERSION}, with {SUMS}; it has none",)),
+    "another release": (
+        "true",
+        {**WHOLE, "version": "9"},
+        (f"no release 9, with penstock-9.SHA256SUMS; it has {VERSION}",),
+    ),
     "a path": ("true", {**WHOLE, "version": "../x"}, ("invalid arguments",)),
 }
 
@@ -55,7 +61,13 @@ def test_what_is_missing_is_named_with_the_command_that_makes_it(tmp_path: Path)
     for name in (SPARK, JARS, AGENT):
         (release / name).write_text(name)
     rows = [f"{sha256(path)}  {path.name}\n" for path in release.iterdir()]
-    (release / "SHA256SUMS").write_text("".join(rows))
+    (release / SUMS).write_text("".join(rows))
+    collection = tmp_path / "collections/ansible_collections/penstock/pipeline"
+    collection.mkdir(parents=True)
+    for path in COLLECTION.iterdir():
+        (collection / path.name).symlink_to(path)
+    about = {"collection_info": {"version": "0.0.9"}}
+    (collection / "MANIFEST.json").write_text(json.dumps(about))
     document = []
     for number, (done, needs, _) in enumerate(WRONG.values()):
         folder = tmp_path / str(number) / "release"
@@ -73,6 +85,9 @@ def test_what_is_missing_is_named_with_the_command_that_makes_it(tmp_path: Path)
         )
     here = {"all": {"hosts": {"here": {"ansible_connection": "local"}}}}
     plays = play(tmp_path, document, here).plays()
+    assert f"this collection is that of release 0.0.9, and hosts get release {VERSION}" in " ".join(
+        plays[0].said.split()
+    )
     for (name, (_, _, expected)), played in zip(WRONG.items(), plays, strict=True):
         assert (played.code, played.changed) == (2 if expected else 0, []), (name, played.said)
         assert not expected or played.failure.count("Build it again") <= 1, name

@@ -10,7 +10,7 @@ import pytest
 
 from deploy.bundle import elf, wheels
 from deploy.bundle.targets import GLIBC, PROCESSORS, Target
-from deploy.bundle.wheels import Wanted, Wheel, closure, pins, with_modules
+from deploy.bundle.wheels import Requirements, Wheel, closure, pins, with_modules
 from tests.bundle.made_wheels import made_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +66,7 @@ def test_wheels_are_asked_for_until_none_is_missing(tmp_path: Path) -> None:
             made_wheel(tmp_path / "into", made, version, *needs)
 
     pinned = pins("# a line\nsome.thing==1.5\ndeeper==2\nbig==9\n")
-    wanted = Wanted(("penstock",), OLDER, frozenset({"big"}))
+    wanted = Requirements(("penstock",), OLDER, frozenset({"big"}))
     found = wheels.fetched(wanted, own, pinned, tmp_path / "into", fetch)
     assert list(found) == ["deeper", "penstock", "some-thing"]
     assert asked == [{"some-thing": "1.5"}, {"deeper": "2"}]

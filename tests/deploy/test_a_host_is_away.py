@@ -48,7 +48,10 @@ def hosts(tmp_path: Path) -> Iterator[SimulatedHosts]:
             "ansible_ssh_retries": 0,
         }
         inventory["all"]["children"]["penstock_broker"] = {
-            "hosts": {hosts.names[0]: None, AWAY: away}
+            "hosts": {
+                hosts.names[0]: {"penstock_broker_id": 1},
+                AWAY: {**away, "penstock_broker_id": 2},
+            }
         }
         hosts.inventory.write_text(yaml.safe_dump(inventory))
         yield hosts

@@ -155,7 +155,7 @@ def test_a_wrong_release_replaces_nothing_and_the_release_before_comes_back(
     archive.write_bytes(archive.read_bytes()[:-9] + b"123456789")
     shutil.rmtree(host / "opt/releases/2.0.0")
     wrong = fleet.play("agents", penstock_release="2.0.0")
-    assert "does not match SHA256SUMS" in wrong.said
+    assert "does not match penstock-2.0.0.SHA256SUMS" in wrong.said
     assert releases(host) == ["1.0.0"]
     assert tree(host, ("etc", "units")) == there
     assert fleet.starts(name) == 1

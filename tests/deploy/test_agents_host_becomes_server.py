@@ -69,7 +69,7 @@ def make_wheelhouse(hosts: SimulatedHosts, shelf: Path) -> Path:
         made_wheel(shelf, "penstock", VERSION, LONG_NAME, module=_MAIN, command="penstock:main"),
         made_wheel(shelf, LONG_NAME, "1"),
     )
-    hosts.write_sums()
+    hosts.write_sums(VERSION)
     return file
 
 
@@ -83,25 +83,25 @@ def test_a_server_comes_beside_an_agent_that_runs(hosts: SimulatedHosts, tmp_pat
     there = tree(hosts.host(name), ["opt"])
 
     # A release with another file, or without its sums, is refused before anything is sent.
-    whole = house.read_bytes()
+    whole, sums = house.read_bytes(), hosts.release / f"penstock-{VERSION}.SHA256SUMS"
     house.write_bytes(whole + bytes(512))
     said = play(hosts, is_server=True)
-    assert (said.code != 0, "does not match SHA256SUMS" in said.said) == (True, True), said.said
-    (hosts.release / "SHA256SUMS").unlink()
+    assert (said.code != 0, f"does not match {sums.name}" in said.said) == (True, True), said.said
+    sums.unlink()
     said = play(hosts, is_server=True)
-    assert (said.code != 0, "has no SHA256SUMS" in said.said) == (True, True), said.said
+    assert (said.code != 0, f"has no {sums.name}" in said.said) == (True, True), said.said
     assert tree(hosts.host(name), ["opt"]) == there
 
     # A wheel that does not fit leaves the agent's command as it was, and is made up for.
     listed = f"{LONG_NAME.replace('_', '-')}==1 --hash=sha256:".encode()
     at = whole.index(listed) + len(listed)
     house.write_bytes(whole[:at] + (b"1" if whole[at] == ord("0") else b"0") + whole[at + 1 :])
-    hosts.write_sums()
+    hosts.write_sums(VERSION)
     said = play(hosts, is_server=True)
     assert (said.code != 0, "cannot install the packages" in said.said) == (True, True), said.said
     assert (release / "bin/penstock").read_bytes() == agents
     house.write_bytes(whole)
-    hosts.write_sums()
+    hosts.write_sums(VERSION)
 
     # An agent that runs from the bundle finds there whatever it has not loaded yet.
     (release / "lib").mkdir()

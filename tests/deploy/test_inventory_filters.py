@@ -15,18 +15,40 @@ UNITS = sorted((ROOT / "deploy" / "systemd").glob("penstock-*.service"))
 COLLECTION = ROOT / "deploy" / "ansible"
 
 
-def test_releases_of_a_folder() -> None:
-    found = FILTERS["releases"](
-        [
-            "/r/penstock-wheelhouse-0.1.0+g12ab-py311-linux-x86_64.tar",
-            "/r/penstock-wheelhouse-0.1.0+g12ab-py313-linux-x86_64.tar",
-            "/r/penstock-agent-0.1.0+g12ab-linux-aarch64.tar.gz",
-            "/r/penstock-agent-0.2.0-linux-x86_64.tar.gz",
-            "/r/SHA256SUMS",
-            "/r/penstock-agent-0.3.0.deb",
-        ]
-    )
-    assert found == ["0.1.0+g12ab", "0.2.0"]
+def test_releases_of_a_folder_and_why_none_is_chosen(tmp_path: Path) -> None:
+    folder = tmp_path / "release"
+    files = [
+        "penstock-wheelhouse-0.1.0+g12ab-py311-linux-x86_64.tar",
+        "penstock-wheelhouse-0.1.0+g12ab-py313-linux-x86_64.tar",
+        "penstock-agent-0.1.0+g12ab-linux-aarch64.tar.gz",
+        "penstock-0.1.0+g12ab.SHA256SUMS",
+        "penstock-agent-0.3.0.deb",
+    ]
+    folder.mkdir()
+    for name in files:
+        (folder / name).touch()
+    found, problem = FILTERS["releases"], FILTERS["release_problem"]
+    assert found(str(folder)) == ["0.1.0+g12ab"]
+    (folder / "penstock-agent-0.2.0-linux-x86_64.tar.gz").touch()
+    assert found(str(folder)) == ["0.1.0+g12ab", "0.2.0"]
+    for where, release, expected in (
+        (folder, "0.2.0", ""),
+        (
+            folder,
+            "",
+            f"{folder} has several releases: set penstock_release to 0.1.0+g12ab or 0.2.0",
+        ),
+        (
+            folder,
+            "/srv/release",
+            "penstock_release is /srv/release, and must be a version, such as",
+        ),
+        (tmp_path, "", f"has no release, but {folder} has one: set penstock_release_dir to that"),
+        (tmp_path / "no", "", f"{tmp_path}/no on the controller has no release: build one (make"),
+    ):
+        said = problem(str(where), release)
+        assert expected in said
+        assert bool(expected) == bool(said)
 
 
 def test_addresses_of_hosts_with_one_or_several_brokers() -> None:

@@ -56,9 +56,6 @@ class Played(msgspec.Struct, frozen=True):
     def by_host(self, outcome: str) -> dict[str, int]:
         return dict(Counter(each.host for each in self.of(outcome)))
 
-    def by_task(self, outcome: str) -> dict[str, int]:
-        return dict(Counter(each.task for each in self.of(outcome)))
-
     @property
     def changed(self) -> list[str]:
         return [f"{each.host}: {each.task}" for each in self.of("changed")]

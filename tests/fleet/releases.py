@@ -27,7 +27,6 @@ HOSTS_PYTHON: Final = "3.11"  # of Debian 12 (harness/hosts/host_roots.py)
 _CACHE: Final = ROOT / ".cache"
 _KEPT: Final = 6  # each is 150 MB, and 600 MB with PySpark
 _NAMED: Final = ("-c", "user.name=tests", "-c", "user.email=tests@localhost")
-_SUMS: Final = "SHA256SUMS"
 
 
 class Release(msgspec.Struct, frozen=True):
@@ -41,15 +40,18 @@ class Release(msgspec.Struct, frozen=True):
         return self.folder / f"penstock-pipeline-{self.version}.tar.gz"
 
     def copy_to(self, folder: Path, *, broken: bool = False) -> None:
-        """Puts it beside the releases that are there; `broken`: with a wheel that pip refuses."""
+        """Puts it beside the releases that are there; `broken`: with a wheel that pip refuses. The
+        releases of older commits have their sums in a file that is not named by their version."""
         folder.mkdir(parents=True, exist_ok=True)
-        for file in self.folder.iterdir():
+        sums = f"penstock-{self.version}.SHA256SUMS"
+        rows = ""
+        for file in self.folder.glob("penstock*[!S]"):
             target = folder / file.name
             shutil.copyfile(file, target)
             if broken and "-wheelhouse-" in file.name:
                 _break_wheel(target)
-        files = sorted(path for path in folder.iterdir() if path.name != _SUMS)
-        (folder / _SUMS).write_text("".join(f"{sha256(path)}  {path.name}\n" for path in files))
+            rows += f"{sha256(target)}  {file.name}\n"
+        (folder / sums).write_text(rows)
 
 
 def working_tree() -> str:

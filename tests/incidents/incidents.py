@@ -240,7 +240,7 @@ def dead_letters(site: Site, take: Take) -> None:
     shop.line = lambda number: _order(number, "n/a" if number % 20 == 0 else number)
     site.broke()
     take("dead")
-    for command, _ in site.shown_commands():
+    for command in site.shown_commands():
         site.type(command)
     site.by_hand("the former release of the shop is brought back, and writes 8,000 lines")
     shop.line = lambda number: _order(number, number)

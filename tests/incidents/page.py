@@ -20,10 +20,10 @@ _INTRODUCTION: Final = """\
 
 *What breaks, what you see on the page, in `penstock status`, in `penstock report` and in an \
 alert, and what you type until all is green again. Each was played on one machine, with `penstock \
-up`, and agents and a second broker as further hosts. `systemctl` and `timedatectl` on these hosts \
-are scripts that do to processes what they do to a host. `penstock up` has shorter intervals than \
-an [audit by default](audit-configuration.md): an alert comes 20 s after its fault, and not after \
-two minutes.*
+up`, and agents and a second broker as further hosts. Commands are typed as they are shown; \
+`systemctl` and `timedatectl` on the further hosts are scripts that do to processes what they do \
+to a host. `penstock up` has shorter intervals than an [audit by default](audit-configuration.md): \
+an alert comes 20 s after its fault, and not after two minutes.*
 
 What to do about each kind of finding and alert is in the [runbook](runbook.md).
 """

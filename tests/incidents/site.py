@@ -1,8 +1,9 @@
 """A site to be broken: `penstock up`, hosts beside it, and an operator at a shell.
 
 The operator knows what `penstock status`, `penstock report`, the page and alerts show, and types
-the commands that they show. Hosts are processes, so their `systemctl` and `timedatectl` are scripts
-that have these processes started, or their clock put right; all else is as at a site.
+the commands that they show, each on the host that it names. The hosts beside `penstock up` are
+processes, so `systemctl` and `timedatectl` there are scripts that have these processes started, or
+their clock put right; all else is as at a site.
 
 Applications write lines and count them, so that what lands can be compared with the truth.
 """
@@ -11,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final, Self
@@ -28,6 +27,7 @@ import msgspec
 import pyarrow.dataset
 from playwright.sync_api import sync_playwright
 
+from audit.alerting.notices import Notice
 from harness.penstock.agent import AgentProcess
 from harness.penstock.program import PenstockProcess
 from harness.processes.waiting import wait_until
@@ -41,10 +41,12 @@ PATIENCE: Final = 240.0
 REASON: Final = "known, and looked into"
 _PACE: Final = 0.05  # seconds from line to line
 _AGAIN: Final = 60.0  # before a command is typed once more
-_SHOWING: Final = ("penstock report", "penstock status")  # these are seen already
-_IN_PROBLEM: Final = re.compile("`(systemctl [^`]+)`")
+_SHOWING: Final = re.compile("penstock (report|status)")  # these are seen already
+_PATH: Final = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+_IN_PROBLEM: Final = re.compile("`(penstock up --restart [^`]+)`")
+_ON_HOST: Final = re.compile(r"  # on (?:the host of )?(.+)")
 _TOOLS: Final = ("systemctl", "timedatectl")
-_TOOL: Final = '#!/bin/sh\necho "${0##*/} $*" >> "$PENSTOCK_HOST_TOOLS"\n'
+_TOOL: Final = '#!/bin/sh\necho "${0##*/} $*" >> requests\n'
 
 
 class Typed(msgspec.Struct, frozen=True):
@@ -174,7 +176,7 @@ class Site:
         self._typed_at: dict[str, float] = {}
         self.lost = 0  # lines that cannot be brought back
         self._broke = self._sign = self._alerted = 0.0
-        self._requests = directory / "host-tools"
+        self._hosts = directory / "hosts"  # a folder for each, with its tools
         self._ends = ExitStack()
         self.began = datetime.now(UTC)
 
@@ -192,23 +194,11 @@ class Site:
             ends.enter_context(self.up)
             for name in WITH_MIRROR if self.mirror else ALL:
                 self.up.until(f"{name} runs")
-                self.tools[f"penstock-{name}@"] = partial(self._restart, name)
             self._ends = ends.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ends.close()
-
-    def _restart(self, name: str) -> None:
-        """As systemd does it; `penstock up` starts what has ended."""
-        if (pid := self.up.programs().get(name)) is None:
-            return  # it is being started
-        os.kill(pid, signal.SIGTERM)
-        for _ in range(50):
-            if not Path(f"/proc/{pid}").exists():
-                return
-            time.sleep(0.1)
-        os.kill(pid, signal.SIGKILL)
 
     # Hosts and what they write
 
@@ -280,22 +270,15 @@ class Site:
     # What is seen
 
     def run(self, command: str) -> Typed:
-        """In a shell that knows the pipeline, with `penstock` on its PATH."""
-        tools = self.directory / "bin"
-        if not tools.exists():
-            tools.mkdir()
-            for name in _TOOLS:
-                (tools / name).write_text(_TOOL)
-                (tools / name).chmod(0o755)
-            (tools / "penstock").symlink_to(Path(sys.executable).parent / "penstock")
+        """In a shell that knows the pipeline."""
+        ran = self._run(f"{self._environment}\n{command}", self.directory, _PATH)
+        return msgspec.structs.replace(ran, command=command)
+
+    def _run(self, command: str, folder: Path, path: str) -> Typed:
         ended = subprocess.run(
-            ["bash", "-c", f"{self._environment}\n{command}"],
-            cwd=self.directory,
-            env={
-                **os.environ,
-                "PATH": f"{tools}:{os.environ['PATH']}",
-                "PENSTOCK_HOST_TOOLS": str(self._requests),
-            },
+            ["bash", "-c", command],
+            cwd=folder,
+            env={**os.environ, "PATH": path},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -385,43 +368,54 @@ class Site:
 
     # What is typed
 
-    def type(self, command: str, host: str = "") -> None:
-        """As it is shown, with a reason where it asks for one."""
-        typed = self.run(command.replace("REASON", f"'{REASON}'"))
-        self.typed.append(typed)
+    def type(self, command: str) -> None:
+        """As it is shown, on the host that it names, with a reason where it asks for one."""
         self._typed_at[command] = time.monotonic()
-        if self._requests.exists():
-            for request in self._requests.read_text().splitlines():
-                words = request.split()
-                name = words[-1] if words[0] == "systemctl" else "clock"
-                (self.tools.get(f"{name}@{host}") or self.tools[f"{name}@"])()
-            self._requests.unlink()
+        command = command.replace("REASON", f"'{REASON}'")
+        on_host = _ON_HOST.search(command)
+        self.typed.append(self._type_on(on_host[1], command) if on_host else self.run(command))
+
+    def _type_on(self, host: str, command: str) -> Typed:
+        """On a host beside `penstock up`."""
+        folder = self._hosts / host
+        requests = folder / "requests"
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            for name in _TOOLS:
+                (folder / name).write_text(_TOOL)
+                (folder / name).chmod(0o755)
+        typed = self._run(command, folder, f"{folder}:{_PATH}")
+        for request in requests.read_text().splitlines():
+            words = request.split()
+            self.tools[f"{words[-1] if words[0] == 'systemctl' else 'clock'}@{host}"]()
+        requests.unlink()
+        return typed
 
     def by_hand(self, words: str) -> None:
         """What no command does."""
         self.typed.append(Typed(f"# by hand: {words}", 0, ""))
 
-    def shown_commands(self) -> Iterator[tuple[str, str]]:
-        """What page, status and alerts show just now, and the host that it is for."""
+    def shown_commands(self) -> Iterator[str]:
+        """What page, status and alerts show just now."""
         status = self.status()
         if status["command"]:
-            yield status["command"], ""
+            yield status["command"]
         for problem in status["problems"]:
-            yield from ((command, "") for command in _IN_PROBLEM.findall(problem))
+            yield from _IN_PROBLEM.findall(problem)
         listed = self.run("penstock alert list --json").output
         for alert in json.loads(listed)["items"] if listed.startswith("{") else ():
             if alert["command"]:
-                yield alert["command"], alert["host"]
+                yield alert["command"]
 
     def cure(self) -> None:
         """Types what is shown until all is well."""
         deadline = time.monotonic() + PATIENCE
         while not self.green():
             assert time.monotonic() < deadline, (self.run("penstock status"), self.typed)
-            for command, host in self.shown_commands():
+            for command in self.shown_commands():
                 before = time.monotonic() - self._typed_at.get(command, 0)
-                if before > _AGAIN and not command.startswith(_SHOWING):
-                    self.type(command, host)
+                if before > _AGAIN and not _SHOWING.search(command):
+                    self.type(command)
             time.sleep(2)
 
     def cured(self, name: str) -> Taken:
@@ -463,15 +457,6 @@ class Site:
 
 def notice_text(notice: Mapping[str, Any]) -> str:
     """The notice as a person reads it: the fields that a mail has."""
-    moment = datetime.fromtimestamp(notice["since"] / 1000, UTC)
-    topic = f"{notice['cluster']}/{notice['topic']}" if notice["topic"] else notice["cluster"]
-    facts = {
-        "Topic": topic,
-        "Host": ", ".join(notice["hosts"]),
-        "Lines": f"{notice['lines']:,}" if notice["lines"] >= 0 else "not known",
-        "Since": f"{moment:%Y-%m-%d %H:%M:%S} UTC",
-        "Command": notice["command"],
-        "Runbook": notice["runbook"],
-    }
-    lines = [f"{name + ':':<10} {value}" for name, value in facts.items() if value]
+    facts = msgspec.convert(notice, Notice).facts()
+    lines = [f"{name + ':':<10} {value}" for name, value in facts]
     return "\n".join([notice["title"], "", *lines, "", *notice["words"]])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from pyspark.sql import Row, SparkSession
 
@@ -11,6 +11,7 @@ from client.reading.consumer import Consumer
 from client.reading.offsets import Beginning
 from ledger.names import LEDGER_TOPIC
 from loader.config import CompletenessConfig, LoaderConfig, Tasks
+from loader.errors import SparkFailed
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome
@@ -50,6 +51,9 @@ class Listening:
     def ended(self, outcome: TableOutcome) -> None:
         pass
 
+    def finishing(self, step: str) -> None:
+        self.steps += [step] * bool(step)
+
 
 def outcome_of(
     spark: SparkSession, config: LoaderConfig, request: LoadRequest | None = None
@@ -57,6 +61,10 @@ def outcome_of(
     """Of a load's only table, whatever became of it."""
     (outcome,) = load(config, request or LoadRequest(), lambda: SparkWork(spark), Listening())
     return outcome
+
+
+def no_spark() -> NoReturn:
+    raise SparkFailed("nobody may need it")
 
 
 def load_once(

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from client.connection.brokers import Brokers
 from client.producing.producer import Producer
 from ledger.names import LEDGER_TOPIC
-from loader.commit.history import History
+from loader.commit.manifest_log import ManifestLog
 from loader.commit.old_hours import LISTED_MILLIS, trimmed_hours
 from loader.commit.publishing import publish
 from loader.config import CompletenessConfig, LoaderConfig
@@ -124,9 +124,11 @@ def test_an_hours_way(
     assert isinstance(last.error, FilesDiffer)
     assert [Path(fault.path).name for fault in last.faults] == [gone.name]
     assert last.complete == [BEGAN + HOUR]
-    assert [gone.name in warning for warning in last.warnings] == [True]
+    marked, warned = last.warnings
+    assert gone.name in warned
+    assert marked.endswith(" has `_DAMAGED` from now on")
     there = HourFolder(patient, BEGAN + HOUR)
-    assert {name: each["rows"] for name, each in there.markers.items()} == {"_SUCCESS": 7}
+    assert {name: each["rows"] for name, each in there.markers.items()} == {"_DAMAGED": 7}
     left = set(application.written) - set(taken_away)
     assert landed(rows_of(spark, patient, application.topic)) == sorted(left)
 
@@ -155,9 +157,9 @@ def test_hours_in_which_nothing_happened(
     assert landed(rows_of(spark, patient, application.topic)) == sorted(application.written)
 
 
-def long_after(history: History) -> None:
+def long_after(log: ManifestLog) -> None:
     """A run as there may be one a year later."""
-    latest = history.latest()
+    latest = log.latest()
     assert latest is not None
     state = latest.hours[OLD]
     after = msgspec.structs.replace(
@@ -169,27 +171,27 @@ def long_after(history: History) -> None:
         ledger_entries=0,
     )
     assert after.hours[OLD].files == ()
-    history.commit(after)
-    publish(history.store, after)
-    history.mark_published(after.run)
+    log.commit(after)
+    publish(log.store, after)
+    log.mark_published(after.run)
 
 
 def test_late_rows_and_a_rebuild_of_what_was_forgotten(
     spark: SparkSession, application: Application, config: LoaderConfig
 ) -> None:
     table = application.topic
-    history = History(LocalStore(config.root), table)
+    log = ManifestLog(LocalStore(config.root), table)
     application.write(30, time=FORGOTTEN)
     application.write(20, time=OLD, partition=1)
     assert load_once(spark, config).complete == [FORGOTTEN, OLD]
-    long_after(history)
+    long_after(log)
 
     application.write(5, time=FORGOTTEN)
     assert load_once(spark, config).late == 5
     said = HourFolder(config, FORGOTTEN).markers["_SUCCESS"]
     assert (said["rows"], said["late_rows"], said["files"]) == (35, 5, 2)
     assert landed(rows_of(spark, config, table)) == sorted(application.written)
-    latest = history.latest()
+    latest = log.latest()
     assert latest is not None
     assert latest.hours[FORGOTTEN].unlisted == 1
 

@@ -17,10 +17,9 @@ from loader.config import LoaderConfig, Table
 from loader.errors import FilesDiffer
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
-from loader.run.spark_work import SparkWork
 from tests.client.shipped_topics import delete_before
 from tests.loader.application import BEGAN, HOUR, Application
-from tests.loader.loads import Listening, folder_of, ledger_entries, load_once, outcome_of
+from tests.loader.loads import Listening, folder_of, ledger_entries, load_once, no_spark, outcome_of
 
 NOW = BEGAN + 24 * HOUR
 
@@ -60,9 +59,6 @@ def test_a_root_that_was_lost_is_loaded_again(
 
     shutil.rmtree(folder_of(config))
     delete_before(brokers, topic, 35)
-
-    def no_spark() -> SparkWork:
-        raise AssertionError
 
     for run in (1, None):
         (outcome,) = load(config, LoadRequest(), no_spark, Listening())

@@ -160,7 +160,6 @@ EVENTS: Final[dict[str, Event]] = {
                 "topics": ["orders"],
                 "lag_bytes": 0,
                 "program_version": "0.2.0",
-                "started": 1_795_132_000_000,
             }
         ],
         "retired": [],

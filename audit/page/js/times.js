@@ -52,9 +52,13 @@ export function sameDay(one, other) {
 const IN_WORDS =
   /(?<![\w/.:-])(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?: to (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d:\d\d))?( UTC)?(?![\w/-])/g;
 
+// The same of a headline: `up to 21:14 UTC` is today, others have their day.
+const UP_TO = /\bup to (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d(?::\d\d)?) UTC/;
+
 /** The sentence with its times, which are UTC, in the page's zone. */
 export function inZone(sentence) {
   if (zone() === "UTC") return sentence;
+  if (UP_TO.test(sentence)) return sentence.replace(UP_TO, upTo);
   return sentence.replace(IN_WORDS, (whole, begins, from, ends, to, utc) => {
     const first = Date.parse(`${begins}T${from}Z`);
     const last = to ? Date.parse(`${ends ?? begins}T${to}Z`) : first;
@@ -63,6 +67,15 @@ export function inZone(sentence) {
     if (!to) return exact(first) + named;
     return `${exact(first)} to ${sameDay(first, last) ? seconds(last) : exact(last)}${named}`;
   });
+}
+
+function upTo(whole, onDay, time) {
+  const today = new Date().toISOString().slice(0, 10);
+  const until = Date.parse(`${onDay ?? today}T${time}Z`);
+  if (Number.isNaN(until)) return whole;
+  const shown = time.length > 5 ? seconds(until) : clock(until);
+  const named = sameDay(until, Date.now()) ? shown : `${day(until)} ${shown}`;
+  return `up to ${named} ${zoneName(until)}`;
 }
 
 /** 2026-11-03 14:05:09 UTC */

@@ -35,7 +35,6 @@ from audit.api.queries import AgentsQuery, order, pattern
 from audit.configuration.config import AuditConfig
 from audit.picture import ExpectedAgent, TopicKey
 from audit.store.entries.chunks import Chunk
-from audit.store.fleet import marks
 from audit.store.folding.columns import Numbers, numbers, parents, texts
 from audit.store.folding.keyed_intervals import Mask, grouped
 from audit.store.rows import JournalRow
@@ -76,7 +75,6 @@ def keep(chunk: Chunk) -> None:
         return
     agent = entries.of_tier("agent")
     entry = parents(lists)
-    marks.keep_starts(chunk, entry, beats)
     at = np.flatnonzero(agent[entry])
     if len(at) < len(beats):
         beats, entry = beats.take(at), entry[at]

@@ -15,13 +15,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from audit.api.answers import Mark
 from audit.api.attribution import attributed
 from audit.store.database import changed
 from audit.store.entries.chunks import Chunk
-from audit.store.folding.columns import Numbers, cut, numbers, texts
+from audit.store.folding.columns import cut, numbers, parents, texts
 
 MOST_SEEN: Final = 20_000
 MOST_STARTS: Final = 100  # of an agent; the newest are kept
@@ -96,15 +95,18 @@ class MarksQuery(NamedTuple):
     host: str
 
 
-def keep_starts(chunk: Chunk, entry: Numbers, beats: pa.StructArray) -> None:
-    """Keeps starts from heartbeats. `entry`: the entry of each heartbeat."""
+def keep_starts(chunk: Chunk) -> None:
+    """Keeps when agents and brokers were started, from their statements of health."""
     entries = chunk.entries
-    started = np.clip(numbers(beats.field("started")), 0, entries.latest)
+    lists = entries.body.field("health")
+    health = lists.flatten()
+    if not len(health):
+        return
+    entry = parents(lists)
+    started = np.clip(numbers(health.field("started")), 0, entries.latest)
     speaks = entries.of_tier("agent") | entries.of_tier("broker")
     at = np.flatnonzero((started > 0) & speaks[entry])
-    if not len(at):
-        return
-    version = texts(beats.field("program_version").take(at)).take(np.arange(len(at)))
+    version = texts(health.field("program_version").take(at)).take(np.arange(len(at)))
     rows = zip(chunk.journal[entry[at]].tolist(), started[at].tolist(), version, strict=True)
     chunk.connection.executemany("INSERT OR IGNORE INTO starts VALUES (?, ?, ?)", set(rows))
 

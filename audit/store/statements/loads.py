@@ -16,6 +16,7 @@ from audit.api.queries import LoadsQuery
 from audit.findings import State
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import MOST_TIME
+from audit.store.rows import LoadEnd
 
 _LOADS: Final = """
 FROM loads JOIN tiers ON tiers.id = loads.tier JOIN topics ON topics.id = loads.topic
@@ -59,19 +60,25 @@ FROM (SELECT topic, partition, tier, max(upto) AS upto FROM claimed
 _KEEP: Final = """
 INSERT INTO loads_tried VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET time = excluded.time, said = excluded.said, journal = excluded.journal,
-    seq = excluded.seq, failed = excluded.failed, since = excluded.since, reason = excluded.reason,
-    cure = excluded.cure
+    seq = excluded.seq, failed = excluded.failed, reason = excluded.reason, cure = excluded.cure,
+    since = CASE WHEN failed AND excluded.failed AND NOT EXISTS ({loaded})
+        THEN min(since, excluded.since) ELSE excluded.since END
 WHERE (excluded.said, excluded.journal, excluded.seq) >= (said, journal, seq)
 """
-_FAILING: Final = """
-SELECT cluster, topic, destination, since, time, reason, cure
+# A run that was committed after the loader's report.
+_LOADED: Final = """
+SELECT 1 FROM topics JOIN loads ON loads.topic = topics.id
+    JOIN tiers AS others ON others.id = loads.tier
+    WHERE topics.name = loads_tried.name AND others.kind = 'hdfs' AND loads.time > loads_tried.time
+    AND others.destination = (SELECT destination FROM tiers WHERE tiers.id = loads_tried.tier)
+"""
+_ENDS: Final = """
 FROM loads_tried JOIN topic_names ON topic_names.id = loads_tried.name
-    JOIN tiers ON tiers.id = loads_tried.tier WHERE failed AND NOT EXISTS (
-        SELECT 1 FROM topics JOIN loads ON loads.topic = topics.id
-        JOIN tiers AS others ON others.id = loads.tier
-        WHERE topics.name = loads_tried.name AND others.kind = 'hdfs'
-        AND others.destination = tiers.destination AND loads.time > loads_tried.time)
-ORDER BY since, cluster, topic, destination
+    JOIN tiers ON tiers.id = loads_tried.tier
+"""
+_FAILING: Final = f"""
+SELECT cluster, topic, destination, since, time, reason, cure {_ENDS}
+    WHERE failed AND NOT EXISTS ({_LOADED}) ORDER BY since, cluster, topic, destination
 """
 
 
@@ -147,7 +154,7 @@ def keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
     entries = chunk.entries
     (journal,) = entries.journal.take(np.array([row]))
     chunk.connection.execute(
-        _KEEP,
+        _KEEP.format(loaded=_LOADED),
         (
             name,
             int(chunk.tier[row]),
@@ -166,6 +173,12 @@ def keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
 def failing(connection: sqlite3.Connection) -> list[FailingLoad]:
     """Returns failing loads, the longest failing first."""
     return [FailingLoad(*row) for row in connection.execute(_FAILING)]
+
+
+def ends(connection: sqlite3.Connection) -> list[LoadEnd]:
+    """Returns the result of the last load of each table and destination."""
+    rows = connection.execute(f"SELECT cluster, topic, destination, failed, since, time {_ENDS}")
+    return [LoadEnd(*row) for row in rows]
 
 
 def unloaded(connection: sqlite3.Connection) -> set[tuple[str, str]]:

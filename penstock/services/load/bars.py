@@ -51,6 +51,9 @@ class LoadBars:
         else:
             self._remove("")
 
+    def finishing(self, step: str) -> None:
+        self.preparing(step)
+
     def turn(self) -> None:
         """The bars move by themselves."""
 

@@ -193,7 +193,7 @@ def command(
             if every:
                 return program.again_and_again(every, tell)
             ended = program.once()
-            tell(ended)  # the JVM may take a moment to end
+        tell(ended)
     except LoaderError as error:
         return _failed(error, error.exit_code)
     if ended.error is not None:

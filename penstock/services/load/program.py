@@ -86,6 +86,7 @@ class LoadProgram:
         self._jvm = SparkJvm(config, classes)
         self._events: SimpleQueue[int | Future[list[TableOutcome]]] = SimpleQueue()
         self._stopping = threading.Event()
+        self._was_stopped = False  # before the tables were done
         self._spark: SparkWhenNeeded | None = None  # of the load that runs
         self._thread = ThreadPoolExecutor(1, "load")
 
@@ -109,10 +110,13 @@ class LoadProgram:
         self._jvm.__exit__(kind, error, trace)
 
     def once(self) -> EndedLoad:
-        """One load, to its end."""
+        """One load, to the end of Spark's JVM."""
+        return self._run(self._load_and_end)
+
+    def _run(self, load_tables: Callable[[], list[TableOutcome]]) -> EndedLoad:
         began = time.monotonic()
         with self._watcher.at_work():
-            running = self._thread.submit(self._load)
+            running = self._thread.submit(load_tables)
             running.add_done_callback(self._events.put)
             over = False
             while not over:
@@ -121,18 +125,18 @@ class LoadProgram:
         try:
             outcomes = tuple(running.result())
         except (LoaderError, ClientError, SchemaError) as error:
-            return EndedLoad((), seconds, self._stopping.is_set(), error)
+            return EndedLoad((), seconds, self._was_stopped, error)
         except Exception as bug:
             log.exception("a load ended as none should")
             told = LoaderError(f"{type(bug).__name__}: {bug}")
-            return EndedLoad((), seconds, self._stopping.is_set(), told)
-        return EndedLoad(outcomes, seconds, self._stopping.is_set())
+            return EndedLoad((), seconds, self._was_stopped, told)
+        return EndedLoad(outcomes, seconds, self._was_stopped)
 
     def again_and_again(self, every: int, tell: Callable[[EndedLoad], None]) -> int:
         """Until it is told to stop; the exit code then."""
         while True:
             began = time.time()
-            ended = self.once()
+            ended = self._run(self._load)
             tell(ended)
             if ended.error is not None:
                 log.error("load failed reason=%s", ended.error)
@@ -166,9 +170,21 @@ class LoadProgram:
                 )
             finally:
                 self._spark = None
+                self._was_stopped = self._stopping.is_set()
+                if spark.is_started:
+                    self._watcher.preparing("stopping Spark")
         if spark.failure is not None:
             raise spark.failure
         return outcomes
+
+    def _load_and_end(self) -> list[TableOutcome]:
+        try:
+            return self._load()
+        finally:
+            if self._jvm.makes_classes:  # many seconds, on a busy machine minutes
+                self._watcher.preparing("caching Java classes for a faster start of Spark")
+            self._jvm.end()
+            self._watcher.preparing("")
 
     def _start_spark(self) -> "SparkWork":
         self._watcher.preparing("starting Spark")

@@ -72,6 +72,10 @@ class LoadLog:
         if step:
             log.info("%s", step)
 
+    def finishing(self, step: str) -> None:
+        """Has a line only if it lasts."""
+        self._note_step("", step)
+
     def turn(self) -> None:
         with self._lock:
             now = self._clock()

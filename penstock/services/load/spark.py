@@ -160,12 +160,23 @@ class SparkJvm:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._may_run:
-            from loader.spark.session import end_jvm  # noqa: PLC0415
-
-            in_peace = end_jvm(self._classes.patience)
-            self._classes.keep(whole=in_peace)
+        self.end()
         self._output.__exit__(kind, error, trace)
+
+    @property
+    def makes_classes(self) -> bool:
+        """Whether the JVM writes its classes to a file when it ends."""
+        return self._may_run and self._classes.patience > 0
+
+    def end(self) -> None:
+        """Ends the JVM, if it runs."""
+        if not self._may_run:
+            return
+        from loader.spark.session import end_jvm  # noqa: PLC0415
+
+        self._may_run = False
+        in_peace = end_jvm(self._classes.patience)
+        self._classes.keep(whole=in_peace)
 
     def start(self, packed: PackedEnvironment | None) -> "SparkWork":
         """A session. Raises LoaderError."""
@@ -220,6 +231,10 @@ class SparkWhenNeeded:
             work, self._work = self._work, None
         if work is not None:
             work.end()
+
+    @property
+    def is_started(self) -> bool:
+        return self._work is not None
 
     def work(self) -> "SparkWork":
         """Raises LoaderError."""

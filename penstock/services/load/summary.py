@@ -7,9 +7,10 @@ import msgspec
 
 from ground.printable import one_line
 from loader.checks.statements import printable
+from loader.commit.layout import SUCCESS
 from loader.errors import FilesDiffer, reason_of
 from loader.run.outcomes import PartitionRange, TableOutcome, worst_exit_code
-from loader.tables import hour_folder
+from loader.tables import Hour, hour_folder
 from penstock.cli.output import Row, print_table
 
 _COLUMNS: Final = (
@@ -18,6 +19,7 @@ _COLUMNS: Final = (
 )
 _MOST_PARTITIONS: Final = 3  # that are written out
 _MOST_FAULTS: Final = 20  # of a table, that are shown
+_MOST_HOURS: Final = 48  # rebuilt ones that are shown
 
 NOTHING_TO_DO: Final = 3
 INTERRUPTED: Final = 130
@@ -61,6 +63,13 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
     if faults:
         print()
         print_table(("table", "fault", "file", "committed_rows", "found_rows"), faults)
+    rebuilt = [(each, hour) for each in done for hour in each.rebuilt]
+    if rebuilt:
+        print()
+    for outcome, hour in rebuilt[:_MOST_HOURS]:
+        print(_rebuilt(outcome, hour))
+    if len(rebuilt) > _MOST_HOURS:
+        print(f"and {len(rebuilt) - _MOST_HOURS:,} more hours: see them with --json")
     failed = [(each, each.error) for each in done if each.error is not None]
     if failed:
         print()
@@ -69,6 +78,16 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
         what = outcome.table if isinstance(error, FilesDiffer) else f"{outcome.table} failed"
         print(f"{what}: {one_line(reason_of(error))}")
         print(f"  what to do: {one_line(outcome.cure)}")
+
+
+def _rebuilt(outcome: TableOutcome, hour: Hour) -> str:
+    """The state of a rebuilt hour."""
+    folder, rows = f"{outcome.table}/{hour_folder(hour)}", f"{outcome.rebuilt[hour]:,} rows"
+    if any(fault.path.startswith(f"{folder}/") or fault.path == folder for fault in outcome.faults):
+        return f"{folder}: rebuilt, {rows}, but files are still wrong"
+    if waiting := outcome.waiting.get(hour):
+        return f"{folder}: rebuilt, {rows}; {SUCCESS} waits for {waiting}"
+    return f"{folder}: complete again, {rows}, {SUCCESS} written"
 
 
 def show_plan(outcomes: Sequence[TableOutcome]) -> None:
@@ -153,6 +172,14 @@ def _table(outcome: TableOutcome) -> Mapping[str, Any]:
         "dead": outcome.dead,
         "complete": [hour_folder(each) for each in outcome.complete],
         "incomplete": [hour_folder(each) for each in outcome.incomplete],
+        "rebuilt": [
+            {
+                "hour": hour_folder(hour),
+                "rows": rows,
+                "waiting": outcome.waiting.get(hour),
+            }
+            for hour, rows in outcome.rebuilt.items()
+        ],
         "merged_files": outcome.merged_files,
         "checked": [hour_folder(each) for each in outcome.checked],
         "faults": [

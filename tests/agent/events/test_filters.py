@@ -10,8 +10,8 @@ from agent.accounting.runs import Fate
 from agent.configuration.inputs import Format
 from agent.configuration.lines import Filter, Redaction
 from agent.errors import InputError
-from agent.events.patterns import MOST_CHARACTERS
 from agent.events.redaction import WINDOW, Redactor
+from agent.lines.patterns import MOST_CHARACTERS
 from tests.agent.events.reading import read, reader_of, schema_of
 
 

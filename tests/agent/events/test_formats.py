@@ -8,9 +8,9 @@ import pytest
 from agent.accounting.runs import Fate
 from agent.configuration.inputs import Format
 from agent.configuration.lines import Filter, Multiline, Time
-from agent.events.faults import LineFault
 from agent.events.fields import by_named_groups, fields_of_json, fields_of_logfmt, fields_of_syslog
-from agent.events.patterns import MOST_CHARACTERS
+from agent.lines.faults import LineFault
+from agent.lines.patterns import MOST_CHARACTERS
 from tests.agent.events.reading import NOW, Outcome, read, reader_of, schema_of
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from agent.configuration.inputs import Format
 from agent.configuration.lines import Multiline, Redaction, Time
-from agent.events.faults import LineFault
 from agent.events.fields import fields_of_logfmt
 from agent.events.redaction import WINDOW
+from agent.lines.faults import LineFault
 from tests.agent.events.reading import read, reader_of, schema_of
 
 LONG = 64 * 1024

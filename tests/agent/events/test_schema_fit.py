@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.accounting.runs import Fate
-from agent.batches.json_tails import JsonTails
-from agent.batches.tail_encoder import TailEncoder
+from agent.bodies.json_tails import JsonTails
+from agent.bodies.tail_encoder import TailEncoder
 from agent.configuration.inputs import Format, UnknownFields
 from agent.configuration.lines import Filter, Time
 from agent.errors import InputError
 from agent.events.event_rules import Made, Make, OneByOne, Rules, When
 from agent.events.fields import fields_of_json
 from agent.events.filtering import Filters
-from agent.events.messages import Messages
 from agent.events.plan import JsonColumns
 from agent.events.schema_fit import is_plain
 from agent.events.times import time_reader
+from agent.lines.messages import Messages
 from schemas.event_schemas import DEAD_LETTER, HEADER, LOG_LINE, built_in
 from schemas.parsing import AvroSchema, parse
 from tests.agent.events.reading import NOW, read, reader_of, schema_of

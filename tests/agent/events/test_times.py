@@ -12,8 +12,8 @@ from agent.configuration.inputs import Format
 from agent.configuration.lines import Time
 from agent.errors import InputError
 from agent.events import times
-from agent.events.faults import LineFault
 from agent.events.times import time_reader, times_of
+from agent.lines.faults import LineFault
 from tests.agent.compiled import needs
 from tests.agent.events.reading import NOW, read, reader_of, schema_of
 

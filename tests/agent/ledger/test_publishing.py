@@ -343,7 +343,7 @@ WINDOW = 60_000
 
 
 def heartbeats() -> Heartbeats:
-    return Heartbeats(WINDOW, "1.2", 5)
+    return Heartbeats(WINDOW, "1.2")
 
 
 def say(beats: Heartbeats, now: float) -> list[dict[str, object]]:
@@ -364,7 +364,7 @@ def test_once_a_window() -> None:
     beats = heartbeats()
     beats.tell({"a": 3 * WINDOW + 5}, 17)
     assert beats.due
-    named = {"topics": ["a"], "program_version": "1.2", "started": 5}
+    named = {"topics": ["a"], "program_version": "1.2"}
     assert say(beats, 0) == [{"until": 3 * WINDOW, "lag_bytes": 17} | named]
     beats.tell({"a": 4 * WINDOW - 1}, 20)
     assert not beats.due

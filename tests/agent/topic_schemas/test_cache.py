@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.topic_schemas.cache import FILE_NAME, read_cache, write_cache
-from agent.topic_schemas.values import Purpose, TopicSchema, Wanted, dead_letters_of
+from agent.topic_schemas.values import Purpose, TopicPurpose, TopicSchema, dead_letters_of
 from schemas.event_schemas import DEAD_LETTER, LOG_LINE, built_in
 
 HERE = ("http://a:8081", "http://b:8081")
 KEPT = {
-    Wanted("t", Purpose.LINES): TopicSchema("t", 7, 1, built_in(LOG_LINE)),
+    TopicPurpose("t", Purpose.LINES): TopicSchema("t", 7, 1, built_in(LOG_LINE)),
     dead_letters_of("t"): TopicSchema("t.dead", 8, 2, built_in(DEAD_LETTER)),
 }
 

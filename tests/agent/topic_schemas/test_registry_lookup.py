@@ -13,7 +13,7 @@ from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
     LEDGER_SCHEMA,
     Purpose,
-    Wanted,
+    TopicPurpose,
     dead_letters_of,
     wanted_by,
     wanted_for,
@@ -34,12 +34,12 @@ def registry(running_registry: RegistryProcess) -> Iterator[RegistryClient]:
         yield client
 
 
-def of_fields(topic: str) -> Wanted:
-    return Wanted(topic, Purpose.FIELDS)
+def of_fields(topic: str) -> TopicPurpose:
+    return TopicPurpose(topic, Purpose.FIELDS)
 
 
-def of_lines(topic: str) -> Wanted:
-    return Wanted(topic, Purpose.LINES)
+def of_lines(topic: str) -> TopicPurpose:
+    return TopicPurpose(topic, Purpose.LINES)
 
 
 def test_what_inputs_want() -> None:
@@ -54,7 +54,7 @@ def test_what_inputs_want() -> None:
     assert LEDGER_SCHEMA not in wanted_by(inputs, ledger=False)
     assert wanted_for(plain("a")).subject == "a-value"
     docker = replace(plain("a"), format=Format.DOCKER)
-    assert wanted_for(docker) == Wanted("a", Purpose.EITHER)
+    assert wanted_for(docker) == TopicPurpose("a", Purpose.EITHER)
     assert wanted_for(replace(docker, schema="a.avsc")) == of_fields("a")
     assert dead_letters_of("a").topic == "a.dead"
 
@@ -64,7 +64,7 @@ def test_what_comes_with_penstock_is_registered(registry: RegistryClient) -> Non
     for wanted, name in (
         (of_lines(topic), LOG_LINE),
         (dead_letters_of(topic), DEAD_LETTER),
-        (Wanted(topic + "-audit", Purpose.LEDGER), LEDGER),
+        (TopicPurpose(topic + "-audit", Purpose.LEDGER), LEDGER),
     ):
         found = find(registry, wanted)
         assert (found.topic, found.version, found.schema) == (wanted.topic, 1, built_in(name))
@@ -102,27 +102,27 @@ def test_lines_do_not_go_to_another_schemas_topic(registry: RegistryClient) -> N
 def test_messages_go_to_whatever_schema_the_topic_has(registry: RegistryClient) -> None:
     """cri and docker: a log line by default, and fields where there are some."""
     typed, untyped = new_topic(), new_topic()
-    wanted = Wanted(untyped, Purpose.EITHER)
+    wanted = TopicPurpose(untyped, Purpose.EITHER)
     first = find(registry, wanted)
     assert (first.version, first.schema) == (1, built_in(LOG_LINE))
     registry.register(f"{untyped}-value", with_more(built_in(LOG_LINE).text, OPTIONAL))
     assert find(registry, wanted) == first
     registry.register(f"{typed}-value", event(message="string"))
-    assert find(registry, Wanted(typed, Purpose.EITHER)).schema.full_name == "shop.Order"
+    assert find(registry, TopicPurpose(typed, Purpose.EITHER)).schema.full_name == "shop.Order"
 
 
 def test_lines_of_syslog_have_a_schema_of_their_own(registry: RegistryClient) -> None:
     """On a topic that has none; one that has log lines keeps them, so that it stays readable."""
     own, before, typed = new_topic(), new_topic(), new_topic()
     syslog = replace(plain(own), format=Format.SYSLOG)
-    assert wanted_for(syslog) == Wanted(own, Purpose.SYSLOG)
+    assert wanted_for(syslog) == TopicPurpose(own, Purpose.SYSLOG)
     assert find(registry, wanted_for(syslog)).schema == built_in(SYSLOG_LINE)
     for purpose in (Purpose.LINES, Purpose.EITHER, Purpose.SYSLOG):
-        assert find(registry, Wanted(own, purpose)).schema == built_in(SYSLOG_LINE), purpose
+        assert find(registry, TopicPurpose(own, purpose)).schema == built_in(SYSLOG_LINE), purpose
     find(registry, of_lines(before))
-    assert find(registry, Wanted(before, Purpose.SYSLOG)).schema == built_in(LOG_LINE)
+    assert find(registry, TopicPurpose(before, Purpose.SYSLOG)).schema == built_in(LOG_LINE)
     registry.register(f"{typed}-value", event(message="string"))
-    assert find(registry, Wanted(typed, Purpose.SYSLOG)).schema.full_name == "shop.Order"
+    assert find(registry, TopicPurpose(typed, Purpose.SYSLOG)).schema.full_name == "shop.Order"
 
 
 def test_fields_go_by_the_latest_version(registry: RegistryClient) -> None:

@@ -44,7 +44,7 @@ def test_what_is_raised_about_a_cluster_stays_while_it_is_not_read(ledger: Audit
     assert alerting.raised == 3
     assert alerting.judge([], both, 1_002)
     assert alerting.raised == 0
-    clusters["east"] = ClusterState(unreachable="refused", registry_away="")
+    clusters["east"] = ClusterState(unreachable="refused", registry_away="", registry_looked=1_003)
     assert alerting.judge([], {"west": 7}, 1_003)
     for after_a_start, raised in ((ClusterState(), 1), (ClusterState(looked=1), 1),
                                   (ClusterState(looked=1, registry_away=""), 0)):  # fmt: skip

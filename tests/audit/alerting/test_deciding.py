@@ -20,14 +20,16 @@ from audit.alerting.conditions import (
 )
 from audit.api.answers import AgentRow, FailingLoad
 from audit.configuration.config import CommandsConfig
+from audit.cures import Cure
 from audit.findings import FaultKind, Finding, KindCount, State
 from audit.picture import TopicKey
+from audit.program_commands import ProgramCommands
 from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.rows import Alert, JudgedHour
 
 KEY = TopicKey("east", "clicks", "id")
 MISSING = AlertKey("missing", "east", "clicks", "", 2 * HOUR)
-ALERT = Alert("missing", "east", "clicks", "", "words", 1_120, hour=2 * HOUR)
+ALERT = Alert("missing", "east", "clicks", "", "words", 1_120, hour=2 * HOUR, since=1_000)
 AFTER = {"missing": 120}
 WORDS = Condition("words")
 CURE = "run `penstock load --topics clicks`"
@@ -64,8 +66,10 @@ def test_a_table_that_is_not_loaded_has_one_alert_with_the_cure() -> None:
     said = "east/clicks has not been loaded into {} since 1970-01-01T00:01Z: all is dead"
     (words,) = of_loads([one, other], CommandsConfig()).values()
     assert words.words == said.format("file:///a") + f". What to do: {CURE}"
-    assert words.command == "penstock load --topics clicks"
-    assert of_loads([other], CommandsConfig()) == {key: Condition(said.format("file:///b"))}
+    assert words.cure.command == "penstock load --topics clicks"
+    assert of_loads([other], CommandsConfig()) == {
+        key: Condition(said.format("file:///b"), since=60_000)
+    }
 
 
 def test_an_alert_names_its_finding() -> None:
@@ -74,7 +78,7 @@ def test_an_alert_names_its_finding() -> None:
     hosts = {State.MISSING: ("web-1",)}
     faulty = HourVerdict(counted, {State.MISSING: "gone"}, {State.MISSING: WORST}, hosts)
     known = conditions.of_hours([faulty], {"east": 0}, 0, is_gone=set().__contains__)
-    assert known[MISSING][1:] == (3, ("web-1",), "penstock load", "f1", WORST.from_time)
+    assert known[MISSING][1:6] == (3, ("web-1",), Cure.of(WORST), "f1", WORST.from_time)
     (alert,) = decide(known, {}, {}, now=1, after={}).changed
     assert alert.finding == "f1"
     (over,) = decide({}, {MISSING: alert}, {}, now=2, after={}).changed
@@ -119,7 +123,7 @@ def test_what_waits_is_late_once_it_has_waited_too_long() -> None:
 def test_silence_has_a_host() -> None:
     silent = AgentRow("a1", "web-1", "east", "1", [], 0, 1_000, 0, "silent", "")
     never = AgentRow("", "web-2", "", "", [], -1, 0, 0, "never", "")
-    found = of_agents([silent, never])
+    found = of_agents([silent, never], ProgramCommands())
     assert set(found) == {AlertKey(SILENT, "east", "", "web-1"), AlertKey(SILENT, "", "", "web-2")}
     assert "never heard" in found[AlertKey(SILENT, "", "", "web-2")].words
 

@@ -1,23 +1,33 @@
 """Alerts as notices: what is one message, and what it says."""
 
-from typing import Any
-
 import pytest
 
 from audit.alerting.conditions import KINDS, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
 from audit.clusters.state import ClusterState
-from audit.configuration.config import AlertsConfig
-from audit.programs import Program, ProgramKind
+from audit.configuration.config import AlertsConfig, CommandsConfig
+from audit.cures import Cure
+from audit.findings import CommandKind
+from audit.program_commands import ProgramCommands
 from audit.store.rows import Alert, TopicShare
-from ledger.health import Certificate, Disk, Health, ZooKeeperSession
-from tests.audit.alerting.alerts_made import HOSTILE, LINKS, SEVEN, missing, notice, silent
+from ledger.health import Certificate, Disk, ZooKeeperSession
+from tests.audit.alerting.alerts_made import (
+    HOSTILE,
+    LINKS,
+    NOW,
+    SEVEN,
+    UNITS,
+    missing,
+    notice,
+    program,
+    silent,
+)
 
 
 def test_a_rack_is_one_notice_and_a_day_of_hours_is_one() -> None:
     hosts = [f"web-{each:02}" for each in range(40)]
     alerts = [*silent(*hosts), *missing(hours=range(24)), *missing("orders")]
-    hours, orders, rack = (each.notice for each in groups_of(alerts, {}, **LINKS).values())
+    hours, orders, rack = (each.notice for each in groups_of(alerts, {}, UNITS, **LINKS).values())
     assert (rack.hosts, rack.hosts_total) == (tuple(hosts[:MOST_HOSTS]), 40)
     assert rack.summary == "dc1: agents are silent (web-00 and 39 more hosts)"
     assert hours.summary == "clicks: lines are missing (24 hours)"
@@ -29,8 +39,10 @@ def test_what_a_notice_says() -> None:
     said = notice(missing(), lines=4_711, hosts=("web-3",))
     assert said.title == "Critical: clicks: lines are missing (4,711 lines, web-3)"
     assert said.command == "penstock report clicks --hour 2026-11-20T07"
-    assert notice(missing(), command="penstock load").command == "penstock load"
-    assert notice(missing(), command="long " * 250).command == said.command
+    mends = Cure("penstock load", CommandKind.MENDS)
+    assert notice(missing(), cure=mends).command == "penstock load"
+    assert notice(missing(), cure=mends._replace(command="long " * 250)).command == said.command
+    assert dict(said.facts())["Effect"] == "shows more"
     assert said.runbook == "https://audit.example.org/runbook#missing"
     over = said.over(SEVEN + 7_500_000)
     assert (over.title, over.command) == (
@@ -40,21 +52,52 @@ def test_what_a_notice_says() -> None:
     )
 
 
+AGENT = "systemctl restart penstock-agent  # on web-2"
+BROKERS = "systemctl status penstock-broker  # on the host of each broker"
+ZOOKEEPER = "systemctl status penstock-zookeeper  # on the host of each server"
+UP = ProgramCommands(
+    commands=CommandsConfig(environment="/a b/environment", up="/a b"),
+    clusters=("dc1", "offline"),
+    host="mine",
+)
+BY_UP = ". '/a b/environment' && penstock up --restart {} --dir '/a b'"
+
+
 @pytest.mark.parametrize(
-    ("kind", "host", "command"),
+    ("kind", "host", "by_units", "by_up"),
     [
-        ("silent", "web-2", "systemctl start penstock-agent  # on web-2"),
+        ("silent", "web-2", AGENT, AGENT),
+        ("silent", "mine", AGENT.replace("web-2", "mine"), BY_UP.format("agent")),
+        ("clock", "mine", "", f"timedatectl set-ntp true && {BY_UP.format('agent')}"),
+        ("clock", "web-2", f"timedatectl set-ntp true && {AGENT}", ""),
+        ("away", "broker 1", "", BY_UP.format("broker")),
+        ("away", "broker 2", *["systemctl restart penstock-broker  # on the host of broker 2"] * 2),
         (
-            *("clock", "web-2"),
-            "timedatectl set-ntp true && systemctl restart penstock-agent  # on web-2",
+            *("away", "registry"),
+            "systemctl restart penstock-registry  # on its host",
+            BY_UP.format("registry"),
         ),
-        ("away", "broker 2", "systemctl start penstock-broker  # on the host of broker 2"),
-        ("away", "registry", "systemctl restart penstock-registry  # on its host"),
-        ("away", "", "penstock status"),
+        ("away", "", BROKERS, BY_UP.format("broker")),
+        ("zookeeper", "", ZOOKEEPER, BY_UP.format("zookeeper")),
+        ("late", "", "penstock report ''", ". '/a b/environment' && penstock report ''"),
+        ("disk", "", "", ""),
     ],
 )
-def test_the_command_for_a_program(kind: str, host: str, command: str) -> None:
-    assert notice([Alert(kind, "dc1", "", host, "away", SEVEN)]).command == command
+def test_the_command_for_a_program(kind: str, host: str, by_units: str, by_up: str) -> None:
+    alerts = [Alert(kind, "dc1", "", host, "away", SEVEN)]
+    shown = notice(alerts, UNITS), notice(alerts, UP)
+    for said, command in zip(shown, (by_units, by_up), strict=True):
+        assert said.command == command or not command
+        looks = command.startswith("systemctl status") or "report" in command
+        assert said.command_kind == (None if kind == "disk" else "looks" if looks else "mends") or (
+            not command
+        )
+
+
+def test_the_second_cluster_of_a_pipeline_has_programs_of_its_own() -> None:
+    registry, loader = (UP.restart(name, cluster="offline") for name in ("registry", "loader"))
+    assert registry.command == BY_UP.format("offline-registry")
+    assert loader.command == BY_UP.format("loader")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -77,15 +120,7 @@ SHARES = [
 ]
 
 
-NOW = 1_000_000
 SESSION = ZooKeeperSession(connected=False, since=NOW, servers=3, serving=2)
-
-
-def program(kind: str, heard: int = NOW, name: str = "p", **health: Any) -> Program:
-    statement = Health(**{"started": 1, "interval_millis": 60_000} | health)
-    cluster = "" if kind == "audit" else "dc1"
-    of: dict[str, Any] = {"kind": ProgramKind(kind), "cluster": cluster, "host": "a1", "name": name}
-    return Program(**of, heard=heard, health=statement)
 
 
 PROGRAMS = [
@@ -105,7 +140,7 @@ AT = "1970-01-01 00:1"
 def test_what_else_is_worth_an_alert() -> None:
     clusters = {"ok": ClusterState(), "dc1": CLUSTER}
     found = {**of_clusters(clusters), **of_shares(SHARES, CONFIG)}
-    found |= of_programs(PROGRAMS, CONFIG, {"dc1": NOW}, NOW)
+    found |= of_programs(PROGRAMS, CONFIG, UNITS, {"dc1": NOW}, NOW)
     assert {key[:4]: each.words for key, each in found.items()} == {
         ("away", "dc1", "", ""): "the ledger of dc1 cannot be read: refused",
         ("away", "dc1", "", "broker 2"): "broker 2 of dc1 is away, and holds replicas",
@@ -125,19 +160,23 @@ def test_what_else_is_worth_an_alert() -> None:
         ("zookeeper", "dc1", "", ""): "1 of 3 servers of ZooKeeper do not serve, says broker p on "
         "a1",
     }
-    commands = {key[0]: each.command for key, each in found.items() if key[1] and each.command}
-    assert commands == {
+    cures = {key[0]: each.cure for key, each in found.items() if key[1] and each.cure.command}
+    assert {kind: cure.command for kind, cure in cures.items()} == {
         "disk": "df -h /small  # on a1",
         "mirror": "systemctl restart penstock-mirror  # on a1",
         "loader": "systemctl restart penstock-load.timer  # on a1",
+        "zookeeper": ZOOKEEPER,
+    }
+    assert {kind for kind, cure in cures.items() if cure.command_kind == "looks"} == {
+        *("disk", "zookeeper"),
     }
     hostile = program("agent", disks=(Disk(HOSTILE, 1, 2**30),),
                       certificates=(Certificate("/$(id)", 1),))  # fmt: skip
-    made = of_programs([hostile], CONFIG, {"dc1": NOW}, NOW).values()
-    assert sorted(each.command for each in made) == [
+    made = of_programs([hostile], CONFIG, UNITS, {"dc1": NOW}, NOW).values()
+    assert sorted(each.cure.command for each in made) == [
         "",
         "openssl x509 -noout -subject -enddate -in '/$(id)'  # on a1",
     ]
-    assert of_programs(PROGRAMS, CONFIG, {}, NOW).keys() == {
+    assert of_programs(PROGRAMS, CONFIG, UNITS, {}, NOW).keys() == {
         key for key in found if key[0] in {"disk", "certificate"} and not key[1]
     }

@@ -56,7 +56,7 @@ class Said(NamedTuple):
         agent = self._entry("agent", f"agent-{journal}", self._passage(range(self.events)))
         agent["passages"][0]["runs"] = [self._run(*each) for each in self._batches()]
         beat = {"until": self.until, "topics": [self.topic], "lag_bytes": 0}
-        agent["heartbeats"] = [beat | {"program_version": "0.1.0", "started": self.began}]
+        agent["heartbeats"] = [beat | {"program_version": "0.1.0"}]
         agent["health"] = [health(self.began, disks=[self.disk])]
         files = self._entry("hdfs", f"loader-{journal}", self._passage(there))
         files["passages"][0]["runs"] = [self._run(*each) for each in _stretches(there)]

@@ -160,8 +160,8 @@ def test_any_time_can_be_typed(browser: Browser, audit: AuditProcess) -> None:
         page.goto("/#/topic?cluster=test&topic=clicks")
         page.locator("#zone").click()
         hour = datetime.fromtimestamp(BEGAN / 1000, ZoneInfo("Europe/Vienna"))
-        page.get_by_label("From", exact=True).fill(f"{hour:%Y-%m-%dT%H:%M}")
-        page.get_by_label("To", exact=True).fill(f"{hour + timedelta(hours=1):%Y-%m-%dT%H:%M}")
+        page.get_by_label("From", exact=True).fill(f"{hour:%Y-%m-%d %H:%M}")
+        page.get_by_label("To", exact=True).fill(f"{hour + timedelta(hours=1):%Y-%m-%d %H:%M}")
         page.get_by_role("button", name="Show", exact=True).click()
         expect(page).to_have_url(re.compile(f"from={BEGAN}&to={BEGAN + HOUR}"))
 
@@ -439,8 +439,8 @@ def test_what_changed_is_marked_on_the_time_axis(
 ) -> None:
     """On heat map and charts, and in words for those who cannot point at it."""
     agent, *rest = Said("rolled", "web-9", "/var/log/r.log", BEGAN, until=NOW).entries()
-    beat = agent["heartbeats"][0] | {"program_version": "0.2.0", "started": BEGAN + HOUR}
-    cluster.write([agent, *rest, said_later(agent, 1, heartbeats=[beat])])
+    released_at = agent["health"][0] | {"program_version": "0.2.0", "started": BEGAN + HOUR}
+    cluster.write([agent, *rest, said_later(agent, 1, health=[released_at])])
     released = "Agent on web-9 restarted: version 0.2.0, before 0.1.0"
     changes = "[aria-labelledby='card-what-changed'] li"
     for look in LOOKS:

@@ -25,7 +25,7 @@ from harness.penstock.registry import RegistryProcess
 from harness.processes.server_process import ServerProcess
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
-from ledger.counting.journal import CountingJournal, PartitionKey, Place
+from ledger.counting.journal import CountingJournal, CountPosition, PartitionKey
 from ledger.counting.publishing import LedgerWriter
 from tests.system.told_of_topics import (
     Said,
@@ -141,7 +141,7 @@ def test_a_log_that_was_cut_is_counted_on_at_its_end(
         # A counter that has counted more than there is now, of the same leader.
         journal = CountingJournal(tmp_path / "c.counter", "counter")
         key = PartitionKey(new_topic, id_of(brokers, new_topic), 0)
-        journal.write([], {key: Place(50, leader_epoch=epoch)})
+        journal.write([], {key: CountPosition(50, leader_epoch=epoch)})
         counter = counting(new_topic)
         assert not looked(counter, brokers, new_topic).offsets
         produce(running_broker.bootstrap, new_topic, 10)

@@ -9,13 +9,15 @@ import pytest
 from broker.counting.log_batches import NoBatch, runs
 from broker.storage import layout
 from broker.storage.log import Log
-from ledger.counting.journal import Place
+from ledger.counting.journal import CountPosition
 from tests.broker.storage.compacted_log import Story, filled, flush, inline
 from wire.record_batches.batch import BatchHeader, headers
 from wire.record_batches.records import Codec
 
 
-def read(log: Log, place: Place, exposed: int | None = None) -> tuple[list[int], Place]:
+def read(
+    log: Log, place: CountPosition, exposed: int | None = None
+) -> tuple[list[int], CountPosition]:
     """Base offsets, and the place behind the last."""
     found = []
     for run in runs(log.directory, place, log.exposed_offset if exposed is None else exposed):
@@ -24,7 +26,7 @@ def read(log: Log, place: Place, exposed: int | None = None) -> tuple[list[int],
             assert [each for _, each in headers(run.read(position, header.size))] == [header]
             found.append(header.base_offset)
             position += header.size
-            place = Place(header.next_offset, run.segment, position)
+            place = CountPosition(header.next_offset, run.segment, position)
     return found, place
 
 
@@ -45,7 +47,7 @@ def story(tmp_path: Path) -> Iterator[Story]:
 
 def test_a_log_is_read_over_all_its_segments(story: Story) -> None:
     assert len(list(story.log.directory.glob("*.log"))) > 2
-    found, place = read(story.log, Place(0))
+    found, place = read(story.log, CountPosition(0))
     assert found == in_files(story.log)
     assert place.next_offset == story.log.end_offset
 
@@ -53,7 +55,7 @@ def test_a_log_is_read_over_all_its_segments(story: Story) -> None:
 def test_what_is_not_exposed_is_not_read(story: Story) -> None:
     exposed = story.log.exposed_offset
     story.append([(1, b"later")], Codec.NONE)
-    found, _ = read(story.log, Place(0), exposed)
+    found, _ = read(story.log, CountPosition(0), exposed)
     assert found == in_files(story.log)[:-1]
 
 
@@ -61,8 +63,8 @@ def test_reading_goes_on_anywhere_with_and_without_the_hint(story: Story) -> Non
     whole = in_files(story.log)
     for count in range(len(whole)):
         behind = whole[count]
-        assert read(story.log, Place(behind))[0] == whole[count:]
-    place, pieces = Place(0), []
+        assert read(story.log, CountPosition(behind))[0] == whole[count:]
+    place, pieces = CountPosition(0), []
     for exposed in range(1, story.log.end_offset + 1, 3):
         found, place = read(story.log, place, exposed)
         pieces += found
@@ -76,12 +78,12 @@ def test_reading_goes_on_anywhere_with_and_without_the_hint(story: Story) -> Non
 def test_a_hint_of_other_files_is_not_believed(story: Story) -> None:
     whole = in_files(story.log)
     for byte in (1, 61, 10**9, -5):
-        assert read(story.log, Place(whole[3], 0, byte))[0] == whole[3:]
+        assert read(story.log, CountPosition(whole[3], 0, byte))[0] == whole[3:]
 
 
 def test_a_compacted_log_is_read_on(story: Story) -> None:
     """Each place of before is one from which all that is left behind it is read."""
-    places = [Place(0)]
+    places = [CountPosition(0)]
     for exposed in range(1, story.log.end_offset + 1):
         places.append(read(story.log, places[-1], exposed)[1])
     story.compact(inline)
@@ -93,7 +95,7 @@ def test_a_compacted_log_is_read_on(story: Story) -> None:
 
 def test_an_open_segment_may_be_replaced(story: Story) -> None:
     whole = in_files(story.log)
-    reading = runs(story.log.directory, Place(0), story.log.exposed_offset)
+    reading = runs(story.log.directory, CountPosition(0), story.log.exposed_offset)
     first = next(reading)
     story.compact(inline)
     assert first.headers[0][0] == whole[0]
@@ -110,4 +112,4 @@ def test_damage_in_the_middle_is_said(story: Story) -> None:
     content[16] = 9  # the format of its first batch
     path.write_bytes(content)
     with pytest.raises(NoBatch, match=f"{path.name}: no batch at byte 0"):
-        read(story.log, Place(0))
+        read(story.log, CountPosition(0))

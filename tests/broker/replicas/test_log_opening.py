@@ -21,7 +21,7 @@ from broker.storage.log import Log
 from broker.storage.state.epochs import LeaderEpochs
 from cluster.errors import Unavailable
 from cluster.values import PartitionInfo
-from ledger.counting.journal import CountingJournal, PartitionKey, Place
+from ledger.counting.journal import CountingJournal, CountPosition, PartitionKey
 from ledger.names import topic_id_text
 from tests.broker.storage.log_files import (
     TOPIC_ID,
@@ -266,7 +266,7 @@ def test_where_nothing_is_remembered_what_was_counted_is(broker: Broker) -> None
     opened = broker.filled()
     journal = CountingJournal(broker.directory / "ledger-counter", "broker")
     key = PartitionKey("t", topic_id_text(TOPIC_ID), 0)
-    journal.write([], {key: Place(60, leader_epoch=4)})
+    journal.write([], {key: CountPosition(60, leader_epoch=4)})
     (broker.directory / "acknowledged").unlink()
     shutil.rmtree(opened.log.directory)
     broker.restart()

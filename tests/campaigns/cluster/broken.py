@@ -11,7 +11,7 @@ from broker.replicas.partition import Committed, Partition
 from broker.replication.copied_partition import CopiedPartition
 from broker.replication.in_sync import InSyncChanges
 from broker.storage.log import Log
-from client.reading.fetch_session import Wanted
+from client.reading.fetch_session import FetchPosition
 from cluster.values import PartitionInfo
 from tests.campaigns.flaws import Flaw, in_place_of, run_broken
 from wire.errors import ErrorCode
@@ -49,16 +49,20 @@ def no_truncation() -> None:
 
     @in_place_of(CopiedPartition, "wanted")
     def _wanted(
-        before: Callable[[CopiedPartition, int], Wanted], copied: CopiedPartition, max_bytes: int
-    ) -> Wanted:
+        before: Callable[[CopiedPartition, int], FetchPosition],
+        copied: CopiedPartition,
+        max_bytes: int,
+    ) -> FetchPosition:
         return before(copied, max_bytes)._replace(last_epoch=-1)
 
 
 def fetch_offset_written() -> None:
     @in_place_of(CopiedPartition, "wanted")
     def _wanted(
-        before: Callable[[CopiedPartition, int], Wanted], copied: CopiedPartition, max_bytes: int
-    ) -> Wanted:
+        before: Callable[[CopiedPartition, int], FetchPosition],
+        copied: CopiedPartition,
+        max_bytes: int,
+    ) -> FetchPosition:
         log = copied.partition.log
         end = log.end_offset
         epoch = log.epochs.epoch_for(end - 1) if end > log.start_offset else -1

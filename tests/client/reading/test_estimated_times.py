@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from client.producing.delivery import TopicPartition
 from client.reading.estimated_times import Reached, written_about
-from client.reading.record_times import Place, Unknown
+from client.reading.record_times import PartitionOffset, Unknown
 
 NOW = 1_790_000_000
 TARGET = TopicPartition("t", 0)
@@ -32,7 +32,7 @@ class Log:
         return {target: Reached(at, self.times[at]) if there else Reached(-1, -1)}
 
     def found(self, offset: int) -> int:
-        place = Place(TARGET, offset)
+        place = PartitionOffset(TARGET, offset)
         written = written_about(self.ask, [place], NOW)[place]
         assert isinstance(written, int)
         return written
@@ -59,13 +59,13 @@ def test_what_is_dated_ahead() -> None:
 
 def test_one_after_the_other_in_a_partition() -> None:
     log = Log([3_600_000, 60_000])
-    places = [Place(TARGET, 0), Place(TARGET, 1)]
+    places = [PartitionOffset(TARGET, 0), PartitionOffset(TARGET, 1)]
     found = written_about(log.ask, places, NOW)
     assert found == dict(zip(places, log.times, strict=True))
 
 
 def test_records_without_a_time_and_leaders_without_an_answer() -> None:
-    place = Place(TARGET, 0)
+    place = PartitionOffset(TARGET, 0)
 
     def nothing_reaches(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Reached]:
         return dict.fromkeys(times, Reached(-1, -1))
@@ -76,5 +76,5 @@ def test_records_without_a_time_and_leaders_without_an_answer() -> None:
 
 def test_more_places_in_a_partition_than_are_looked_for() -> None:
     log = Log([1_000_000 - each for each in range(50)])
-    found = written_about(log.ask, [Place(TARGET, each) for each in range(50)], NOW)
+    found = written_about(log.ask, [PartitionOffset(TARGET, each) for each in range(50)], NOW)
     assert sum(isinstance(each, Unknown) for each in found.values()) == 42

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.reading.fetch_session import FetchSession, Key, Wanted, next_epoch
+from client.reading.fetch_session import FetchPosition, FetchSession, Key, next_epoch
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchRequest, FetchResponse
 
 KEYS = [(topic, index) for topic in ("t", "u") for index in range(3)]
 
 
-def wanted(offset: int) -> Wanted:
-    return Wanted(leader_epoch=1, offset=offset, last_epoch=0, log_start=0, max_bytes=9)
+def wanted(offset: int) -> FetchPosition:
+    return FetchPosition(leader_epoch=1, offset=offset, last_epoch=0, log_start=0, max_bytes=9)
 
 
 def named(request: FetchRequest) -> dict[Key, int]:

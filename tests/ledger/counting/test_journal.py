@@ -12,7 +12,7 @@ from harness.penstock.made_batches import NOON, WINDOW, foreign_batch, header_of
 from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
-from ledger.counting.journal import CounterFileDamaged, CountingJournal, PartitionKey, Place
+from ledger.counting.journal import CounterFileDamaged, CountingJournal, CountPosition, PartitionKey
 
 KEY = PartitionKey("clicks", "id", 0)
 OTHER = PartitionKey("clicks", "other", 0)
@@ -23,15 +23,15 @@ def test_it_is_there_again(tmp_path: Path) -> None:
     journal = CountingJournal(path, "broker")
     assert journal.is_new
     entries: list[Json] = [{"a": 1}, {"b": [NOON, "x"]}]
-    journal.write(entries, {KEY: Place(5, 0, 70), OTHER: Place(9)})
+    journal.write(entries, {KEY: CountPosition(5, 0, 70), OTHER: CountPosition(9)})
     again = CountingJournal(path, "broker")
     assert not again.is_new
     assert (again.source, again.next_seq, again.pending) == (journal.source, 2, entries)
-    assert again.places == {KEY: Place(5, 0, 70), OTHER: Place(9)}
+    assert again.places == {KEY: CountPosition(5, 0, 70), OTHER: CountPosition(9)}
     again.acknowledged()
-    again.write([], {KEY: Place(6)}, [OTHER])
+    again.write([], {KEY: CountPosition(6)}, [OTHER])
     last = CountingJournal(path, "broker")
-    assert (last.next_seq, last.pending, last.places) == (2, [], {KEY: Place(6)})
+    assert (last.next_seq, last.pending, last.places) == (2, [], {KEY: CountPosition(6)})
     assert [each.name for each in tmp_path.iterdir()] == ["counter"]
 
 
@@ -58,7 +58,7 @@ def test_damage_is_never_guessed_at(whole: tuple[Path, bytes], data: st.DataObje
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     """A file, and what is in it."""
     path = tmp_path_factory.mktemp("journal") / "counter"
-    CountingJournal(path, "broker").write([{"a": 1}], {KEY: Place(5)})
+    CountingJournal(path, "broker").write([{"a": 1}], {KEY: CountPosition(5)})
     return path, path.read_bytes()
 
 
@@ -84,36 +84,18 @@ class Ledger:
             raise OSError("no answer")
 
 
-def counter_of(path: Path, ledger: Ledger, *, started: int = 0) -> Counter:
+def counter_of(path: Path, ledger: Ledger) -> Counter:
     journal = CountingJournal(path, "broker")
-    speaker = Speaker(
-        journal.source, "h", "a", "dc1", WINDOW, started=started, program_version="1.2"
-    )
-    return Counter(journal, speaker, ledger)
+    return Counter(journal, Speaker(journal.source, "h", "a", "dc1", WINDOW), ledger)
 
 
 def read(counter: Counter, log: list[bytes]) -> None:
     """Whatever the counter has not counted yet."""
-    first = (counter.place(KEY) or Place(0)).next_offset
+    first = (counter.place(KEY) or CountPosition(0)).next_offset
     counter.partition(KEY, first, leader_epoch=0, seen=None)
     for batch in log:
         if header_of(batch).base_offset >= first:
             counter.batch(header_of(batch), lambda batch=batch: batch, gaps_are_empty=False)
-
-
-def test_the_first_entry_says_when_the_program_was_started(tmp_path: Path) -> None:
-    """Nothing does where nothing is counted."""
-    ledger, log = Ledger(), list[bytes]()
-    for started in (5, 9):
-        counter = counter_of(tmp_path / "counter", ledger, started=started)
-        counter.commit()
-        for _ in range(2):
-            log.append(foreign_batch([NOON] * 3, base=3 * len(log)))
-            read(counter, log)
-            counter.commit()
-    starts = [entry.get("heartbeats") for entry in ledger.entries.values()]
-    said = {"until": 0, "program_version": "1.2"}
-    assert starts == [[said | {"started": 5}], None, [said | {"started": 9}], None]
 
 
 @settings(max_examples=12)  # each step is on disk before the next

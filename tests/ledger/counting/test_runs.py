@@ -19,7 +19,7 @@ from harness.penstock.made_batches import (
 from ledger.counting.batches import Counting, Json, PartitionCount
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
-from ledger.counting.journal import CountingJournal, PartitionKey, Place
+from ledger.counting.journal import CountingJournal, CountPosition, PartitionKey
 from wire.record_batches.batch import HEADER, HEADER_SIZE, headers
 
 CONTROL, APPEND_TIME = 0x20, 0x08
@@ -95,7 +95,7 @@ def test_the_columns_say_what_each_batch_says(
 
 def passage_of(
     directory: Path, log: bytes, *, gaps: bool, in_runs: bool
-) -> tuple[list[Json], Place]:
+) -> tuple[list[Json], CountPosition]:
     directory.mkdir(exist_ok=True)
     path = directory / "counter"
     path.unlink(missing_ok=True)
@@ -118,7 +118,7 @@ def passage_of(
             counter.batch(header, lambda whole=whole: whole, **where, byte=at + header.size)
     assert counter.batches == len(found)
     counter.commit()
-    return ledger.passages, journal.places.get(KEY, Place(0))
+    return ledger.passages, journal.places.get(KEY, CountPosition(0))
 
 
 @settings(max_examples=25)  # each is two files

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from loader.checks.comparison import UNKNOWN
+from loader.checks.damage_markers import DamageMarkers
 from loader.checks.file_check import FileCheck
-from loader.commit.history import History
+from loader.commit.manifest_log import ManifestLog
 from loader.manifests import Added, HourState, Manifest, RunKind
 from loader.store.local import LocalStore
 from loader.tables import HOUR_MILLIS, Hour, hour_folder
@@ -35,11 +36,12 @@ class Table:
     def __init__(self, root: Path, topics: Sequence[str] = (TABLE,)) -> None:
         self.root = root
         self.store = LocalStore(f"file://{root}")
-        self.history = History(self.store, TABLE)
+        self.manifest_log = ManifestLog(self.store, TABLE)
         self.topics = topics
         self.told: list[Mapping[str, Any]] = []  # statements
         self.takes = True  # whether the ledger takes anything
         self.counted: list[str] = []
+        self.warned: list[str] = []
         self.hours: dict[Hour, HourState] = {}
         self._run = 0
 
@@ -72,9 +74,9 @@ class Table:
             self.store.delete(gone)
         for each in adds:
             self.write(each.path, lines(each.rows))
-        self.history.commit(manifest)
-        self.history.mark_visible(self._run)
-        self.history.mark_published(self._run)
+        self.manifest_log.commit(manifest)
+        self.manifest_log.mark_visible(self._run)
+        self.manifest_log.mark_published(self._run)
 
     def write(self, at: str, data: bytes) -> None:
         self.store.replace(at, data)
@@ -89,8 +91,15 @@ class Table:
         ]
 
     def check(self, young_millis: int = TWO_DAYS, most_bytes: int = 1 << 20) -> FileCheck:
-        limits = {"young_millis": young_millis, "most_bytes": most_bytes}
-        return FileCheck(self.history, self.topics, count=self._count, tell=self._tell, **limits)
+        return FileCheck(
+            self.manifest_log,
+            self.topics,
+            young_millis=young_millis,
+            count=self._count,
+            tell=self._tell,
+            markers=DamageMarkers(self.manifest_log, lambda _: "load", self.warned.append),
+            most_bytes=most_bytes,
+        )
 
     def _after(
         self, adds: Sequence[Added], removes: Sequence[str], rebuilt: Sequence[Hour], now: int

@@ -190,7 +190,7 @@ def test_where_another_loader_is_at_work_nothing_is_said(table: Table) -> None:
     with pytest.raises(RunTaken, match="another loader is at work"):
         table.check().young(NOW)
     assert table.told == []
-    table.history.mark_visible(1)
+    table.manifest_log.mark_visible(1)
 
     class Slow(Table):
         def _count(self, paths: Sequence[str]) -> dict[str, int]:
@@ -268,14 +268,6 @@ def test_what_nobody_has_touched_is_looked_at_in_turn(tmp_path: Path) -> None:
         assert table.check(most_bytes=1).young(later) == []
     (found,) = table.check(most_bytes=1).young(later + IN_TURN_MILLIS)
     assert [each.path for each in found.faults] == [path(hour(1), "c")]
-
-
-def test_whoever_asks_has_all_looked_at(tmp_path: Path) -> None:
-    table = committed(tmp_path, "a")
-    assert table.young() == []
-    flip(tmp_path / path(hour(1), "a"), untouched=True)
-    (found,) = table.check().on_request([hour(1)], NOW)
-    assert [each.fault.value for each in found.faults] == ["changed"]
 
 
 def test_checksums_are_remembered_as_long_as_a_manifest_names_the_files(tmp_path: Path) -> None:

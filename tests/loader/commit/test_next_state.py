@@ -328,9 +328,9 @@ def test_a_rebuilt_hour_is_open_again_and_its_markers_go() -> None:
         *(hour(1), hour(0), hour(3)),
         h0=("part-x", "_SUCCESS", "_LATE-5", "_LATE-4"),
         h1=("_INCOMPLETE", "_notes"),
-        h3=("_SUCCESS",),
+        h3=("_DAMAGED",),
     )
-    gone = [(0, "_LATE-4"), (0, "_LATE-5"), (0, "_SUCCESS"), (1, "_INCOMPLETE"), (3, "_SUCCESS")]
+    gone = [(0, "_LATE-4"), (0, "_LATE-5"), (0, "_SUCCESS"), (1, "_INCOMPLETE"), (3, "_DAMAGED")]
     assert after.markers == tuple(Marker(path=path(*each)) for each in gone)
     assert [after.hours[hour(at)].complete for at in range(4)] == [-1, -1, 3, -1]
     assert after.hours[hour(1)].incomplete == ""

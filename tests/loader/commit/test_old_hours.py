@@ -3,6 +3,7 @@
 import json
 
 import msgspec
+import pytest
 
 from loader.commit.layout import hour_path, success_marker
 from loader.commit.next_state import load_manifest
@@ -88,10 +89,11 @@ def after_load(store: Store, before: Manifest) -> Manifest:
     )
 
 
-def test_rows_of_an_hour_that_was_forgotten_are_late(store: Store) -> None:
+@pytest.mark.parametrize("name", ["_SUCCESS", "_DAMAGED"])
+def test_rows_of_an_hour_that_was_forgotten_are_late(store: Store, name: str) -> None:
     state = HourState(rows=5, files=("t/x", "t/y"), bytes=50, changed=1, complete=2)
     marker = success_marker("t", LONG_AGO, state, 2)
-    store.replace(marker.path, marker.content.encode())
+    store.replace(marker.path.replace("_SUCCESS", name), marker.content.encode())
     made = after_load(store, manifest(8, hours={}))
     assert made.passages[0].late == {LONG_AGO: 10}
     late, success = made.markers

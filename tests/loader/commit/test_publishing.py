@@ -16,7 +16,7 @@ from client.reading.consumer import Consumer
 from client.reading.offsets import Beginning
 from harness.processes.server_process import free_ports
 from ledger.names import LEDGER_TOPIC
-from loader.commit.history import History
+from loader.commit.manifest_log import ManifestLog
 from loader.commit.publishing import Publication, clean, publish, restore_markers
 from loader.errors import StoreError
 from loader.ledger.entries import in_ledger
@@ -49,7 +49,7 @@ def stage(store: LocalStore, *adds: Added) -> None:
 
 def committed(store: LocalStore, **fields: object) -> Manifest:
     made = msgspec.structs.replace(manifest(1), **fields)
-    History(store, "t").commit(made)
+    ManifestLog(store, "t").commit(made)
     return made
 
 
@@ -63,12 +63,12 @@ def test_files_come_and_their_staging_goes(store: LocalStore) -> None:
     stage(store, *adds)
     store.replace(f"{STAGING}/run-1-x/pieces/_SUCCESS", b"")
     made = committed(store, adds=adds)
-    assert not History(store, "t").is_visible(1)
+    assert not ManifestLog(store, "t").is_visible(1)
     publish(store, made)
     assert visible(store) == [f"{AT}/a", f"{AT}/b", "t/dt=2026-11-20/hour=01/c"]
     assert list(store.list(STAGING)) == []
-    assert History(store, "t").is_visible(1)
-    assert History(store, "t").unpublished() == [1]  # the ledger is still to be written
+    assert ManifestLog(store, "t").is_visible(1)
+    assert ManifestLog(store, "t").unpublished() == [1]  # the ledger is still to be written
 
 
 def test_nothing_is_removed_before_its_replacement_is_there(store: LocalStore) -> None:
@@ -80,7 +80,7 @@ def test_nothing_is_removed_before_its_replacement_is_there(store: LocalStore) -
     with pytest.raises(StoreError, match="1 committed rows"):
         publish(store, made)
     assert visible(store) == [f"{AT}/new", f"{AT}/old"]
-    assert not History(store, "t").is_visible(1)
+    assert not ManifestLog(store, "t").is_visible(1)
     store.delete(f"{AT}/new")
     stage(store, added("new"))
     publish(store, made)
@@ -127,7 +127,7 @@ def test_what_a_power_loss_must_leave_is_synced_before_it_is_relied_on(store: Lo
     made = msgspec.structs.replace(
         manifest(1), adds=(added("a"),), removes=("t/dt=2026-11-20/hour=01/old",)
     )
-    History(syncing, "t").commit(made)
+    ManifestLog(syncing, "t").commit(made)
     publish(syncing, made)
     assert syncing.notes == [
         f"{STAGING}/run-1-x/pieces/a",
@@ -174,7 +174,7 @@ def opened_again(store: LocalStore, made: Manifest) -> None:
         Marker(path=f"{AT}/_INCOMPLETE", content="open again"),
     )
     later = msgspec.structs.replace(manifest(2), markers=markers)
-    History(store, "t").commit(later)
+    ManifestLog(store, "t").commit(later)
     publish(store, later)
 
 
@@ -185,15 +185,31 @@ def test_markers_are_what_the_newest_run_made_them(store: LocalStore) -> None:
     first = Marker(path=f"{AT}/_SUCCESS", content="complete")
     made = committed(store, adds=(added("a"),), markers=(first,), hours=hours)
     opened_again(store, made)
-    history = History(store, "t")
-    assert restore_markers(store, history, since=1) == []
+    log = ManifestLog(store, "t")
+    assert restore_markers(store, log, since=1) == []
     store.replace(f"{AT}/_SUCCESS", b"complete")
     store.delete(f"{AT}/_INCOMPLETE")
     store.replace(f"{AT}/_OTHER", b"not ours")
     wrong = [f"{AT}/_INCOMPLETE", f"{AT}/_SUCCESS"]
-    assert restore_markers(store, history, since=1) == wrong
+    assert restore_markers(store, log, since=1) == wrong
     assert markers(store) == {"_INCOMPLETE": b"open again", "_OTHER": b"not ours"}
-    assert restore_markers(store, history, since=2) == []
+    assert restore_markers(store, log, since=2) == []
+
+
+def test_a_damaged_hour_gets_no_success_until_it_is_rebuilt(store: LocalStore) -> None:
+    log, success = ManifestLog(store, "t"), Marker(path=f"{AT}/_SUCCESS", content="complete")
+    store.replace(f"{AT}/_DAMAGED", b"{}")
+    publish(store, committed(store, markers=(success,)))
+    assert restore_markers(store, log, since=1) == []
+    assert markers(store) == {"_DAMAGED": b"{}"}
+    rebuilt = msgspec.structs.replace(manifest(2), markers=(Marker(path=f"{AT}/_DAMAGED"), success))
+    log.commit(rebuilt)
+    publish(store, rebuilt)
+    assert markers(store) == {"_SUCCESS": b"complete"}
+    store.delete(f"{AT}/_SUCCESS")
+    store.replace(f"{AT}/_DAMAGED", b"again")
+    assert restore_markers(store, log, since=1) == []
+    assert markers(store) == {"_DAMAGED": b"again"}
 
 
 def test_an_hour_that_somebody_took_away_does_not_come_back_by_its_markers(
@@ -204,16 +220,16 @@ def test_an_hour_that_somebody_took_away_does_not_come_back_by_its_markers(
     marker = Marker(path=f"{AT}/_SUCCESS", content="complete")
     publish(store, committed(store, adds=(added("a"),), markers=(marker,), hours=hours))
     store.delete(AT)
-    assert restore_markers(store, History(store, "t"), since=1) == []
+    assert restore_markers(store, ManifestLog(store, "t"), since=1) == []
     assert visible(store) == []
 
 
 def test_what_was_staged_for_runs_that_are_visible_is_removed(store: LocalStore) -> None:
-    history = History(store, "t")
+    log = ManifestLog(store, "t")
     for run in (1, 2):
-        history.commit(manifest(run))
-        history.mark_visible(run)
-    history.commit(manifest(3))
+        log.commit(manifest(run))
+        log.mark_visible(run)
+    log.commit(manifest(3))
     for run in (1, 2, 3, 4):
         store.replace(f"{STAGING}/run-{run}-x/pieces/a", b"")
     store.replace(f"{STAGING}/other/a", b"")
@@ -227,7 +243,7 @@ def test_what_was_given_up_is_removed_after_a_day(
     store: LocalStore, tmp_path: Path, before_first_run: bool
 ) -> None:
     if not before_first_run:
-        History(store, "t").commit(manifest(1))
+        ManifestLog(store, "t").commit(manifest(1))
     store.replace(f"{STAGING}/run-9-idle/pieces/kind=rows/a", b"")
     store.replace(f"{STAGING}/run-9-busy/pieces/kind=rows/a", b"")
     store.replace("_penstock/~creating/idle", b"")
@@ -256,7 +272,7 @@ def test_what_cannot_be_cleaned_away_hinders_nobody(store: LocalStore) -> None:
     made = committed(store, adds=adds)
     # After the file's renaming and the mark, what was staged is deleted.
     publish(SteppingStore(store, At(4, refuse)), made)
-    assert History(store, "t").is_visible(1)
+    assert ManifestLog(store, "t").is_visible(1)
     assert [entry.name for entry in store.list(STAGING)] == ["run-1-x"]
     store.create(f"{STAGING}/run-1-y/pieces/b", b"")
     with pytest.raises(StoreError, match="somebody writes there"):
@@ -267,8 +283,8 @@ def test_what_cannot_be_cleaned_away_hinders_nobody(store: LocalStore) -> None:
 
 
 @pytest.fixture
-def history(store: LocalStore) -> History:
-    return History(store, "clicks")
+def log(store: LocalStore) -> ManifestLog:
+    return ManifestLog(store, "clicks")
 
 
 @pytest.fixture
@@ -293,12 +309,12 @@ def scripted(log_and_brokers: tuple[ScriptedLog, Brokers]) -> Brokers:
 class Load:
     """As far as this is about."""
 
-    def __init__(self, history: History, brokers: Brokers, registry: RegistryClient) -> None:
+    def __init__(self, log: ManifestLog, brokers: Brokers, registry: RegistryClient) -> None:
         self.steps: list[str] = []
         self.warnings: list[str] = []
-        self._history = history
+        self._manifest_log = log
         self.publication = Publication(
-            history,
+            log,
             brokers,
             registry,
             topics=[TOPIC],
@@ -308,14 +324,14 @@ class Load:
         )
 
     def commit(self, kind: RunKind = RunKind.LOAD) -> None:
-        made = following(self._history, kind)
-        self._history.commit(made)
+        made = following(self._manifest_log, kind)
+        self._manifest_log.commit(made)
         self.publication.publish(made)
 
 
-def following(history: History, kind: RunKind = RunKind.LOAD) -> Manifest:
+def following(log: ManifestLog, kind: RunKind = RunKind.LOAD) -> Manifest:
     """A run that has read ten offsets more, or closes hours."""
-    before = history.latest()
+    before = log.latest()
     run = 1 if before is None else before.run + 1
     reached = PartitionState(partition=0, next_offset=10 * run, leader_epoch=0)
     gone = PartitionState(partition=1, next_offset=5, absent=True)
@@ -332,63 +348,63 @@ def following(history: History, kind: RunKind = RunKind.LOAD) -> Manifest:
 
 
 def test_the_ledger_is_given_up_at_its_first_refusal(
-    history: History, scripted: Brokers, nobody: RegistryClient
+    log: ManifestLog, scripted: Brokers, nobody: RegistryClient
 ) -> None:
     for _ in range(3):
-        Load(history, scripted, nobody).commit()
-    later = Load(history, scripted, nobody)
+        Load(log, scripted, nobody).commit()
+    later = Load(log, scripted, nobody)
     later.publication.publish_unfinished()
     later.commit()
     later.commit(RunKind.CLOSE)
     (warning,) = later.warnings
     assert warning.startswith("run 1 and later ones are not in the ledger yet: ")
     # Files do not wait for it, nor does a run that has nothing to say.
-    assert [history.is_visible(run) for run in history.runs()] == [True] * 5
-    assert history.unpublished() == [1, 2, 3, 4]
+    assert [log.is_visible(run) for run in log.runs()] == [True] * 5
+    assert log.unpublished() == [1, 2, 3, 4]
     assert later.publication.rolled_forward is None
 
 
 def test_what_was_not_made_visible_is(
-    history: History, scripted: Brokers, nobody: RegistryClient
+    log: ManifestLog, scripted: Brokers, nobody: RegistryClient
 ) -> None:
-    Load(history, scripted, nobody).commit()
-    history.commit(following(history))
-    later = Load(history, scripted, nobody)
+    Load(log, scripted, nobody).commit()
+    log.commit(following(log))
+    later = Load(log, scripted, nobody)
     later.publication.publish_unfinished()
-    assert history.is_visible(2)
+    assert log.is_visible(2)
     assert later.publication.rolled_forward == 2
 
 
 def test_brokers_are_told_how_far_the_newest_run_came(
-    history: History, log_and_brokers: tuple[ScriptedLog, Brokers], nobody: RegistryClient
+    log: ManifestLog, log_and_brokers: tuple[ScriptedLog, Brokers], nobody: RegistryClient
 ) -> None:
-    log, scripted = log_and_brokers
-    load = Load(history, scripted, nobody)
+    partition, scripted = log_and_brokers
+    load = Load(log, scripted, nobody)
     load.commit()
     load.commit()
-    assert log.consumed == {0: 20}  # and nothing of what is not there
+    assert partition.consumed == {0: 20}  # and nothing of what is not there
     load.commit(RunKind.CLOSE)
-    assert history.unpublished() == [1, 2]
-    Load(history, scripted, nobody).publication.publish_unfinished()
-    assert log.consumed == {0: 30}
+    assert log.unpublished() == [1, 2]
+    Load(log, scripted, nobody).publication.publish_unfinished()
+    assert partition.consumed == {0: 30}
     # Killed before they were told.
-    history.commit(following(history))
-    Load(history, scripted, nobody).publication.publish_unfinished()
-    assert log.consumed == {0: 40}
+    log.commit(following(log))
+    Load(log, scripted, nobody).publication.publish_unfinished()
+    assert partition.consumed == {0: 40}
 
 
 def test_what_the_ledger_was_owed_comes_in_the_order_of_the_runs(
-    history: History, brokers: Brokers, registry: RegistryClient, nobody: RegistryClient
+    log: ManifestLog, brokers: Brokers, registry: RegistryClient, nobody: RegistryClient
 ) -> None:
     with contextlib.suppress(Refused):  # others have made it already
         create_topic(brokers, TOPIC)
     for _ in range(2):
-        Load(history, brokers, nobody).commit()
-    assert history.unpublished() == [1, 2]
-    load = Load(history, brokers, registry)
+        Load(log, brokers, nobody).commit()
+    assert log.unpublished() == [1, 2]
+    load = Load(log, brokers, registry)
     load.commit()
-    assert (history.unpublished(), load.warnings) == ([], [])
-    told = history.read(3).ledger
+    assert (log.unpublished(), load.warnings) == ([], [])
+    told = log.read(3).ledger
     assert told is not None
     decoder = Decoder(registry.schema, built_in(LEDGER))
     with Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer:

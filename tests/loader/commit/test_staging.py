@@ -100,6 +100,8 @@ def test_other_formats_take_the_place_of_rows(store: Store) -> None:
     put(store, f"kind=rows/slice=0/{AT}/part-0.txt")
     put(store, f"kind=mixed/slice=0/{NONE}/part-0.txt")
     put(store, f"kind=dead/slice=0/{NONE}/part-0.txt")
+    divided = reshaped(staged(store, JOB, LandedSources()), {FileKind.MIXED}, store, "none")
+    assert {each.kind for each in divided.files} == {FileKind.ROWS, FileKind.DEAD}
     for name in ("part-0-x.c000.zstd.orc", "part-1-x.c000.zstd.orc", "_SUCCESS"):
         store.replace(f"orc/slice=0/{AT}/{name}", b"orc")
     left = reshaped(
@@ -109,17 +111,6 @@ def test_other_formats_take_the_place_of_rows(store: Store) -> None:
         (FileKind.DEAD, None, ".parquet"),
         (FileKind.ROWS, HOUR, ".zstd.orc"),
         (FileKind.ROWS, HOUR, ".zstd.orc"),
-    ]
-
-
-def test_divided_rows_join_the_others(store: Store) -> None:
-    put(store, f"kind=rows/slice=0/{AT}/part-0.txt")
-    put(store, f"kind=mixed/slice=0/{NONE}/part-0.txt")
-    store.replace("divided/slice=0/dt=2026-11-20/hour=01/part-0.c000.zstd.parquet", b"rows")
-    left = reshaped(staged(store, JOB, LandedSources()), {FileKind.MIXED}, store, "divided")
-    assert [(each.kind, each.hour) for each in left.files] == [
-        (FileKind.ROWS, HOUR),
-        (FileKind.ROWS, NEXT_HOUR),
     ]
 
 
@@ -242,10 +233,3 @@ def test_rows_are_those_that_were_counted() -> None:
             verified({**counts, path: rows + 1}, uncounted)
         with pytest.raises(Mismatch, match="was not counted"):
             verified({each: n for each, n in counts.items() if each != path}, uncounted)
-
-
-def test_rows_of_several_files_are_counted_together() -> None:
-    left = left_by(report(PIECES[0], {HOUR: 10}))
-    two = (replace(left.files[0], path="one"), replace(left.files[0], path="other"))
-    found = verified({"one": 4, "other": 6}, replace(left, files=two))
-    assert [file.rows for file in found.files] == [4, 6]

@@ -49,13 +49,6 @@ def test_what_is_waited_for_is_cut_to_what_a_marker_may_hold(audit: Answering) -
     assert waiting.missing.endswith("which gave no reason")
 
 
-def test_a_connection_that_was_closed_meanwhile_is_made_anew(audit: Answering) -> None:
-    audit.said.body, audit.said.hang_up = document(complete=True), True
-    asked = [("a.b", hour(at)) for at in range(3)]
-    assert set(Audit(audit.url, "dc1").ask(asked).values()) == {Complete("audit")}
-    assert audit.said.connections == 3
-
-
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [

@@ -2,59 +2,52 @@
 for it is left to them."""
 
 import random
-from pathlib import Path
-from typing import NoReturn
 
 import msgspec
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from client.connection.brokers import Brokers
-from loader.commit.sources import LandedSources
-from loader.commit.staging import staged
-from loader.config import LoaderConfig, Tasks
-from loader.errors import SparkFailed
-from loader.landing.pieces import FileKind
+from loader.config import LoaderConfig
 from loader.landing.task_spec import landing_job
-from loader.landing.without_spark import AS_RECORDS, is_little, is_local, land_locally, rows_in_file
+from loader.landing.without_spark import AS_RECORDS, is_little
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
-from loader.store.local import LocalStore
-from tests.loader.application import BEGAN, HOUR, Application, event_schema, landed
-from tests.loader.landing.decoded_batches import START, a_slice, a_spec
-from tests.loader.loads import Listening, folder_of, load_once, rows_of
+from loader.run.spark_work import SparkWork
+from loader.tables import Hour, hour_folder
+from tests.loader.application import BEGAN, HOUR, Application, landed
+from tests.loader.landing.decoded_batches import a_slice, a_spec
+from tests.loader.loads import EITHER_WAY, Listening, folder_of, load_once, no_spark, rows_of
+
+HOURS = (Hour(BEGAN), Hour(BEGAN + HOUR))
 
 
-def no_spark() -> NoReturn:
-    raise SparkFailed("nobody may need it")
-
-
-def test_a_partition_is_read_as_by_tasks(
-    config: LoaderConfig, brokers: Brokers, application: Application, tmp_path: Path
+def test_both_ways_load_and_rebuild_to_the_same_files(
+    spark: SparkSession, application: Application, config: LoaderConfig
 ) -> None:
-    application.write(12, time=START, step=HOUR // 10)
-    application.write(18, time=START + 12 * HOUR // 10, step=HOUR // 10)
-    application.send_bytes(b"nothing that is framed", time=START)
-    application.flush()
-    spec = a_spec(brokers=config.brokers, reader_schema=event_schema(), registry=config.registry)
-    of = {"topic": application.topic, "partition": 0}
-    pieces = [a_slice(0, 12, number=0, **of), a_slice(12, 31, number=1, **of)]
-    store = LocalStore(f"file://{tmp_path}/root")
-    told: list[int] = []
-    land_locally(store, landing_job(spec, [pieces], {}), "staging/it", brokers, told.append)
-    assert told == [1, 2]
-    left = staged(store, "staging/it", LandedSources())
-    assert {number: report.row_count for number, report in left.reports.items()} == {0: 12, 1: 18}
-    assert all(is_local(file.path) for file in left.files)
-    rows = {(f.kind, f.slice, f.hour): rows_in_file(store, f.path) for f in left.files}
-    assert rows == {
-        **{(FileKind.ROWS, 0, START + HOUR * n): count for n, count in enumerate((10, 2))},
-        **{(FileKind.ROWS, 1, START + HOUR * n): count for n, count in ((1, 8), (2, 10))},
-        (FileKind.DEAD, 1, None): 1,
-    }
-    first = next(file.path for file in left.files if file.kind is FileKind.ROWS)
-    assert pq.read_table(tmp_path / "root" / first).column("_offset").to_pylist() == [*range(10)]
+    """Equal bytes: so rows, columns and statistics are equal, and so are the names."""
+    application.write(1_000, time=BEGAN)
+    application.write(500, time=BEGAN + 1_000, partition=1)
+    application.write(7, time=BEGAN + HOUR)
+    files = []
+    for way, tasks in EITHER_WAY.items():
+        start = no_spark if way == "without Spark" else (lambda: SparkWork(spark))
+        config = msgspec.structs.replace(config, root=f"{config.root}_", tasks=tasks)
+        (outcome,) = load(config, LoadRequest(), start, Listening())
+        assert (outcome.error, outcome.rows) == (None, 1_507)
+        folders = [folder_of(config, application.topic, hour_folder(hour)) for hour in HOURS]
+        (spoilt,), (gone,) = (folder.glob("part-*.parquet") for folder in folders)
+        spoilt.write_bytes(spoilt.read_bytes()[:-50])
+        gone.unlink()
+        (outcome,) = load(config, LoadRequest(rebuild=HOURS), start, listening := Listening())
+        assert (outcome.error, outcome.rows) == (None, 1_507)
+        assert (outcome.rebuilt, outcome.waiting) == ({HOURS[0]: 1_500, HOURS[1]: 7}, {})
+        assert all((folder / "_SUCCESS").exists() for folder in folders)
+        assert [f"{spoilt.name} is unreadable" in text for text in listening.warnings] == [True]
+        assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
+        parts = [part for folder in folders for part in folder.glob("part-*")]
+        files.append({part.relative_to(folder_of(config)): part.read_bytes() for part in parts})
+    assert len(files[0]) == len(HOURS)
+    assert files[0] == files[1]
 
 
 def test_what_is_little() -> None:
@@ -63,19 +56,6 @@ def test_what_is_little() -> None:
     assert is_little(job, 2 * (500 + AS_RECORDS))
     assert not is_little(job, 2 * (500 + AS_RECORDS) - 1)
     assert not is_little(job, 0)
-
-
-def test_a_small_load_asks_for_no_spark(
-    spark: SparkSession, application: Application, config: LoaderConfig
-) -> None:
-    application.write(1_000, time=BEGAN)
-    (outcome,) = load(config, LoadRequest(), no_spark, Listening())
-    assert (outcome.rows, outcome.error) == (1_000, None)
-    assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
-    application.write(1_000, time=BEGAN)
-    by_spark = msgspec.structs.replace(config, tasks=Tasks(without_spark=0))
-    (outcome,) = load(by_spark, LoadRequest(), no_spark, Listening())
-    assert str(outcome.error) == "nobody may need it"
 
 
 @pytest.mark.slow

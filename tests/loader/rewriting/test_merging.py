@@ -28,7 +28,6 @@ from loader.rewriting.without_spark import merge_without_spark
 from loader.store.local import LocalStore
 from loader.tables import Hour
 from tests.loader.rewriting.row_files import (
-    SCHEMA,
     Row,
     columns,
     read_rows,
@@ -216,23 +215,6 @@ def _files(pieces: Iterable[pa.RecordBatch]) -> dict[tuple[int, str], pa.Table]:
         key = piece.column("slice")[0].as_py(), piece.column("hour")[0].as_py()
         found[key] += value + PIECE_END.encode()
     return {key: pq.read_table(io.BytesIO(data)) for key, data in found.items()}
-
-
-def test_files_of_one_number_become_one() -> None:
-    tables = [
-        pa.Table.from_pylist([row(at) for at in range(first, first + 50)], SCHEMA)
-        for first in (0, 50, 100)
-    ]
-    contents = [_file(each, 7) for each in tables]
-
-    pieces = joined(_given(zip((3, 3, 4), contents, strict=True)), FileCompression.ZSTD)
-    found = _files(pieces)
-
-    assert set(found) == {(3, "03"), (4, "04")}
-    assert found[3, "03"].to_pylist() == [row(at) for at in range(100)]
-    assert found[4, "04"].to_pylist() == [row(at) for at in range(100, 150)]
-    assert found[3, "03"].schema.field("at").type == pa.timestamp("us", tz="UTC")
-    assert list(joined([], FileCompression.ZSTD)) == []
 
 
 @pytest.mark.not_quick("very many rows")

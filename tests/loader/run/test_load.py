@@ -10,22 +10,16 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from loader.config import LoaderConfig, Tasks
+from loader.config import LoaderConfig
 from loader.errors import LoaderError, RunTaken
 from loader.run.load import sole_loader
 from tests.loader.application import BEGAN, HOUR, Application, landed
-from tests.loader.loads import EITHER_WAY, load_once, rows_of
+from tests.loader.loads import load_once, rows_of
 
 
-@pytest.mark.parametrize("tasks", EITHER_WAY.values(), ids=EITHER_WAY)
 def test_everything_lands_once(
-    spark: SparkSession,
-    application: Application,
-    config: LoaderConfig,
-    tasks: Tasks,
-    tmp_path: Path,
+    spark: SparkSession, application: Application, config: LoaderConfig, tmp_path: Path
 ) -> None:
-    config = msgspec.structs.replace(config, tasks=tasks)
     application.write(1_000, time=BEGAN, step=3_600)  # one hour
     application.write(500, time=BEGAN + HOUR, partition=1)
     first = load_once(spark, config)

@@ -1,7 +1,6 @@
 """When it is said that loads fail, what the ledger hears of it, and what other tables do."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
@@ -205,19 +204,6 @@ def test_what_keeps_a_load_from_beginning_is_told_until_one_does(
     assert last == {config.root: False, moved.root: False}
 
 
-def test_a_failure_is_over_though_nobody_remembers_it(
-    spark: SparkSession, application: Application, config: LoaderConfig
-) -> None:
-    """The ledger was told, and the file beside the commit log was not written."""
-    application.write(30, time=BEGAN)
-    spoil(application, 10)
-    assert isinstance(outcome_of(spark, config).error, TooManyDead)
-    shutil.rmtree(folder_of(config, "_penstock/~loads"))
-    patient = msgspec.structs.replace(config, dead_share=1.0)
-    assert load_once(spark, patient).rows == 30
-    assert [each["failed"] for each in told(config, application.topic)] == [True, False]
-
-
 def test_a_ledger_that_takes_nothing_is_a_warning(
     spark: SparkSession, application: Application, config: LoaderConfig
 ) -> None:
@@ -228,12 +214,13 @@ def test_a_ledger_that_takes_nothing_is_a_warning(
         outcome = outcome_of(spark, msgspec.structs.replace(config, registry=refusing.url))
     assert outcome.error is not None
     assert any("cannot report in the ledger" in each for each in outcome.warnings)
-    state = folder_of(config, "_penstock/~loads")
-    assert not state.exists()
+    state = folder_of(config, "_penstock/~loads") / f"{application.topic}.json"
+    began = json.loads(state.read_bytes())["since"]
     outcome = outcome_of(spark, config)
     assert isinstance(outcome.error, TooManyDead)
-    known = json.loads((state / f"{application.topic}.json").read_bytes())
-    assert known["reason"] == reason_of(outcome.error)
+    known = json.loads(state.read_bytes())
+    assert (known["since"], known["reason"]) == (began, reason_of(outcome.error))
+    assert known["told"] > 0
 
 
 def test_every_error_has_a_cure() -> None:

@@ -8,7 +8,7 @@ from mirror.comparing.differences import (
     SOURCE_DAMAGED,
     SOURCE_LACKS,
     Difference,
-    Stretch,
+    Differences,
     compared,
     renewed,
 )
@@ -34,16 +34,16 @@ def led_in(batch: bytes, epoch: int) -> bytes:
 def test_the_same_in_other_epochs_as_far_as_both_reach() -> None:
     source = shown(*(led_in(batch(base), 7) for base in (0, 3, 6)))
     copy = shown(*(led_in(batch(base), 2) for base in (0, 3)))
-    assert compared(source, copy, 0) == Stretch(6, [])
-    assert compared(copy, source, 0) == Stretch(6, [])
+    assert compared(source, copy, 0) == Differences(6, [])
+    assert compared(copy, source, 0) == Differences(6, [])
 
 
 def test_a_flipped_byte_is_whose_crc_says_so() -> None:
     source, copy = shown(batch(0), batch(3)), shown(batch(0), spoilt(batch(3)))
-    assert compared(source, copy, 0) == Stretch(6, [Difference(3, 6, DAMAGED)])
-    assert compared(copy, source, 0) == Stretch(6, [Difference(3, 6, SOURCE_DAMAGED)])
+    assert compared(source, copy, 0) == Differences(6, [Difference(3, 6, DAMAGED)])
+    assert compared(copy, source, 0) == Differences(6, [Difference(3, 6, SOURCE_DAMAGED)])
     other = shown(batch(0), batch(3, text=b"y"))
-    assert compared(source, other, 0) == Stretch(6, [Difference(3, 6, OTHERS)])
+    assert compared(source, other, 0) == Differences(6, [Difference(3, 6, OTHERS)])
 
 
 def test_every_byte_counts_but_those_of_the_epoch() -> None:
@@ -56,10 +56,10 @@ def test_every_byte_counts_but_those_of_the_epoch() -> None:
 
 def test_what_one_side_lacks() -> None:
     whole, less = shown(batch(0), batch(3), batch(6)), shown(batch(0), batch(6))
-    assert compared(whole, less, 0) == Stretch(9, [Difference(3, 6, LACKS)])
-    assert compared(less, whole, 0) == Stretch(9, [Difference(3, 6, SOURCE_LACKS)])
+    assert compared(whole, less, 0) == Differences(9, [Difference(3, 6, LACKS)])
+    assert compared(less, whole, 0) == Differences(9, [Difference(3, 6, SOURCE_LACKS)])
     far = shown(batch(60), position=3)
-    assert compared(shown(batch(3), batch(6), position=3), far, 3) == Stretch(
+    assert compared(shown(batch(3), batch(6), position=3), far, 3) == Differences(
         9, [Difference(3, 9, LACKS)]
     )
 
@@ -67,12 +67,12 @@ def test_what_one_side_lacks() -> None:
 def test_other_bounds_up_to_where_both_meet_again() -> None:
     source = shown(batch(0), batch(3), batch(6), batch(9))
     copy = shown(batch(0), batch(3, 4), batch(7, 2), batch(9))
-    assert compared(source, copy, 0) == Stretch(12, [Difference(3, 9, OTHERS)])
+    assert compared(source, copy, 0) == Differences(12, [Difference(3, 9, OTHERS)])
 
 
 def test_a_log_that_begins_within_a_batch() -> None:
     source, copy = shown(batch(0), batch(3), position=2), shown(batch(0), batch(3), position=2)
-    assert compared(source, copy, 2) == Stretch(6, [])
+    assert compared(source, copy, 2) == Differences(6, [])
 
 
 def test_what_is_not_there_is_asked_for_again() -> None:
@@ -84,7 +84,7 @@ def test_what_is_no_batch() -> None:
     broken = bytearray(batch(0))
     broken[8:12] = (2**31 - 1).to_bytes(4, "big")
     found = compared(shown(batch(0), batch(3)), shown(bytes(broken)), 0)
-    assert found == Stretch(3, [Difference(0, 3, NO_BATCH)])
+    assert found == Differences(3, [Difference(0, 3, NO_BATCH)])
 
 
 def test_what_is_known_is_renewed_where_it_was_looked_at() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from audit.alerting.answers import NotedAlert, NotedAlerts
 from audit.api.answers import ListPage, Problem, ReportAnswer, TopicReport
-from audit.findings import State
+from audit.findings import CommandKind, State
 from harness.penstock.audit import AuditProcess
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS
 from penstock.report.asking import last_day, verdict
@@ -130,7 +130,8 @@ def test_alerts_that_are_raised_stand_below_the_headline() -> None:
         words="web-2 is silent",
         raised=MORNING,
         resolved=-1,
-        command="systemctl start penstock-agent",
+        command="systemctl restart penstock-agent",
+        command_kind=CommandKind.MENDS,
     )
     late = msgspec.structs.replace(alert, kind="missing", hour=MORNING)
     page = ListPage(page=1, size=100, total=2)
@@ -139,12 +140,16 @@ def test_alerts_that_are_raised_stand_below_the_headline() -> None:
     def answers(path: str, _: Query) -> tuple[int, bytes]:
         return 200, msgspec.json.encode(raised if path == "alerts" else report(COMPLETE))
 
-    with answering(answers) as audit:
-        lines = penstock("report", "--audit", audit.url).stdout.splitlines()
-    assert lines[2:4] == [
+    def lines(*day: str) -> list[str]:
+        return penstock("report", "--audit", audit.url, *day).stdout.splitlines()[2:4]
+
+    shown = [
         "! silent, raised 2026-11-20 07:00: web-2 is silent",
-        "  what to do: systemctl start penstock-agent",
+        "  what to do: systemctl restart penstock-agent",
     ]
+    with answering(answers) as audit:
+        assert [lines(), lines("--day", "today")] == [shown, shown]
+        assert shown[0] not in lines("--day", "yesterday")
 
 
 def test_the_verdict_of_an_hour() -> None:
@@ -197,8 +202,8 @@ def test_the_time_that_it_is_about(given: list[str], begin: str, end: str) -> No
 def test_what_is_still_to_come_is_not_asked_for() -> None:
     before = int(datetime.now(UTC).timestamp() * 1000)
     with answering(always(report(COMPLETE))) as audit:
-        run("--day", "today", "--audit", audit.url)
-        run("--from", "2026-11-01", "--audit", audit.url)
+        run("--day", "today", "--json", "--audit", audit.url)
+        run("--from", "2026-11-01", "--json", "--audit", audit.url)
     after = int(datetime.now(UTC).timestamp() * 1000)
     assert all(before <= int(query["to"]) <= after for _, query in audit.asked)
 

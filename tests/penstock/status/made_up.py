@@ -16,6 +16,7 @@ from penstock.status.values import BrokerStanding, LoadStanding, PipelineStatus,
 
 NOW = 500_000 * HOUR + HOUR // 2
 THIS_HOUR = 500_000 * HOUR
+CALM = "every line up to 08:29 UTC is accounted for; newer lines are on their way"
 
 
 def topic_row(topic: str, state: State = State.COMPLETE, *, cluster: str = "c") -> answers.TopicRow:
@@ -200,6 +201,8 @@ def standing(
         topics=tuple(topics),
         last_load=load,
         verdict=verdict,
+        calm=CALM if verdict == "pending" else "",
+        mark="✓" if verdict == "pending" else "",
         complete_until=min((each.complete_until for each in topics), default=-1),
         verdict_as_of=now,
         alerts=alerts,

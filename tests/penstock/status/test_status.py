@@ -29,6 +29,7 @@ from penstock.status.values import (
 from tests.penstock.answering_audit import Query, answering
 from tests.penstock.running import FORKS, REPOSITORY, Ended, penstock, running
 from tests.penstock.status.made_up import (
+    CALM,
     LOAD,
     NOW,
     agent_status,
@@ -79,7 +80,7 @@ def test_all_is_well(running_broker: BrokerProcess, running_registry: RegistryPr
     assert made.returncode == 0 or "exists" in made.stderr
     ended = heard(running_broker, running_registry, state=State.COMPLETE)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("✓ complete: every line has reached the brokers\n")
+    assert ended.stdout.startswith("✓ complete: every line is accounted for\n")
     assert running_broker.bootstrap in ended.stdout
 
 
@@ -172,7 +173,7 @@ def test_everything_in_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
     said = standing([topic("logs", 12_345), topic("shop", 70)], load=LOAD)
     said = msgspec.structs.replace(said, agents=(AGENT,))
     assert printed(said, capsys) == [
-        "… pending: every line up to 40 s ago is accounted for",
+        f"✓ {CALM}",
         "  last load 12 s ago: 4,000 rows of 2 topics, 50 not landed yet",
         "",
         "broker  address    leads  partitions  remark",

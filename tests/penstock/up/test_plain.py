@@ -12,7 +12,7 @@ from penstock.directory.places import Addresses, Places, Ports
 from penstock.status.values import FailingLoadStanding, PipelineStatus
 from penstock.up.programs import ProgramPhase, ProgramStanding
 from penstock.up.screen import PlainScreen, watching
-from tests.penstock.status.made_up import LOAD, MISSING, standing, topic
+from tests.penstock.status.made_up import CALM, LOAD, MISSING, standing, topic
 from tests.penstock.status.made_up import NOW as MILLIS
 from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
 
@@ -111,7 +111,7 @@ def test_figures_come_each_minute_and_when_something_is_wrong() -> None:
     watched.now += 60
     later = standing([topic("a", 300), topic("b", 100)], load=LOAD, now=MILLIS + 10_000)
     assert watched.shows(programs(), later) == [
-        "pending: every line up to 50 s ago is accounted for; 2 topics; 20 events/s; "
+        f"{CALM}; 2 topics; 20 events/s; "
         "4.0 KiB not read; last load 22 s ago: 4,000 rows of 2 topics, 50 not landed yet"
     ]
     assert watched.shows(programs(), later) == []

@@ -215,6 +215,27 @@ def test_who_is_used_is_not_waited_for_and_stops_later(start: Start, tmp_path: P
     assert told.read_text().split() == ["agent", "broker"]
 
 
+@pytest.mark.parametrize("signals", [(), (signal.SIGSTOP,), (signal.SIGKILL,)])
+def test_a_restart_of_one_that_runs_that_hangs_and_that_has_died(
+    signals: Sequence[int], start: Start
+) -> None:
+    run = start(program("registry", FOR_EVER, stop_seconds=1.5), program("loader", FOR_EVER))
+    before, loader = run.until("registry", RUNNING), run.until("loader", RUNNING)
+    for number in signals:
+        os.kill(before.pid, number)
+    if signal.SIGKILL in signals:
+        run.until("registry", DEAD)
+    run.supervisor.restart("registry")
+    assert run.standing("registry").phase is not RUNNING
+    run.now += 1.6 if signal.SIGSTOP in signals else 0
+    after = run.until("registry", RUNNING)
+    assert (after.pid not in {0, before.pid}, is_alive(before.pid)) == (True, False)
+    assert run.standing("loader") == loader
+    run.supervisor.restart("registry")
+    run.stop()
+    assert run.standing("registry").phase is STOPPED
+
+
 KEEPS = """
 import os, sys, time
 from agent.kept.store import take_over

@@ -67,7 +67,10 @@ def test_from_an_open_pipeline_to_one_behind_locks(
     with Up(tmp_path / "open.txt", *directory, "--port-base", str(base), *follow) as up:
         up.until("everything runs")
         assert sorted(up.programs()) == sorted(ALL)
-        up.kill(("loader", "agent", "registry"))
+        up.kill(("loader", "agent"))
+        os.kill(up.programs()["registry"], signal.SIGSTOP)
+        restarted = penstock("up", "--restart", "registry", *directory[:2])
+        assert (restarted.returncode, restarted.stdout) == (0, "registry runs again.\n")
         web.write(300)
         web.write(50, other)
         web.path.rename(tmp_path / "app.log.1")

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from harness.hadoop.spark_jvm import quick_java
 from harness.processes.waiting import wait_until
-from loader.commit.history import History
+from loader.commit.manifest_log import ManifestLog
 from loader.config import LoaderConfig, Tasks
 from loader.errors import RunTaken
 from loader.run.load import load
@@ -45,11 +45,11 @@ def small(config: LoaderConfig) -> LoaderConfig:
 
 def there_once(spark: SparkSession, config: LoaderConfig, application: Application) -> None:
     assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
-    history = History(LocalStore(config.root), application.topic)
-    latest = history.latest()
+    manifest_log = ManifestLog(LocalStore(config.root), application.topic)
+    latest = manifest_log.latest()
     assert latest is not None
     assert sum(state.rows for state in latest.hours.values()) == len(application.written)
-    assert history.unpublished() == []
+    assert manifest_log.unpublished() == []
 
 
 def steps(program: LoadProgram) -> int:

@@ -5,14 +5,18 @@ import { quoted } from "../names.js";
 
 const SHOWN = 2000; // milliseconds
 
-/** `kind`: of a finding or an alert, as the runbook has them. */
-export function cure(kind, command) {
+const LEADS = {
+  accepts: "If no copy can be shipped again, accept it:",
+  looks: "To see more:",
+};
+
+/** `kind`: of a finding or an alert, as the runbook has them. `row`: what has its command. */
+export function cure(kind, { command, command_kind }) {
+  const lead = LEADS[command_kind];
   return h(
     "div",
     { class: "cure" },
-    command?.includes(" audit accept ")
-      ? h("span", {}, "If no copy can be shipped again, accept it:")
-      : null,
+    lead ? h("span", {}, lead) : null,
     command ? commandLine(command) : null,
     h("a", { href: `runbook#${encodeURIComponent(kind)}`, target: "_blank", rel: "noopener" }, "Runbook"),
   );

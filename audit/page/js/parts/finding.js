@@ -38,7 +38,7 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
       { class: "text" },
       words(fault.words),
       h("div", { class: "meta" }, meta),
-      fault.accepted ? null : cure(fault.kind, fault.command),
+      fault.accepted ? null : cure(fault.kind, fault),
       accepting(fault, { cluster, topic, topicId }),
     ),
     fault.host && fault.host !== here

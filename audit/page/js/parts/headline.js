@@ -13,11 +13,13 @@ import { noted } from "./noting.js";
 import { card } from "./pane.js";
 
 const HOUR = 3_600_000;
+/** Of headlines that look better or worse than their state. */
+const SIGNS = { "!": "unloaded", "✓": "complete" };
 
 /** `note`: nodes below the sentence. */
 export function headline({ state, mark, title, more }, note) {
   return [
-    sign(mark === "!" ? "unloaded" : state, 44),
+    sign(SIGNS[mark] ?? state, 44),
     h("div", {}, h("h1", {}, words(title)), more ? h("p", {}, words(more)) : null, note),
   ];
 }
@@ -73,7 +75,7 @@ function alert(row) {
         h("span", {}, "raised ", ago(row.raised)),
       ),
       noted(row),
-      cure(row.kind, row.command),
+      cure(row.kind, row),
     ),
     row.topic
       ? h("a", { class: "onward", href: link("topic", hourOf(row)) }, "Topic ›")

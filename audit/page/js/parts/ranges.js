@@ -3,7 +3,9 @@
 
 import { h, replace } from "../dom.js";
 import { duration } from "../figures.js";
-import { clock, day, momentOf, stretch, utc } from "../times.js";
+import { stretch, utc } from "../times.js";
+import { zoneName } from "../zone.js";
+import { timeField } from "./time_field.js";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -39,22 +41,27 @@ export function zoomed(from, to) {
 
 /** Two times to be typed, in the page's zone. */
 function typed(page) {
-  const input = (label) =>
-    h("input", { type: "datetime-local", "aria-label": label, required: true, max: "9999-12-31T23:59" });
-  const [from, to] = [input("From"), input("To")];
-  const node = h("form", { class: "typed" }, from, "to", to, h("button", { class: "button" }, "Show"));
+  const [from, to] = [timeField("From"), timeField("To")];
+  const node = h(
+    "form",
+    { class: "typed" },
+    from.node,
+    "to",
+    to.node,
+    zoneName(),
+    h("button", { class: "button" }, "Show"),
+  );
   node.addEventListener("submit", (event) => {
     event.preventDefault();
-    const [begin, end] = [momentOf(from.value), momentOf(to.value)];
-    to.setCustomValidity(begin < end ? "" : "This must be after the beginning.");
+    const [begin, end] = [from.moment(), to.moment()];
+    if (begin >= end) to.node.setCustomValidity("This must be after the beginning.");
     if (!node.reportValidity()) return;
     page.change({ from: begin, to: Math.min(end, begin + LONGEST), range: null });
   });
-  to.addEventListener("input", () => to.setCustomValidity(""));
   const show = (begin, end) => {
     if (node.contains(document.activeElement)) return;
-    from.value = `${day(begin)}T${clock(begin)}`;
-    to.value = `${day(end)}T${clock(end)}`;
+    from.show(begin);
+    to.show(end);
   };
   return { node, show };
 }

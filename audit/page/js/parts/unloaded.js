@@ -62,7 +62,7 @@ function item(load, named) {
         : null,
       quoted(load.reason),
       load.cure ? h("div", {}, h("b", {}, "What to do: "), quoted(load.cure)) : null,
-      cure("unloaded", load.command),
+      cure("unloaded", load),
       retiring(load),
       h(
         "div",

@@ -145,7 +145,7 @@ const columns = (done) => [
   {
     title: "What",
     class: "wide",
-    cell: (row) => [words(row.words), noted(row), cure(row.kind, row.command), noting(row, done)],
+    cell: (row) => [words(row.words), noted(row), cure(row.kind, row), noting(row, done)],
   },
   { title: "Raised", class: "tight", cell: (row) => at(row.raised) },
 ];

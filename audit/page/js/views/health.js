@@ -86,7 +86,7 @@ const COLUMNS = [
   {
     title: "How it is",
     class: "wide roomy",
-    cell: (row) => [words(row.words), row.kind ? cure(row.kind, row.command) : null],
+    cell: (row) => [words(row.words), row.kind ? cure(row.kind, row) : null],
   },
   { title: "Started", class: "tight", cell: (row) => time(row.started) },
   { title: "Last heard", class: "tight", cell: (row) => time(row.heard) },

@@ -7,9 +7,10 @@ import { bytes, count } from "../figures.js";
 import { content, name, plain, words } from "../names.js";
 import { Pane, empty } from "../parts/pane.js";
 import { table } from "../parts/table.js";
+import { timeField } from "../parts/time_field.js";
 import { link } from "../routes.js";
 import { sign, stateBadge } from "../signs.js";
-import { at, day, momentOf, momentToSecond, seconds } from "../times.js";
+import { at, momentToSecond } from "../times.js";
 
 const SHOWN = 1000; // characters, before the rest is asked for
 const BADGES = { damaged: ["changed", "Damaged"], long: ["pending", "Too long"] };
@@ -122,19 +123,11 @@ function typedOffset(move) {
 }
 
 function typedTime(move) {
-  const input = h("input", {
-    type: "datetime-local",
-    step: 1,
-    max: "9999-12-31T23:59:59",
-    required: true,
-    "aria-label": "Time",
-  });
+  const field = timeField("Time", { toSecond: true });
   const sync = ({ time }) => {
-    const moment = Number(time ?? NaN);
-    if (document.activeElement === input) return;
-    input.value = Number.isFinite(moment) ? `${day(moment)}T${seconds(moment)}` : "";
+    if (document.activeElement !== field.node) field.show(Number(time ?? NaN));
   };
-  return { node: typed("Go to time", input, () => move({ time: momentOf(input.value) })), sync };
+  return { node: typed("Go to time", field.node, () => move({ time: field.moment() })), sync };
 }
 
 function typedPartition(page, move) {

@@ -119,13 +119,17 @@ function nothing(params, answer) {
   );
 }
 
-/** The first in whole, as half of a time is of no use; the others when they are asked for. */
+const ADDRESS = /\S+:\/\/\S+\/(?=\S)/g;
+
+/** The first in whole, as half of a time is of no use, and of an address its last folder, by which
+    roots are told apart; the others when they are asked for. */
 function waits(text) {
   const [first, ...others] = text.split("; ");
+  const short = first.replace(ADDRESS, "…/");
   return h(
     "div",
     { class: "waits" },
-    words(first),
+    words(short, short === first ? {} : { title: plain(first) }),
     others.length > 0
       ? h("span", { class: "under", title: plain(others.join("; ")) }, `and ${count(others.length)} more`)
       : null,

@@ -1,7 +1,7 @@
 """Sends an agent's host the archive for its processor, unless the release is installed already.
 
 A host that has the release costs one module call. For other hosts the archive's checksum is first
-compared with SHA256SUMS in the release folder.
+compared with the release's checksums.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class ActionModule(ActionBase):
         if status.get("failed") or not status["missing"]:
             return {**result, **status}
         try:
-            archive = agent(arguments["source"], str(arguments["version"]), status["machine"])
-            sha256 = check_sum(archive)
+            version = str(arguments["version"])
+            archive = agent(arguments["source"], version, status["machine"])
+            sha256 = check_sum(archive, version)
         except IncompleteRelease as error:
             raise AnsibleActionFail(str(error)) from None
         if self._task.check_mode:

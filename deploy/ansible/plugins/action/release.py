@@ -56,16 +56,16 @@ def pack(archive, folder, version, host):
         if extras := host["missing"]:
             spark_wheels = [spark(folder, version)] if set(extras) & set(NEEDS_SPARK) else []
             wheels = wheelhouse(folder, version, host["python"], host["machine"])
-            add_wheels(output, wheels, spark_wheels, extras)
+            add_wheels(output, version, wheels, spark_wheels, extras)
         if host["needs_jars"]:
-            for name, content in files_of(zookeeper_jars(folder, version)):
+            for name, content in files_of(zookeeper_jars(folder, version), version):
                 if name.endswith(".jar"):
                     add(output, f"jars/{name}", content)
 
 
-def add_wheels(output, wheels, spark_wheels, extras):
+def add_wheels(output, version, wheels, spark_wheels, extras):
     """Adds the requirements files of `extras`, the wheels that they name, and pip."""
-    check_sum(wheels)
+    check_sum(wheels, version)
     lists = {f"requirements-{extra}.txt" for extra in extras}
     needed = set()
     with tarfile.open(wheels) as archive:
@@ -79,7 +79,7 @@ def add_wheels(output, wheels, spark_wheels, extras):
     if lists:
         raise IncompleteRelease(f"{wheels} has no {', '.join(sorted(lists))}")
     for source in (wheels, *spark_wheels):
-        for name, content in files_of(source):
+        for name, content in files_of(source, version):
             if name.endswith(".whl"):
                 project, version = map(normalized, name.split("-")[:2])
                 if (project, version) in needed or project == "pip":
@@ -90,9 +90,9 @@ def add_wheels(output, wheels, spark_wheels, extras):
         raise IncompleteRelease(f"{wheels} has no wheel of {missing}: build the release again")
 
 
-def files_of(path):
+def files_of(path, version):
     """Yields (name without folder, content) of a release archive's files. Verifies its checksum."""
-    check_sum(path)
+    check_sum(path, version)
     with tarfile.open(path) as archive:
         for name, member in members_of(archive):
             yield name, archive.extractfile(member)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -43,4 +45,23 @@ class ActionModule(ActionBase):
             )
         except (IncompleteRelease, OSError) as error:
             raise AnsibleActionFail(f"nothing was changed: {error}") from None
-        return {**result, "changed": False}
+        own = version_of_collection()
+        warnings = [
+            f"this collection is that of release {own}, and hosts get release {version}. To "
+            "install the other collection: ansible-galaxy collection install --force "
+            f"{folder}/penstock-pipeline-{version}.tar.gz"
+        ]
+        return {
+            **result,
+            "changed": False,
+            "warnings": warnings if own not in {"", version} else [],
+        }
+
+
+def version_of_collection():
+    """The release that the collection came with; "" for a checkout."""
+    try:
+        text = (Path(__file__).parents[2] / "MANIFEST.json").read_text(encoding="utf-8")
+        return str(json.loads(text)["collection_info"]["version"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""

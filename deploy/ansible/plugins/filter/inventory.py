@@ -1,7 +1,8 @@
-"""Filters over the inventory and the release folder. Pure, except for `joined_files`."""
+"""Filters over the inventory, and over folders of the controller."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from pathlib import Path
 
@@ -10,10 +11,35 @@ _RELEASE = re.compile(
 )
 
 
-def releases(files: list[str]) -> list[str]:
-    """The versions of the releases whose files a release folder contains, sorted."""
-    matches = (_RELEASE.fullmatch(str(file).rpartition("/")[2]) for file in files)
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+
+
+def releases(folder: str) -> list[str]:
+    """The versions of the releases in a release folder, sorted."""
+    matches = (_RELEASE.fullmatch(file.name) for file in Path(folder).glob("penstock-*"))
     return sorted({match["w"] or match["a"] for match in matches if match})
+
+
+def release_problem(folder: str, release: str) -> str:
+    """Why it is unknown which release to install; "" if it is known. `release` is the chosen
+    version, which is "" if none was chosen and the folder does not have exactly one."""
+    versions = releases(folder)
+    if release:
+        if _VERSION.fullmatch(release):
+            return ""
+        return (
+            f"penstock_release is {release}, and must be a version, such as "
+            f"{versions[-1] if versions else '0.1.0'}: penstock_release_dir is for the folder"
+        )
+    if versions:
+        return f"{folder} has several releases: set penstock_release to {' or '.join(versions)}"
+    below = sorted(str(path.parent) for path in Path(folder).glob("*/penstock-*-linux-*.tar*"))
+    if below:
+        return f"{folder} has no release, but {below[0]} has one: set penstock_release_dir to that"
+    return (
+        f"{folder} on the controller has no release: build one (make release), and copy "
+        "dist/release there, or set penstock_release_dir to its folder"
+    )
 
 
 def address_of(host: dict) -> str:
@@ -102,13 +128,94 @@ def extras_of_groups(groups: list[str]) -> list[str]:
     return sorted(extras)
 
 
+# All groups that the playbooks use. They create those of the second row during a run.
+_GROUPS = (*_EXTRAS, "penstock_agent", "penstock_agent_canary")
+_GROUPS_OF_A_RUN = re.compile(r"penstock_(speaker|gate_stopped_at|zookeeper_of_now_[a-z]+)")
+_SIMILAR = 0.85
+_DIGITS = re.compile(r"[0-9]{1,10}")
+_LAST_BROKER_ID = 2**31 - 1
+_LAST_ZOOKEEPER_ID = 255
+
+
+def inventory_problems(groups: dict, hostvars: dict) -> list[str]:
+    """All mistakes in an inventory that would end a run late, or would silently install less."""
+    zookeepers, brokers = (groups.get(f"penstock_{name}") or [] for name in ("zookeeper", "broker"))
+    problems = [problem for group in sorted(groups) for problem in _problems_of_group(group)]
+    if hosts := groups.get("ungrouped"):
+        problems.append(
+            f"no group has {', '.join(hosts)}, so nothing would be installed there: add it to "
+            "penstock_agent, to another group of the collection, or to a group of your own"
+        )
+    ids = [(host, _id_of(hostvars[host], "penstock_zookeeper_id")) for host in zookeepers]
+    problems += _problems_of_ids("penstock_zookeeper_id", ids, 1, _LAST_ZOOKEEPER_ID)
+    if zookeepers and len(zookeepers) % 2 == 0:
+        problems.append(
+            f"penstock_zookeeper has {len(zookeepers)} hosts: an ensemble has one, three or five, "
+            "since one more server does not survive more failures"
+        )
+    ids = [(host, number) for host in brokers for number in _broker_ids(hostvars[host])]
+    problems += _problems_of_ids("penstock_broker_id", ids, 0, _LAST_BROKER_ID)
+    return problems
+
+
+def _problems_of_group(group: str) -> list[str]:
+    name = group.lower().replace("-", "_")
+    if group in _GROUPS or _GROUPS_OF_A_RUN.fullmatch(group):
+        return []
+    similar = difflib.get_close_matches(name, _GROUPS, 1, _SIMILAR)
+    if not similar and not name.startswith("penstock_"):
+        return []
+    hint = f"did you mean {similar[0]}?" if similar else f"it has {', '.join(_GROUPS)}"
+    return [f"the collection has no group {group}, so its hosts would be left out: {hint}"]
+
+
+def _id_of(host: dict, variable: str) -> str:
+    number = host.get(variable)
+    return "" if number is None else str(number).strip()
+
+
+def _broker_ids(host: dict) -> list[str]:
+    """The ids of a host's brokers, "" for a missing one."""
+    instances = host.get("penstock_broker_instances")
+    if not instances:
+        return [_id_of(host, "penstock_broker_id")]
+    return [_id_of(instance, "id") for instance in instances]
+
+
+def _problems_of_ids(variable: str, ids: list[tuple[str, str]], first: int, last: int) -> list[str]:
+    """Each of several servers needs an id of its own; the default of a single one is 1."""
+    problems = []
+    hosts_by_id = {}
+    missing = [host for host, number in ids if not number]
+    for host, number in ids:
+        if number and not (_DIGITS.fullmatch(number) and first <= int(number) <= last):
+            problems.append(
+                f"{variable} of {host} is {number[:40]!r}, and must be a number from {first} to "
+                f"{last}"
+            )
+        elif number:
+            hosts_by_id.setdefault(int(number), []).append(host)
+    if missing and len(ids) > 1:
+        problems.append(
+            f"{', '.join(missing)} has no {variable}: set a number from {first} to {last} that no "
+            "other host has. It belongs to the data, and must not change"
+        )
+    for number, hosts in sorted(hosts_by_id.items()):
+        if len(hosts) > 1:
+            problems.append(f"{variable} is {number} more than once: {', '.join(hosts)}")
+    return problems
+
+
 class FilterModule:
     def filters(self) -> dict:
         return {
+            "address_of": address_of,
             "addresses": addresses,
             "extras_of_groups": extras_of_groups,
+            "inventory_problems": inventory_problems,
             "joined_files": joined_files,
             "plain_numbers": plain_numbers,
+            "release_problem": release_problem,
             "releases": releases,
             "unit_of_instance": unit_of_instance,
             "zookeeper_servers": zookeeper_servers,

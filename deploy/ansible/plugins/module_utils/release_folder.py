@@ -1,9 +1,10 @@
 """The release folder on the controller: the names of its files, and checks for missing or damaged
 ones.
 
-`make release` writes it, with SHA256SUMS over all files. A folder may contain several releases. The
+`make release` writes it. A folder may contain several releases, each with a file of checksums. The
 file that a host needs depends on its processor and, for servers, on its Python:
 
+    penstock-VERSION.SHA256SUMS                           the checksums of a release's files
     penstock-agent-VERSION-linux-MACHINE.tar.gz           agents
     penstock-wheelhouse-VERSION-pyXY-linux-MACHINE.tar    servers: wheels, requirements-EXTRA.txt
     penstock-wheelhouse-VERSION-spark.tar                 PySpark, for loaders
@@ -71,6 +72,15 @@ def zookeeper_jars(folder, version):
     )
 
 
+def sums_of(folder, version):
+    """The path of a release's checksums. `make release` writes them last."""
+    return Path(folder) / f"penstock-{version}.SHA256SUMS"
+
+
+def _versions(folder):
+    return sorted(path.name[9:-11] for path in folder.glob("penstock-*.SHA256SUMS"))
+
+
 def check(folder, version, *, extras=(), jars=False, bundle=False):
     """Raises IncompleteRelease, listing all problems, unless hosts that run these programs can be
     installed from the folder. The hosts' Python versions and processors are not known yet, so one
@@ -80,18 +90,29 @@ def check(folder, version, *, extras=(), jars=False, bundle=False):
         raise IncompleteRelease(
             f"release folder {folder} does not exist: {MAKE}, and copy dist/release there"
         )
+    versions = _versions(folder)
+    if version not in versions:
+        has = f"it has {', '.join(versions)}" if versions else "it has none"
+        raise IncompleteRelease(
+            f"{folder} has no release {version}, with {sums_of(folder, version).name}; {has}. Copy "
+            f"the files of {version} there, or set penstock_release"
+        )
     problems = []
     if jars:
-        problems += _problems(lambda: check_sum(zookeeper_jars(folder, version)))
+        problems += _problems(lambda: check_sum(zookeeper_jars(folder, version), version))
     if extras:
         needs_spark = set(extras) & set(NEEDS_SPARK)
-        without = _problems(lambda: check_sum(spark(folder, version))) if needs_spark else []
+        without = (
+            _problems(lambda: check_sum(spark(folder, version), version)) if needs_spark else []
+        )
         # Without PySpark the requirements files that name it are missing, too: one problem.
         listed = [extra for extra in extras if not (without and extra in needs_spark)]
         problems += without + _problems(lambda: _check_wheelhouses(folder, version, listed))
     if bundle:
         pattern = f"penstock-agent-{version}-linux-*.tar.gz"
-        problems += _problems(lambda: [check_sum(path) for path in _matches(folder, pattern)])
+        problems += _problems(
+            lambda: [check_sum(path, version) for path in _matches(folder, pattern)]
+        )
     if problems:
         raise IncompleteRelease("; ".join(problems))
 
@@ -113,7 +134,7 @@ def _matches(folder, pattern):
 
 def _check_wheelhouses(folder, version, extras):
     for path in _matches(folder, f"penstock-wheelhouse-{version}-py*-linux-*.tar"):
-        check_sum(path)
+        check_sum(path, version)
         with tarfile.open(path) as archive:
             names = {PurePosixPath(member.name).name for member in archive}
         missing = [extra for extra in extras if f"requirements-{extra}.txt" not in names]
@@ -124,12 +145,13 @@ def _check_wheelhouses(folder, version, extras):
             )
 
 
-def check_sum(path):
-    """Returns the file's SHA-256; raises IncompleteRelease unless SHA256SUMS has the same."""
+def check_sum(path, version):
+    """Returns the file's SHA-256; raises IncompleteRelease unless the release's checksums have the
+    same."""
     path = Path(path)
-    sums = path.parent / "SHA256SUMS"
+    sums = sums_of(path.parent, version)
     if not sums.is_file():
-        raise IncompleteRelease(f"{path.parent} has no SHA256SUMS")
+        raise IncompleteRelease(f"{path.parent} has no {sums.name}, the checksums of {path.name}")
     with sums.open(encoding="utf-8") as file:
         rows = [line.split() for line in file.read(_MOST_SUMS).splitlines()]
     listed = {row[1].lstrip("*"): row[0] for row in rows if len(row) == 2}
@@ -138,5 +160,5 @@ def check_sum(path):
         for block in iter(lambda: file.read(1 << 20), b""):
             digest.update(block)
     if listed.get(path.name) != digest.hexdigest():
-        raise IncompleteRelease(f"{path} does not match SHA256SUMS in the same folder")
+        raise IncompleteRelease(f"{path} does not match {sums.name} in the same folder")
     return digest.hexdigest()

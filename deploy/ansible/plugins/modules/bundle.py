@@ -29,7 +29,8 @@ DOCUMENTATION = r"""
 module: bundle
 short_description: Install an agent's release with its own interpreter
 description:
-  - Sends the release to hosts that lack it. Both sides compare it with C(SHA256SUMS).
+  - Sends the release to hosts that lack it. Both sides compare it with its checksum in
+    C(penstock-VERSION.SHA256SUMS).
 options:
   version: {description: The release's version., type: str, required: true}
   source: {description: The release folder on the controller., type: path, required: true}

@@ -9,8 +9,9 @@ short_description: Check that the release folder contains everything that hosts 
 description:
   - Fails with a message that names the folder, all missing or damaged files, and the command that
     builds them. Connects to no host, and changes nothing.
-  - Compares the needed files with C(SHA256SUMS). The hosts' Python versions and processors are not
-    known yet, so one wheelhouse and one agent's archive suffice.
+  - Compares the needed files with C(penstock-VERSION.SHA256SUMS). The hosts' Python versions and
+    processors are not known yet, so one wheelhouse and one agent's archive suffice.
+  - Warns if the collection came with another release.
 options:
   source: {description: The release folder on the controller., type: path, required: true}
   version: {description: The release's version., type: str, required: true}

@@ -1,16 +1,18 @@
 #!/usr/bin/python
 """Checks whether a release can be installed on a host. Changes nothing.
 
-Checks the versions of Python and Java, the packages of the release that are already installed, and
-the free space for the others. Reports all problems at once.
+Checks the versions of Python and Java, the packages of the release that are already installed, the
+free space for the others, and the names of the other servers. Reports all problems at once.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import re
 import shutil
+import socket
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -32,6 +34,11 @@ options:
   python: {description: The interpreter of the packages., type: path, default: /usr/bin/python3}
   java: {description: "The command java; empty if Java is not needed.", type: str, default: ""}
   java_version: {description: The oldest sufficient Java., type: int, default: 11}
+  peers:
+    description: The addresses at which this host must reach the other servers.
+    type: list
+    elements: str
+    default: []
 author: The Penstock authors
 """
 
@@ -130,6 +137,21 @@ def problem_of_room(root, megabytes):
     )
 
 
+def problem_of_peer(peer):
+    """A name that means this host, as after a copy of another host's /etc/hosts."""
+    try:
+        found = {row[4][0] for row in socket.getaddrinfo(peer, None)}
+    except OSError:
+        return ""  # for the program to report: a name may be unknown until the network is up
+    loopback = sorted(address for address in found if ipaddress.ip_address(address).is_loopback)
+    if not loopback:
+        return ""
+    return (
+        f"{peer}, the address of another server, is {loopback[0]} here, which is this host itself: "
+        "correct /etc/hosts, or set penstock_address of that server"
+    )
+
+
 def main():
     module = AnsibleModule(
         argument_spec={
@@ -141,6 +163,7 @@ def main():
             "python": {"type": "path", "default": "/usr/bin/python3"},
             "java": {"type": "str", "default": ""},
             "java_version": {"type": "int", "default": 11},
+            "peers": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
@@ -162,6 +185,7 @@ def main():
         problem_of_python(module) if params["extras"] else "",
         problem_of_java(module) if params["java"] else "",
         problem_of_room(params["root"], megabytes) if megabytes else "",
+        *(problem_of_peer(peer) for peer in params["peers"]),
     ]
     module.exit_json(
         changed=False,

@@ -15,9 +15,10 @@ DAY = 24 * HOUR
 
 
 def started(agent: str, seq: int, at: int, version: str = "1", topic: str = TOPIC) -> Json:
-    """Its first heartbeat after that start."""
-    beat = {"until": BEGIN, "topics": [topic], "program_version": version, "started": at}
-    return entry("agent", agent, seq, at + MINUTE, heartbeats=[beat])
+    """Its first entry after that start."""
+    beat = {"until": BEGIN, "topics": [topic]}
+    health = {"program_version": version, "started": at}
+    return entry("agent", agent, seq, at + MINUTE, heartbeats=[beat], health=[health])
 
 
 def found(ledger: AuditedLedger, **asked: Any) -> list[Mark]:
@@ -33,9 +34,10 @@ FLEET = [
     *(started(agent, 0, BEGIN) for agent in "abcd"),
     *(started(agent, 1, BEGIN + HOUR, "2") for agent in "abcd"),
     started("a", 2, BEGIN + 2 * HOUR, "2"),
-    started("a", 3, BEGIN + 2 * HOUR, "2"),  # named again by the same process
+    started("a", 3, BEGIN + 2 * HOUR, "2"),  # said again by the same process
     started("e", 0, BEGIN + 2 * HOUR, topic="other"),
-    entry("broker", "x", 0, BEGIN + 3 * HOUR, heartbeats=[{"until": 0, "started": BEGIN + HOUR}]),
+    entry("broker", "x", 0, BEGIN + 3 * HOUR, health=[{"started": BEGIN + HOUR}]),
+    entry("mirror", "m", 0, BEGIN + 3 * HOUR, health=[{"started": BEGIN + HOUR}]),
     entry("agent", "f", 0, BEGIN, heartbeats=[{"until": BEGIN, "topics": [TOPIC]}]),
 ]
 

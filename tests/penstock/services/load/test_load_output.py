@@ -176,6 +176,20 @@ def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert cure == ["what to do: accept it"]
 
 
+def test_the_last_lines_are_the_state_of_rebuilt_hours(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = loaded()
+    later, spoilt = Hour(HOUR + 3_600_000), Hour(HOUR + 7_200_000)
+    outcome.rebuilt = {HOUR: 1_234, later: 5, spoilt: 6}
+    outcome.waiting = {later: "agents on web-1"}
+    outcome.faults = [FaultyFile("views/dt=2026-11-20/hour=09/a", FileFaultKind.EXTRA, 0, 2)]
+    show([outcome])
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "views/dt=2026-11-20/hour=07: complete again, 1,234 rows, _SUCCESS written",
+        "views/dt=2026-11-20/hour=08: rebuilt, 5 rows; _SUCCESS waits for agents on web-1",
+        "views/dt=2026-11-20/hour=09: rebuilt, 6 rows, but files are still wrong",
+    ]
+
+
 def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
     faults = [
         FaultyFile("views/a", FileFaultKind.MISSING, 9, 0),
@@ -203,11 +217,6 @@ def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
         "committed_rows": 9,
         "found_rows": 0,
     }
-
-
-def test_nothing_is_wrong_with_files() -> None:
-    checked = TableOutcome("views", checked=[HOUR])
-    assert EndedLoad((checked, TableOutcome("idle")), 1.0).exit_code == 0
 
 
 def test_many_partitions_are_taken_together(capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,6 +255,7 @@ def test_exit_codes() -> None:
     idle, taken = TableOutcome("idle"), TableOutcome("a", error=RunTaken("another loader"))
     assert EndedLoad((idle,), 1.0).exit_code == 3
     assert EndedLoad((idle, loaded()), 1.0).exit_code == 0
+    assert EndedLoad((idle, TableOutcome("views", checked=[HOUR])), 1.0).exit_code == 0
     assert EndedLoad((loaded(), taken), 1.0).exit_code == 5
     gap, other = TableOutcome("b", error=GapError("gone")), TableOutcome("c", error=OSError("?"))
     assert EndedLoad((taken, loaded(), other), 1.0).exit_code == 1

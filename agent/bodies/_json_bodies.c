@@ -2,7 +2,7 @@
  *
  * Encodes only simple lines: an object of strings, numbers, booleans and null, each of exactly its
  * field's type, without repeated names. All other lines (nested, converted, wrong, doubtful) are
- * left without a body for the caller, `agent.batches.json_tails`, which decides about them: nothing
+ * left without a body for the caller, `agent.bodies.json_tails`, which decides about them: nothing
  * is rejected here.
  *
  * Rules. A line is a bytes object; every read is preceded by a comparison with its end. Its values
@@ -738,7 +738,7 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
-    .m_name = "agent.batches._json_bodies",
+    .m_name = "agent.bodies._json_bodies",
     .m_doc = "Writes the fields of events, as Avro, from JSON lines that need no conversion.",
     .m_methods = methods,
 };

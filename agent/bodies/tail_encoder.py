@@ -22,7 +22,7 @@ is compiled by `schemas.bodies.writing`, with a `Manner` by these rules:
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from agent.batches.logical_conversions import converting_writer
+from agent.bodies.logical_conversions import converting_writer
 from schemas.bodies.refusals import Misfit
 from schemas.bodies.writing import (
     OWN_KINDS,

@@ -4,7 +4,7 @@ import sys
 from typing import Final
 
 try:
-    from agent.events._line_splitting import split
+    from agent.lines._line_splitting import split
 except ImportError:
     NATIVE = False
 else:

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from agent.events.splitting import ALL, lines_of
+from agent.lines.splitting import ALL, lines_of
 
 _NO_LINES: Final = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"}
 _SHIFTING: Final = ("iso2022", "hz", "utf-7")

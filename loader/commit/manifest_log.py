@@ -1,4 +1,5 @@
-"""The manifests of a table: its committed runs, in order. The newest holds the complete state.
+"""The manifest log of a table: its committed runs, in order. The newest manifest holds the complete
+state.
 
 The loader that creates `manifest-N.json` commits run N; only one can. Before that, nothing that the
 run wrote counts; after it, the run has happened, and the next loader completes whatever is left to
@@ -49,7 +50,7 @@ class _Version(msgspec.Struct):
     version: int
 
 
-class History:
+class ManifestLog:
     """The manifests of one table. Keeps nothing in memory."""
 
     def __init__(self, store: Store, table: str, *, most_bytes: int = MOST_BYTES) -> None:
@@ -182,10 +183,10 @@ class Attempt:
     """A context manager that deletes a run's staged files after an error, unless the run may have
     been committed. Best effort: cancelled tasks may still write."""
 
-    def __init__(self, history: History, folder: str) -> None:
+    def __init__(self, manifest_log: ManifestLog, folder: str) -> None:
         """Only this attempt writes to the folder."""
         self.folder = folder
-        self._history = history
+        self._manifest_log = manifest_log
         self._may_have_happened = False
 
     def __enter__(self) -> "Attempt":
@@ -199,13 +200,13 @@ class Attempt:
     ) -> None:
         if isinstance(error, Exception) and not self._may_have_happened:
             with suppress(StoreError):
-                self._history.store.delete(self.folder)
+                self._manifest_log.store.delete(self.folder)
 
     def commit(self, manifest: Manifest) -> None:
-        """As `History.commit`."""
+        """As `ManifestLog.commit`."""
         self._may_have_happened = True
         try:
-            self._history.commit(manifest)
+            self._manifest_log.commit(manifest)
         except StoreError:
             raise
         except LoaderError:

@@ -12,7 +12,7 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Final
 from uuid import UUID
 
-from agent.batches.conversions import (
+from agent.bodies.conversions import (
     PRIMITIVES,
     raw,
     text_of,

@@ -16,9 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.configuration.lines import Multiline
-from agent.events.encodings import Lines
-from agent.events.faults import LineFault
-from agent.events.patterns import is_found
+from agent.lines.encodings import Lines
+from agent.lines.faults import LineFault
+from agent.lines.patterns import is_found
 
 
 class Origin(msgspec.Struct):

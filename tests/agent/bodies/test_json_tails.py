@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.batches.json_tails import BLOCK, JsonTails
-from agent.batches.tail_encoder import TailEncoder
+from agent.bodies.json_tails import BLOCK, JsonTails
+from agent.bodies.tail_encoder import TailEncoder
 from schemas.parsing import parse
 from tests.agent.batches.event_tails import event_schema, event_texts, of
 

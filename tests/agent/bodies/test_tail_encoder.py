@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.batches.json_tails import JsonTails
-from agent.batches.tail_encoder import TailEncoder
+from agent.bodies.json_tails import JsonTails
+from agent.bodies.tail_encoder import TailEncoder
 from schemas.bodies.checking import MOST_LEVELS
 from schemas.envelope import Encoder
 from schemas.errors import NotAnEvent

@@ -11,9 +11,9 @@ from agent.accounting.runs import Excepted, Fate
 from agent.configuration.inputs import LongLines
 from agent.configuration.lines import Multiline, Redaction
 from agent.errors import InputError
-from agent.events import splitting
-from agent.events.encodings import line_encoding
-from agent.events.splitting import ALL, lines_of
+from agent.lines import splitting
+from agent.lines.encodings import line_encoding
+from agent.lines.splitting import ALL, lines_of
 from tests.agent.compiled import needs
 from tests.agent.events.reading import NOW, read, reader_of
 
@@ -260,7 +260,7 @@ def test_one_carriage_return_belongs_to_the_line_break(data: bytes, message: byt
 
 if splitting.NATIVE:
     pass
-in_c = needs(splitting.NATIVE, "agent/events/_line_splitting.c")
+in_c = needs(splitting.NATIVE, "agent/lines/_line_splitting.c")
 
 LF = 10
 piece = st.binary(max_size=30) | st.sampled_from(

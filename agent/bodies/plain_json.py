@@ -8,13 +8,13 @@ which would encode every line to the same bytes.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from agent.batches.tail_encoder import TailEncoder
+from agent.bodies.tail_encoder import TailEncoder
 from ground.varints import VARINTS
 from schemas.definitions.logical_types import logical_type
 from schemas.definitions.types import Enum, Primitive, Type, Union
 
 try:
-    from agent.batches._json_bodies import encode
+    from agent.bodies._json_bodies import encode
 except ImportError:
     NATIVE = False
 else:

@@ -21,15 +21,15 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.accounting.alterations import DroppedFields
-from agent.batches.json_columns import (
+from agent.bodies.json_columns import (
     Column,
     FieldColumn,
     constant_column,
     field_column,
     joined,
 )
-from agent.batches.plain_json import NATIVE, PlainJson
-from agent.batches.tail_encoder import TailEncoder
+from agent.bodies.plain_json import NATIVE, PlainJson
+from agent.bodies.tail_encoder import TailEncoder
 from schemas.bodies.refusals import Misfit
 
 BLOCK: Final = 128  # lines that are encoded again together

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent.batches import plain_json
-from agent.batches.json_tails import JsonTails, Tails
-from agent.batches.plain_json import PlainJson
-from agent.batches.tail_encoder import TailEncoder
+from agent.bodies import plain_json
+from agent.bodies.json_tails import JsonTails, Tails
+from agent.bodies.plain_json import PlainJson
+from agent.bodies.tail_encoder import TailEncoder
 from schemas.parsing import parse
 from tests.agent.batches.event_tails import event_schema, event_texts
 
 if plain_json.NATIVE:
-    from agent.batches._json_bodies import encode
+    from agent.bodies._json_bodies import encode
 else:
     pytest.skip(
-        "agent/batches/_json_bodies.c is not compiled: `python hatch_build.py`, with a C compiler "
+        "agent/bodies/_json_bodies.c is not compiled: `python hatch_build.py`, with a C compiler "
         "and Python's headers",
         allow_module_level=True,
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loader.commit.history import Attempt, History, check_untouched
+from loader.commit.manifest_log import Attempt, ManifestLog, check_untouched
 from loader.errors import LoaderError, RunTaken, SparkFailed, StoreError
 from loader.manifests import HourState
 from loader.store.local import LocalStore
@@ -15,48 +15,48 @@ from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, s
 
 
 @pytest.fixture
-def history(store: LocalStore) -> History:
-    return History(store, "t")
+def log(store: LocalStore) -> ManifestLog:
+    return ManifestLog(store, "t")
 
 
-def commit(history: History, *runs: int) -> None:
+def commit(log: ManifestLog, *runs: int) -> None:
     """Wholly done."""
     for run in runs:
-        history.commit(manifest(run))
-        history.mark_visible(run)
-        history.mark_published(run)
+        log.commit(manifest(run))
+        log.mark_visible(run)
+        log.mark_published(run)
 
 
-def test_the_newest_is_the_highest(history: History) -> None:
-    assert (history.latest(), history.runs(), history.unpublished()) == (None, [], [])
-    commit(history, *range(1, 12))
-    assert history.runs() == list(range(1, 12))
-    assert history.latest() == manifest(11)
+def test_the_newest_is_the_highest(log: ManifestLog) -> None:
+    assert (log.latest(), log.runs(), log.unpublished()) == (None, [], [])
+    commit(log, *range(1, 12))
+    assert log.runs() == list(range(1, 12))
+    assert log.latest() == manifest(11)
 
 
-def test_a_run_is_committed_once(history: History) -> None:
-    commit(history, 1)
+def test_a_run_is_committed_once(log: ManifestLog) -> None:
+    commit(log, 1)
     with pytest.raises(RunTaken, match="another loader committed run 1 meanwhile"):
-        history.commit(msgspec.structs.replace(manifest(1), loader="other"))
-    assert history.latest() == manifest(1)
+        log.commit(msgspec.structs.replace(manifest(1), loader="other"))
+    assert log.latest() == manifest(1)
 
 
-def test_a_run_is_committed_after_the_one_before_it_is_visible(history: History) -> None:
-    history.commit(manifest(1))
+def test_a_run_is_committed_after_the_one_before_it_is_visible(log: ManifestLog) -> None:
+    log.commit(manifest(1))
     with pytest.raises(RunTaken, match="committed run 1, and is still making it visible"):
-        history.commit(manifest(2))
-    history.mark_visible(1)
-    history.commit(manifest(2))
-    assert history.unpublished() == [1, 2]
+        log.commit(manifest(2))
+    log.mark_visible(1)
+    log.commit(manifest(2))
+    assert log.unpublished() == [1, 2]
 
 
 def test_what_could_not_be_read_again_is_not_written(store: LocalStore) -> None:
     size = len(msgspec.json.encode(manifest(1)))
     with pytest.raises(LoaderError, match=rf"run 1 would be {size} bytes long, and the l") as no:
-        History(store, "t", most_bytes=size - 1).commit(manifest(1))
+        ManifestLog(store, "t", most_bytes=size - 1).commit(manifest(1))
     assert not isinstance(no.value, StoreError)  # which would leave it open
-    assert History(store, "t").runs() == []
-    just = History(store, "t", most_bytes=size)
+    assert ManifestLog(store, "t").runs() == []
+    just = ManifestLog(store, "t", most_bytes=size)
     just.commit(manifest(1))
     assert just.latest() == manifest(1)
     just.mark_visible(1)
@@ -65,36 +65,36 @@ def test_what_could_not_be_read_again_is_not_written(store: LocalStore) -> None:
         just.commit(manifest(2, hours=hours))
 
 
-def test_a_number_that_was_forgotten_is_taken(history: History) -> None:
-    commit(history, *range(1, 15))
-    history.forget(10)
-    assert history.runs() == list(range(5, 15))
+def test_a_number_that_was_forgotten_is_taken(log: ManifestLog) -> None:
+    commit(log, *range(1, 15))
+    log.forget(10)
+    assert log.runs() == list(range(5, 15))
     for run in (1, 3, 5, 14):
         with pytest.raises(RunTaken):
-            history.commit(msgspec.structs.replace(manifest(run), loader="asleep for long"))
+            log.commit(msgspec.structs.replace(manifest(run), loader="asleep for long"))
 
 
-def test_what_is_owed_is_not_forgotten(history: History) -> None:
+def test_what_is_owed_is_not_forgotten(log: ManifestLog) -> None:
     for run in range(1, 15):
-        history.commit(manifest(run))
-        history.mark_visible(run)
+        log.commit(manifest(run))
+        log.mark_visible(run)
         if run != 2:
-            history.mark_published(run)
-    history.forget(1)
-    assert history.runs() == [2, *range(5, 15)]
-    assert history.unpublished() == [2]
-    assert history.newest_visible() == 14
-    history.mark_published(2)
-    history.forget(1)
-    assert len(history.store.list("_penstock/t")) == 30
+            log.mark_published(run)
+    log.forget(1)
+    assert log.runs() == [2, *range(5, 15)]
+    assert log.unpublished() == [2]
+    assert log.newest_visible() == 14
+    log.mark_published(2)
+    log.forget(1)
+    assert len(log.store.list("_penstock/t")) == 30
 
 
-def test_forgetting_that_was_cut_short_goes_on(history: History) -> None:
-    commit(history, *range(1, 13))
-    history.store.delete("_penstock/t/manifest-1.json")
-    assert history.unpublished() == []
-    history.forget(10)
-    assert len(history.store.list("_penstock/t")) == 30
+def test_forgetting_that_was_cut_short_goes_on(log: ManifestLog) -> None:
+    commit(log, *range(1, 13))
+    log.store.delete("_penstock/t/manifest-1.json")
+    assert log.unpublished() == []
+    log.forget(10)
+    assert len(log.store.list("_penstock/t")) == 30
 
 
 @pytest.mark.parametrize(
@@ -108,20 +108,20 @@ def test_forgetting_that_was_cut_short_goes_on(history: History) -> None:
     ],
 )
 def test_what_cannot_be_understood_is_never_passed_over(
-    history: History, content: bytes, says: str
+    log: ManifestLog, content: bytes, says: str
 ) -> None:
-    commit(history, 1, 2)
-    history.store.create("_penstock/t/manifest-3.json", content)
+    commit(log, 1, 2)
+    log.store.create("_penstock/t/manifest-3.json", content)
     with pytest.raises(StoreError, match=says) as caught:
-        history.latest()
+        log.latest()
     assert "manifest-3.json" in str(caught.value)
 
 
-def test_other_files_are_no_runs(history: History) -> None:
-    commit(history, 1)
+def test_other_files_are_no_runs(log: ManifestLog) -> None:
+    commit(log, 1)
     for name in ("manifest-.json", "manifest-2.json.tmp", "manifest-x.json", "published-x", "3"):
-        history.store.create(f"_penstock/t/{name}", b"")
-    assert history.runs() == [1]
+        log.store.create(f"_penstock/t/{name}", b"")
+    assert log.runs() == [1]
 
 
 FOLDER = "_penstock/t/staging/run-1-mine"
@@ -150,35 +150,35 @@ def there(staged: Store) -> list[str]:
 def test_a_failed_run_takes_its_files_along_and_a_process_that_ends_touches_nothing(
     staged: LocalStore, error: type[BaseException], left: list[str]
 ) -> None:
-    with pytest.raises(error), Attempt(History(staged, "t"), FOLDER):
+    with pytest.raises(error), Attempt(ManifestLog(staged, "t"), FOLDER):
         raise error
     assert there(staged) == left
 
 
 def test_files_of_a_run_that_has_happened_stay(staged: LocalStore) -> None:
-    history = History(staged, "t")
-    with pytest.raises(SparkFailed), Attempt(history, FOLDER) as attempt:
+    log = ManifestLog(staged, "t")
+    with pytest.raises(SparkFailed), Attempt(log, FOLDER) as attempt:
         attempt.commit(manifest(1))
         raise SparkFailed("in publishing")
     assert there(staged) == [FOLDER, OTHER]
-    assert history.runs() == [1]
+    assert log.runs() == [1]
 
 
 @pytest.mark.parametrize("step", [0, 1])
 def test_files_of_a_run_that_may_have_happened_stay(staged: LocalStore, step: int) -> None:
-    history = History(SteppingStore(staged, At(step, refuse)), "t")
-    with pytest.raises(StoreError), Attempt(history, FOLDER) as attempt:
+    log = ManifestLog(SteppingStore(staged, At(step, refuse)), "t")
+    with pytest.raises(StoreError), Attempt(log, FOLDER) as attempt:
         attempt.commit(manifest(1))
     assert there(staged) == [FOLDER, OTHER]
 
 
 def test_a_run_that_was_refused_has_not_happened(staged: LocalStore) -> None:
-    history = History(staged, "t")
-    history.commit(msgspec.structs.replace(manifest(1), loader="other"))
-    with pytest.raises(RunTaken), Attempt(history, FOLDER) as attempt:
+    log = ManifestLog(staged, "t")
+    log.commit(msgspec.structs.replace(manifest(1), loader="other"))
+    with pytest.raises(RunTaken), Attempt(log, FOLDER) as attempt:
         attempt.commit(manifest(1))
     assert there(staged) == [OTHER]
-    too_long = History(staged, "t", most_bytes=10)
+    too_long = ManifestLog(staged, "t", most_bytes=10)
     too_long.mark_visible(1)
     with pytest.raises(LoaderError, match="and the limit is"), Attempt(too_long, OTHER) as attempt:
         attempt.commit(manifest(2))
@@ -186,7 +186,7 @@ def test_a_run_that_was_refused_has_not_happened(staged: LocalStore) -> None:
 
 
 def test_what_went_wrong_is_said_and_not_what_followed(staged: LocalStore) -> None:
-    away = History(SteppingStore(staged, At(0, refuse)), "t")
+    away = ManifestLog(SteppingStore(staged, At(0, refuse)), "t")
     with pytest.raises(SparkFailed, match="no executors"), Attempt(away, FOLDER):
         raise SparkFailed("no executors")
     with pytest.raises(StoppedHere), Attempt(away, FOLDER):

@@ -21,9 +21,9 @@ from typing import Any, Final
 
 import msgspec
 
-from agent.events.encodings import Lines
-from agent.events.faults import LineFault
-from agent.events.messages import Grouping, Messages, Origin
+from agent.lines.encodings import Lines
+from agent.lines.faults import LineFault
+from agent.lines.messages import Grouping, Messages, Origin
 
 CONTAINER_FIELDS: Final = frozenset({"message", "stream", "time", "attrs"})
 

@@ -1,6 +1,6 @@
 /* Splits a chunk of a file into lines: the bytes and the position in the file of each.
  *
- * Called by `agent.events.encodings`, which defines lines; `agent.events.splitting` is the same in
+ * Called by `agent.lines.encodings`, which defines lines; `agent.lines.splitting` is the same in
  * Python, for where this is not compiled. `memchr` gets the chunk's bounds, so every read is within
  * the chunk. The chunk is a bytes object and the GIL is held, so it cannot change meanwhile.
  */
@@ -87,7 +87,7 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
-    .m_name = "agent.events._line_splitting",
+    .m_name = "agent.lines._line_splitting",
     .m_doc = "Splits a chunk of a file into lines.",
     .m_methods = methods,
 };

@@ -1,0 +1,273 @@
+"""Which alerts follow from which: a cause is one alert, which tells what it holds up. Pure.
+
+Rule 1: what follows from a cause is in one table, with the reason. All else is raised as ever: a
+        missing line, altered text, a disk, a clock.
+Rule 2: while a cause stands, its consequences are not raised. What was raised before stays raised.
+Rule 3: when a cause is over, its consequences have a grace to mend. Each time that some of them get
+        better the grace begins anew, but it ends after `MOST_GRACES` of them. What still stands
+        then is raised. What began after the cause was over is not held back.
+Rule 4: a cause that comes and goes and is never raised itself holds nothing up for longer.
+
+A cause that follows from another one counts for nothing: the other one holds all of its
+consequences as well.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from audit.alerting.conditions import (
+    AWAY,
+    FOR_SCHEMAS,
+    LATE,
+    REGISTRY,
+    SILENT,
+    UNLOADED,
+    AlertKey,
+    Condition,
+    Conditions,
+    key_of,
+)
+from audit.picture import TierKind
+from audit.programs import LOADER, MIRROR, ZOOKEEPER, moment
+from audit.reconciling.window_sums import LEDGER
+from audit.store.rows import Alert, LoadEnd
+from ledger.names import LEDGER_TOPIC
+
+LEAST_GRACE: Final = 5 * 60_000  # milliseconds
+MOST_GRACES: Final = 3
+_HEARD_BEFORE: Final = 3 * 60_000  # a cause is noticed a while after it began
+
+_HDFS: Final = frozenset({TierKind.HDFS.value})
+_COPY: Final = frozenset({TierKind.ORIGIN.value, TierKind.MIRROR.value})
+_HEARD: Final = "who cannot write to the ledger is not heard"
+_NO_LEADER: Final = "without a leader nothing is written to a partition or read from it"
+
+
+class Consequence(NamedTuple):
+    """Alerts of one kind that follow from a cause, in the same cluster."""
+
+    kind: str
+    why: str
+    waits_on: frozenset[str] = frozenset()  # only what waits for nothing else; empty: all
+
+
+# By the name of the cause. A row has all that follows from its consequences as well.
+TABLE: Final[Mapping[str, tuple[Consequence, ...]]] = {
+    "broker": (  # only for topics without a leader; without one of the ledger's, for all
+        Consequence(UNLOADED, _NO_LEADER),
+        Consequence(LATE, _NO_LEADER),
+        Consequence(SILENT, _HEARD),
+        Consequence(LOADER, _HEARD),
+        Consequence(MIRROR, _HEARD),
+        Consequence(AWAY, "the ledger has a partition without a leader"),
+    ),
+    "registry": (
+        Consequence(UNLOADED, "a load asks for the schemas of its topics"),
+        Consequence(LOADER, "a load that begins says so with the ledger's schema"),
+        Consequence(LATE, "rows are loaded when the registry answers", _HDFS),
+        Consequence(AWAY, "entries of the ledger are read by their schema", FOR_SCHEMAS),
+    ),
+    "ledger": (
+        Consequence(SILENT, "agents may be heard by others: the audit has to catch up"),
+        Consequence(LOADER, _HEARD),
+        Consequence(MIRROR, _HEARD),
+        Consequence(LATE, "brokers that do not answer take no lines and give none"),
+        Consequence(UNLOADED, "brokers that do not answer take no lines and give none"),
+    ),
+    "zookeeper": (
+        Consequence(UNLOADED, _NO_LEADER),
+        Consequence(LATE, _NO_LEADER),
+        Consequence(SILENT, _HEARD),
+        Consequence(LOADER, _HEARD),
+        Consequence(MIRROR, _HEARD),
+    ),
+    "agents": (
+        Consequence(LOADER, "if no agent is heard, brokers may take no lines"),
+        Consequence(MIRROR, "if no agent is heard, brokers may take no lines"),
+        Consequence(LATE, "windows wait for their agents"),
+        Consequence(UNLOADED, "if no agent is heard, brokers may take no lines"),
+    ),
+    "mirror": (Consequence(LATE, "a copy waits for the mirror", _COPY),),
+    "loader": (
+        Consequence(UNLOADED, "no load, no rows"),
+        Consequence(LATE, "windows wait for their rows", _HDFS),
+    ),
+}
+CONSEQUENCES: Final = frozenset(each.kind for row in TABLE.values() for each in row)
+
+
+def cause_of(key: AlertKey, condition: Condition) -> str:
+    """The row of the table that a condition has; empty for none."""
+    if key.kind == AWAY:
+        return {"": "ledger", REGISTRY: "registry"}.get(key.host, "broker")
+    if key.kind == ZOOKEEPER:  # of a broker: some of its servers may be away, and nothing happens
+        return "zookeeper" if key.host else ""
+    if key.kind == SILENT:
+        return "agents" if condition.of_all else ""
+    return key.kind if key.kind in {MIRROR, LOADER} else ""
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """One that stands, or was over a while ago. Times are milliseconds since 1970."""
+
+    condition: Condition
+    since: int
+    is_raised: bool = False  # or was
+    over: int = -1
+    better: int = -1  # when some of what followed from it had mended
+    left: Mapping[AlertKey, int] = {}  # what follows from it, and since when
+
+    def ends(self, grace: int) -> int:
+        """When it holds nothing back any more; -1 while it stands."""
+        if self.over < 0 and self.is_raised:
+            return -1
+        longest = (self.over if self.is_raised else self.since) + MOST_GRACES * grace
+        return longest if self.over < 0 else min(longest, max(self.over, self.better) + grace)
+
+
+Causes = Mapping[AlertKey, Cause]
+
+
+def known_before(resolved: Iterable[Alert]) -> dict[AlertKey, Cause]:
+    """Causes that were over before this process began. Which partitions had no leader is not kept:
+    all may have had none."""
+    found: dict[AlertKey, Cause] = {}
+    for alert in resolved:
+        condition = Condition(alert.words, leaderless=frozenset({LEDGER_TOPIC}))
+        key = key_of(alert)
+        before = found.get(key)
+        if cause_of(key, condition) and (before is None or before.over < alert.resolved):
+            found[key] = Cause(condition, alert.since, is_raised=True, over=alert.resolved)
+    return found
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What stands and is not to be raised, and from what it follows."""
+
+    causes: Causes = {}
+    by: Mapping[AlertKey, AlertKey] = {}  # consequences, and the cause of each
+
+    def until(self, key: AlertKey, grace: int) -> int:
+        """When a condition may be raised; -1: not while its cause stands, 0: at once."""
+        cause = self.by.get(key)
+        return 0 if cause is None else self.causes[cause].ends(grace)
+
+
+def held(
+    before: Held,
+    conditions: Conditions,
+    raised: Mapping[AlertKey, Alert],
+    now: int,
+    grace: Callable[[str], int],
+) -> Held:
+    """`grace` is that of a cluster."""
+    causes = dict(_known(before.causes, conditions, raised, now, grace))
+    order = list(TABLE)
+    ranked = sorted(causes, key=lambda key: order.index(cause_of(key, causes[key].condition)))
+    possible = [key for key in conditions if key.kind in CONSEQUENCES] if causes else []
+    by: dict[AlertKey, AlertKey] = {}
+    for cause in ranked:
+        known = causes[cause]
+        if cause in by or 0 <= known.ends(grace(cause.cluster)) <= now:
+            continue
+        for key in possible:
+            if key not in by and _follows(key, conditions[key], cause, known):
+                by[key] = cause
+    left: dict[AlertKey, dict[AlertKey, int]] = {cause: {} for cause in causes}
+    for key, cause in by.items():
+        left[cause][key] = conditions[key].since
+    return Held({key: _got_on(each, left[key], now) for key, each in causes.items()}, by)
+
+
+def _known(
+    before: Causes,
+    conditions: Conditions,
+    raised: Mapping[AlertKey, Alert],
+    now: int,
+    grace: Callable[[str], int],
+) -> Iterator[tuple[AlertKey, Cause]]:
+    """Those that stand, and those that were over a while ago."""
+    for key, condition in conditions.items():
+        if cause_of(key, condition):
+            alert, known = raised.get(key), before.get(key)
+            if known is not None and known.over >= 0 and known.is_raised:
+                known = None  # it has begun anew
+            began = alert.since if alert else known.since if known else now
+            yield key, Cause(condition, began, alert is not None)
+    for key, known in before.items():
+        if key in conditions and cause_of(key, conditions[key]):
+            continue
+        gone = known if known.over >= 0 else replace(known, over=now)
+        if now < gone.ends(grace(key.cluster)):
+            yield key, gone
+
+
+def _follows(key: AlertKey, condition: Condition, cause: AlertKey, known: Cause) -> bool:
+    if key == cause or key.cluster != cause.cluster or (key.kind == AWAY and key.host):
+        return False
+    name = cause_of(cause, known.condition)
+    row = next((each for each in TABLE[name] if each.kind == key.kind), None)
+    if row is None or 0 <= known.over < condition.since:
+        return False
+    waits_on = condition.waits_on - {LEDGER}
+    if row.waits_on and not (waits_on and waits_on <= row.waits_on):
+        return False
+    if key.kind == SILENT and condition.since < known.since - _HEARD_BEFORE:
+        return False  # it was silent before
+    return name != "broker" or not known.condition.leaderless.isdisjoint({key.topic, LEDGER_TOPIC})
+
+
+def _got_on(cause: Cause, left: Mapping[AlertKey, int], now: int) -> Cause:
+    is_better = cause.over >= 0 and any(
+        key not in left or left[key] > since for key, since in cause.left.items()
+    )
+    return replace(cause, left=left, better=now if is_better else cause.better)
+
+
+_WORDS: Final[Mapping[str, tuple[str, str]]] = {
+    UNLOADED: ("1 table that cannot be loaded", "{} tables that cannot be loaded"),
+    LATE: ("1 topic is late", "{} topics are late"),
+    SILENT: ("1 agent is not heard", "{} agents are not heard"),
+    LOADER: ("1 loader is not heard", "{} loaders are not heard"),
+    MIRROR: ("1 mirror is not heard", "{} mirrors are not heard"),
+    AWAY: ("the ledger cannot be read", "the ledger cannot be read"),
+}
+
+
+def holds_up(causes: Collection[AlertKey], held: Held, ends: Iterable[LoadEnd]) -> str:
+    """In words, what these keep from happening; empty if that is nothing."""
+    known = {key: held.causes[key] for key in causes if key in held.causes and key not in held.by}
+    parts = [_loads(known, ends)]
+    numbers = Counter(key.kind for key, cause in held.by.items() if cause in known)
+    for kind, (one, several) in _WORDS.items():
+        if kind in numbers and not (kind == UNLOADED and parts[0]):
+            number = numbers[kind]
+            parts.append(one if number == 1 else several.format(f"{number:,}"))
+    return "; ".join(filter(None, parts))
+
+
+def _loads(causes: Causes, ends: Iterable[LoadEnd]) -> str:
+    """The loads that fail, or would, and when the last one succeeded."""
+    stopped = [
+        end
+        for end in ends
+        if any(
+            key.cluster == end.cluster
+            and _stops(cause_of(key, cause.condition), cause.condition, end.topic)
+            for key, cause in causes.items()
+        )
+    ]
+    topics = {(end.cluster, end.topic) for end in stopped}
+    if not topics:
+        return ""
+    loaded = max(end.since if end.failed else end.time for end in stopped)
+    what = "loads of 1 topic" if len(topics) == 1 else f"loads of {len(topics):,} topics"
+    return f"{what}, last loaded {moment(loaded)}"
+
+
+def _stops(name: str, condition: Condition, topic: str) -> bool:
+    return name in {"registry", "loader"} or (name == "broker" and topic in condition.leaderless)

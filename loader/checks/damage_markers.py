@@ -1,0 +1,127 @@
+"""Marks hours whose landed files are damaged: `_DAMAGED` replaces `_SUCCESS` until the hour is
+intact again.
+
+Jobs wait for `_SUCCESS`, so it must not stay in an hour that a check has found wrong. `_DAMAGED`
+names the faults and the command that mends them. It also has the fields of `_SUCCESS`.
+
+Rule 1: `_DAMAGED` is written before `_SUCCESS` is deleted, and deleted after `_SUCCESS` is written.
+        If a loader is killed in between, both are there, and the next check finishes the step.
+Rule 2: each check derives the markers from the hour's files, and no manifest records them. While
+        `_DAMAGED` is there, runs write no `_SUCCESS` (commit/publishing.py). A rebuild deletes
+        both.
+Rule 3: a folder without any file stays as it is. It was deleted with its `_SUCCESS`, perhaps by a
+        user's retention, and must not come back.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from loader.checks.comparison import NO_HOUR, FaultyFile, HourOutcome
+from loader.checks.statements import printable
+from loader.commit.layout import DAMAGED, SUCCESS, hour_path, no_marker, success_marker
+from loader.commit.manifest_log import ManifestLog
+from loader.errors import StoreError
+from loader.manifests import HourState, Marker
+from loader.tables import Hour
+
+MOST_FAULTS: Final = 100  # that a marker names
+_MOST_BYTES: Final = 1024 * 1024  # of a marker
+
+
+class DamageMarkers:
+    """The damage markers of one table."""
+
+    def __init__(
+        self, manifest_log: ManifestLog, cure: Callable[[Hour], str], warn: Callable[[str], None]
+    ) -> None:
+        """`cure` says how to mend an hour; `warn` receives each change, and what prevents one."""
+        self._log = manifest_log
+        self._store = manifest_log.store
+        self._cure = cure
+        self._warn = warn
+
+    def update(
+        self,
+        outcomes: Sequence[HourOutcome],
+        names: Mapping[Hour, Collection[str]],
+        hours: Mapping[Hour, HourState],
+    ) -> None:
+        """Adapts the markers to the outcomes of a check. `names` are those of all files in the
+        hours' folders; `hours` are the manifest's."""
+        for outcome in outcomes:
+            present = names.get(outcome.hour, ())
+            state = hours.get(outcome.hour, NO_HOUR)
+            if outcome.faults and present:
+                self.mark(outcome.hour, outcome.faults, present, state)
+            elif not outcome.faults and DAMAGED in present:
+                self._unmark(outcome.hour, state)
+
+    def mark(
+        self,
+        hour: Hour,
+        faults: Sequence[FaultyFile],
+        present: Collection[str],
+        state: HourState = NO_HOUR,
+    ) -> None:
+        """Marks an hour whose folder has files of these names."""
+        success, damaged = self._paths(hour)
+        try:
+            before = self._store.read(damaged, _MOST_BYTES) or b""
+            content = _content(self._success(hour, state).written, faults, self._cure(hour))
+            if content != before:
+                self._store.replace(damaged, content)
+            if SUCCESS in present:
+                self._store.delete(success)
+        except StoreError as error:
+            self._warn(f"{damaged} cannot be written in place of `{SUCCESS}`: {error}")
+            return
+        if not before:
+            instead = f" in place of `{SUCCESS}`" if SUCCESS in present else ""
+            self._warn(f"{hour_path(self._log.table, hour)} has `{DAMAGED}`{instead} from now on")
+
+    def _unmark(self, hour: Hour, state: HourState) -> None:
+        success, damaged = self._paths(hour)
+        is_complete = state.complete >= 0
+        try:
+            if is_complete:
+                self._store.replace(success, self._committed(self._success(hour, state), state))
+            self._store.delete(damaged)
+        except StoreError as error:
+            self._warn(f"{damaged} cannot be removed, although the hour is intact again: {error}")
+            return
+        back = f" and has `{SUCCESS}` again" if is_complete else ""
+        self._warn(f"{hour_path(self._log.table, hour)} is intact again{back}")
+
+    def _success(self, hour: Hour, state: HourState) -> Marker:
+        """`_SUCCESS` for the hour's state; without content if the hour is open."""
+        if state.complete < 0:
+            return no_marker(self._log.table, hour, SUCCESS)
+        return success_marker(self._log.table, hour, state, _last_run(state))
+
+    def _committed(self, success: Marker, state: HourState) -> bytes:
+        """The content that a run has committed, which also says how completeness was decided. That
+        of `success` if the manifest is gone."""
+        run = _last_run(state)
+        markers = self._log.read(run).markers if run in self._log.runs() else ()
+        same = (marker for marker in markers if marker.path == success.path)
+        return next(same, success).written
+
+    def _paths(self, hour: Hour) -> tuple[str, str]:
+        folder = hour_path(self._log.table, hour)
+        return f"{folder}/{SUCCESS}", f"{folder}/{DAMAGED}"
+
+
+def _last_run(state: HourState) -> int:
+    """The run that last wrote the `_SUCCESS` of a complete hour."""
+    return max(state.complete, state.changed)
+
+
+def _content(success: bytes, faults: Sequence[FaultyFile], cure: str) -> bytes:
+    content = {
+        **json.loads(success or b"{}"),
+        "faults": [printable(str(fault)) for fault in faults[:MOST_FAULTS]],
+        "more_faults": max(0, len(faults) - MOST_FAULTS),
+        "what_to_do": cure,
+    }
+    return f"{json.dumps(content)}\n".encode()
