@@ -474,7 +474,7 @@ class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
     resolved: int  # -1: it still holds
     hour: int = -1  # of event time that it is about; -1 with unloaded, late and silent
     finding: str = ""  # with a fault, the id of the first finding when it was raised
-    since: int = -1  # when it began, as far as that is known
+    since: int = -1  # when it began, as far as known
 
 
 class WaitingAlert(msgspec.Struct, frozen=True, kw_only=True):

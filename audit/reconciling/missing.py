@@ -249,7 +249,7 @@ def _claimed(partition: PartitionPicture, tier: Tier) -> Intervals:
 def _open(
     spans: Sequence[OffsetSpan], tier: Tier, claimed: Mapping[int, Intervals], axis: Axis
 ) -> tuple[set[int], int]:
-    ends = {number: upto(each) for number, each in claimed.items()}
+    ends = {number: upto(offsets) for number, offsets in claimed.items()}
     times = {
         (span.from_time, span.to_time)
         for span in spans
@@ -304,10 +304,12 @@ def missing(
                 lacking, union(merged(named_offsets.get(number, ())), explained.get(number, ()))
             )
             unexplained = tuple(
-                each for each in unexplained if not offset_times.is_too_old(number, each)
+                interval
+                for interval in unexplained
+                if not offset_times.is_too_old(number, interval)
             )
             passed_by = intersection(
-                unexplained, union(*(each.claimed.get(number, ()) for each in later_passings))
+                unexplained, union(*(later.claimed.get(number, ()) for later in later_passings))
             )
             for offsets in minus(unexplained, passed_by):
                 named.certain.append(_of_offsets(passing, number, offsets, offset_times))
@@ -346,7 +348,7 @@ def _name_stretch(
         offsets = intersection(offsets, ((0, passing.up_to(number)),))
         inside = minus(offsets, lacking)
         named.doubtful.extend(
-            _fault(passing, source, stretch, offset_times, each) for each in inside
+            _fault(passing, source, stretch, offset_times, interval) for interval in inside
         )
     if not lacking:
         return
@@ -359,9 +361,9 @@ def _name_stretch(
         (intersection(minus(absent, landed_here), beyond), words.read_again()),
         (minus(minus(absent, landed_here), beyond), ""),
     ):
-        for each in offsets_:
-            named_offsets.setdefault(number, []).append(each)
-            fault = _fault(passing, source, stretch, offset_times, each)
+        for interval in offsets_:
+            named_offsets.setdefault(number, []).append(interval)
+            fault = _fault(passing, source, stretch, offset_times, interval)
             fault.harmless = harmless
             named.certain.append(fault)
 

@@ -172,18 +172,18 @@ def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:
                     agent=source.agent,
                     path=source.path,
                     source=source.source,
-                    seq=min(each.seq for each in overlapping),
+                    seq=min(run.seq for run in overlapping),
                     events=min(
-                        size(merged((each.seq, each.end_seq) for each in overlapping)),
+                        size(merged((run.seq, run.end_seq) for run in overlapping)),
                         overlapping[0].original_events,
                     ),
                     position=first,
                     end_position=end,
-                    from_time=min(each.from_time for each in overlapping),
-                    to_time=max(each.to_time for each in overlapping),
+                    from_time=min(run.from_time for run in overlapping),
+                    to_time=max(run.to_time for run in overlapping),
                 )
                 fault = Fault(finding, reason=words.copy_of(overlapping[0], source.agent))
-                touched = (axis.touched(each.from_time, each.to_time) for each in overlapping)
+                touched = (axis.touched(run.from_time, run.to_time) for run in overlapping)
                 fault.windows = sorted({number for numbers in touched for number in numbers})
                 yield fault
 
@@ -200,7 +200,9 @@ def twice(picture: TopicPicture) -> Iterator[Fault]:
     than one row are `landed_twice`."""
     for source in picture.sources:
         rows = merged(
-            (each.seq, each.end_seq) for doubles in source.landed_twice.values() for each in doubles
+            (double.seq, double.end_seq)
+            for doubles in source.landed_twice.values()
+            for double in doubles
         )
         for seqs in source.twice:
             if intersection(((seqs.seq, seqs.end_seq),), rows):
@@ -396,8 +398,8 @@ def _untold(picture: TopicPicture) -> Iterator[_Untold]:
             continue
         shipped = ((0, upto(source.shipped)),) if source.shipped else ()
         for tier in picture.tiers:
-            for each in minus(source.landed.get(tier, ()), shipped):
-                yield _Untold(source, tier, each, source.landings[tier])
+            for seqs in minus(source.landed.get(tier, ()), shipped):
+                yield _Untold(source, tier, seqs, source.landings[tier])
 
 
 def _is_settled(picture: TopicPicture, landing: LandedFile) -> bool:
@@ -438,15 +440,19 @@ def united(damaged: Iterable[AlteredBatch]) -> list[AlteredBatch]:
 
 def damaged(picture: TopicPicture, offset_times: OffsetTimes) -> Iterator[Fault]:
     """Yields damaged batches, with the names of their events where they are known."""
-    batches = [one for at in TierKind for one in united(e for e in picture.damaged if e.at is at)]
-    stretches_of = _by_partition(picture.sources, {each.partition for each in batches})
+    batches = [
+        batch
+        for kind in TierKind
+        for batch in united(part for part in picture.damaged if part.at is kind)
+    ]
+    stretches_of = _by_partition(picture.sources, {batch.partition for batch in batches})
     spans = defaultdict(list)
     for span in picture.open:
         spans[span.partition].append(span)
     count = 0
-    for number, each in enumerate(batches):
-        for fault in _faults_of(each, stretches_of.get(each.partition), spans[each.partition]):
-            fault.since = offset_times.said(each.partition, _offsets(fault))
+    for number, batch in enumerate(batches):
+        for fault in _faults_of(batch, stretches_of.get(batch.partition), spans[batch.partition]):
+            fault.since = offset_times.said(batch.partition, _offsets(fault))
             count += 1
             if count > MOST_DAMAGES:
                 yield _more_damage(batches[number:])
@@ -469,8 +475,8 @@ def _faults_of(
         words="",
         tier=damage.at.value,
         partition=damage.partition,
-        from_time=min(one for one, _ in times),
-        to_time=max(one for _, one in times),
+        from_time=min(from_time for from_time, _ in times),
+        to_time=max(to_time for _, to_time in times),
     )
     for source, stretch in stretches.at(offsets) if stretches is not None else ():
         first = max(stretch.first, offsets[0])
@@ -510,26 +516,26 @@ def _by_partition(sources: Iterable[Source], partitions: set[int]) -> Mapping[in
                 by_partition[stretch.partition].append((source, stretch))
     stretches_of = {}
     for partition, stretches in by_partition.items():
-        stretches.sort(key=lambda each: each[1].first)
-        ends = (each.first + each.events for _, each in stretches)
+        stretches.sort(key=lambda row: row[1].first)
+        ends = (stretch.first + stretch.events for _, stretch in stretches)
         stretches_of[partition] = _Stretches(
-            stretches, [each.first for _, each in stretches], [*accumulate(ends, max)]
+            stretches, [stretch.first for _, stretch in stretches], [*accumulate(ends, max)]
         )
     return stretches_of
 
 
-def _more_damage(rest: Sequence[AlteredBatch]) -> Fault:
+def _more_damage(batches: Sequence[AlteredBatch]) -> Fault:
     """Returns one fault that stands for these batches."""
-    dated = [each for each in rest if each.from_time >= 0]
+    dated = [batch for batch in batches if batch.from_time >= 0]
     finding = Finding(
         kind=FaultKind.CHANGED,
         words="",
         tier=TierKind.BROKER.value,
-        events=sum(each.count for each in rest),
-        from_time=min((each.from_time for each in dated), default=-1),
-        to_time=max((each.to_time for each in dated), default=-1),
+        events=sum(batch.count for batch in batches),
+        from_time=min((batch.from_time for batch in dated), default=-1),
+        to_time=max((batch.to_time for batch in dated), default=-1),
     )
-    return Fault(finding, reason=words.more_damage(len(rest), finding.events))
+    return Fault(finding, reason=words.more_damage(len(batches), finding.events))
 
 
 def _goes_on(batch: AlteredBatch, next_batch: AlteredBatch) -> bool:
@@ -539,14 +545,14 @@ def _goes_on(batch: AlteredBatch, next_batch: AlteredBatch) -> bool:
 
 
 def _both(batch: AlteredBatch, next_batch: AlteredBatch) -> AlteredBatch:
-    dated = [each for each in (batch, next_batch) if each.from_time >= 0]
+    dated = [part for part in (batch, next_batch) if part.from_time >= 0]
     return AlteredBatch(
         batch.partition,
         batch.first,
         _end_of(next_batch) - batch.first,
         batch.reason,
-        min((each.from_time for each in dated), default=-1),
-        max((each.to_time for each in dated), default=-1),
+        min((part.from_time for part in dated), default=-1),
+        max((part.to_time for part in dated), default=-1),
         batch.at,
     )
 

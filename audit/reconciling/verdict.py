@@ -94,8 +94,8 @@ def _beyond(
     """Returns what the tiers after this pair lack."""
     return [
         names
-        for each, names in zip(passages, named, strict=True)
-        if each.pair.earlier == passing.pair.later
+        for other, names in zip(passages, named, strict=True)
+        if other.pair.earlier == passing.pair.later
     ]
 
 
@@ -201,7 +201,7 @@ def _twice(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[
         for number, waits in tallied.waits.items()
         if TierKind.HDFS.value in waits
     }
-    times = [axis.touched(each.finding.from_time, each.finding.to_time) for each in faults]
+    times = [axis.touched(fault.finding.from_time, fault.finding.to_time) for fault in faults]
     settled = [
         (fault, touched)
         for fault, touched in zip(faults, times, strict=True)
@@ -239,11 +239,11 @@ def _taken(lost: dict[str, list[Interval]], finding: Finding) -> int:
     seqs: Intervals = ((finding.seq, finding.seq + finding.events),)
     count = 0
     remaining: list[Interval] = []
-    for each in lost.get(finding.source, ()):
-        shared = intersection(seqs, (each,))
+    for lost_seqs in lost.get(finding.source, ()):
+        shared = intersection(seqs, (lost_seqs,))
         count += size(shared)
-        seqs = minus(seqs, (each,))
-        remaining += minus((each,), shared)
+        seqs = minus(seqs, (lost_seqs,))
+        remaining += minus((lost_seqs,), shared)
     if count:
         lost[finding.source] = remaining
     return count
@@ -386,7 +386,7 @@ def _windows(
                 unclaimed=unclaimed,
                 unclaimed_yet=unclaimed_yet,
                 elsewhere=elsewhere,
-                changed=any(each.kind is FaultKind.CHANGED for each in findings)
+                changed=any(finding.kind is FaultKind.CHANGED for finding in findings)
                 if findings
                 else False,
                 late=late,
@@ -395,7 +395,7 @@ def _windows(
                 filtered=window.filtered,
                 lost=window.lost_events,
                 waits=sorted(awaited) if awaited else [],
-                accepted=all(each.accepted for each in findings) if findings else False,
+                accepted=all(finding.accepted for finding in findings) if findings else False,
             )
         )
     return verdicts
@@ -423,7 +423,7 @@ def _findings(picture: TopicPicture, faults: Sequence[Fault]) -> list[Finding]:
         finding = fault.finding
         grouped.setdefault((bool(finding.accepted), finding.kind), []).append(finding)
     findings += [_all_of(group) for group in grouped.values()]
-    return [identified(each, picture.key) for each in findings]
+    return [identified(finding, picture.key) for finding in findings]
 
 
 def _all_of(findings: Sequence[Finding]) -> Finding:
@@ -433,8 +433,8 @@ def _all_of(findings: Sequence[Finding]) -> Finding:
         kind=findings[0].kind,
         words=words.more_faults(len(findings)),
         events=sum(finding.count for finding in findings if finding.count >= 0) or -1,
-        from_time=min((each.from_time for each in dated), default=-1),
-        to_time=max((each.to_time for each in dated), default=-1),
+        from_time=min((finding.from_time for finding in dated), default=-1),
+        to_time=max((finding.to_time for finding in dated), default=-1),
         accepted=findings[0].accepted,
     )
 

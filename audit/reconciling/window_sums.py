@@ -128,7 +128,7 @@ class Tally:
             (dead if self._may_be_dead(fault, passing.pair) else sure).append(fault)
         faults = [*certain, *sure]
         lay(faults, lack, self._axis, awaited)
-        unlaid = {id(each) for each in lay(dead, lack, self._axis, awaited)}
+        unlaid = {id(fault) for fault in lay(dead, lack, self._axis, awaited)}
         faults += [fault for fault in dead if id(fault) not in unlaid]
         attach(faults, self._axis)
         return faults
@@ -154,11 +154,11 @@ class Tally:
         ]
         lay(candidates, open_, self._axis, ())
         lack.update(open_)
-        faults = [each for each in candidates if each.windows]
-        names = {_name(each.finding) for each in faults}
-        for each in next_tiers:
-            each.doubtful[:] = [
-                fault for fault in each.doubtful if _name(fault.finding) not in names
+        faults = [fault for fault in candidates if fault.windows]
+        names = {_name(fault.finding) for fault in faults}
+        for lack_there in next_tiers:
+            lack_there.doubtful[:] = [
+                fault for fault in lack_there.doubtful if _name(fault.finding) not in names
             ]
         for fault in faults:
             fault.pair = passing.pair
@@ -173,11 +173,11 @@ class Tally:
         return _Unsettled(
             frozenset(
                 number
-                for each in unsettled
-                if each.has_time
-                for number in self._axis.touched(each.finding.from_time, each.finding.to_time)
+                for fault in unsettled
+                if fault.has_time
+                for number in self._axis.touched(fault.finding.from_time, fault.finding.to_time)
             ),
-            anywhere=not all(each.has_time for each in unsettled),
+            anywhere=not all(fault.has_time for fault in unsettled),
         )
 
     def _settled(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
@@ -202,7 +202,7 @@ class Tally:
     def _may_be_dead(self, fault: Fault, pair: Pair) -> bool:
         """Whether these events may have become dead letters at the later tier."""
         touched = self._axis.touched(fault.finding.from_time, fault.finding.to_time)
-        return any(sums_at(self._windows[each], pair.later).dead for each in touched)
+        return any(sums_at(self._windows[number], pair.later).dead for number in touched)
 
     def _lacking(
         self,
@@ -414,11 +414,11 @@ def lay(
     explain none. A fault without a time may be in any window. Windows for which something is
     awaited come last, since their lack may have a better reason."""
     remaining = {id(fault): fault.count for fault in faults}
-    for some in (
-        [each for each in sorted(lack) if each not in awaited],
-        [each for each in sorted(lack) if each in awaited],
+    for numbers in (
+        [number for number in sorted(lack) if number not in awaited],
+        [number for number in sorted(lack) if number in awaited],
     ):
-        _lay(faults, some, lack, remaining, axis)
+        _lay(faults, numbers, lack, remaining, axis)
     return [fault for fault in faults if not fault.windows]
 
 

@@ -170,4 +170,4 @@ def with_unwatched(windows: Sequence[Window], picture: TopicPicture) -> Sequence
         for first, end in minus(blind, present)
         for start in range(first, end, length)
     ]
-    return sorted([*windows, *empty], key=lambda each: each.start)
+    return sorted([*windows, *empty], key=lambda window: window.start)

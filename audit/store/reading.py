@@ -243,20 +243,20 @@ class StoreReading:
             topic = pictures.Topic(connection, key)
             return topics.delays_by_hour(connection, topic.id, topic.tiers, from_time, to_time)
 
-    def lags(self, asked: LagsQuery) -> LagsOverTime:
+    def lags(self, query: LagsQuery) -> LagsOverTime:
         """Returns lags as measured by this audit."""
         with self._moment() as connection:
-            return lags.lags(connection, asked)
+            return lags.lags(connection, query)
 
     def agent_lags(self) -> list[MeasuredLag]:
         """Returns the present lags of agents."""
         with self._moment() as connection:
             return lags.agent_lags(connection)
 
-    def marks(self, asked: MarksQuery) -> list[Mark]:
+    def marks(self, query: MarksQuery) -> list[Mark]:
         """Returns marks on the time axis, the newest first."""
         with self._moment() as connection:
-            return marks.marks(connection, asked)
+            return marks.marks(connection, query)
 
     def checks(self, key: TopicKey) -> LogChecks:
         """Returns when brokers last scrubbed the topic's logs."""

@@ -179,11 +179,11 @@ def _keep(
     connection.executemany(_BEGIN, np.column_stack((ids, begun))[changed].tolist())
     newest = at[groups(journal[at])[2] - 1]
     hosts = np.array(numbers.names.of(entries.host.values), np.int64)
-    said = zip(
+    owners = zip(
         ids.tolist(),
         entries.tier.take(newest),
         hosts[entries.host.codes[newest]].tolist(),
         entries.seq[newest].tolist(),
         strict=True,
     )
-    connection.executemany(_WHO, [row for row in said if before.who.get(row[0]) != row[1:3]])
+    connection.executemany(_WHO, [row for row in owners if before.who.get(row[0]) != row[1:3]])

@@ -118,15 +118,15 @@ def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None
             (topic, OPEN, before),
         )
         gap_rows = [
-            (said, stretches_[inside(gaps, stretches_, generations)])
-            for said, packed in rows
+            (reported, stretches_[inside(gaps, stretches_, generations)])
+            for reported, packed in rows
             for stretches_ in (stretches_of([(packed,)]),)
         ]
         connection.executemany(
             "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
             [
-                (topic, UNCOUNTED, said, stretches_.tobytes())
-                for said, stretches_ in gap_rows
+                (topic, UNCOUNTED, reported, stretches_.tobytes())
+                for reported, stretches_ in gap_rows
                 if len(stretches_)
             ],
         )
@@ -146,12 +146,12 @@ def _all_gaps(connection: sqlite3.Connection, topic: int, generations: Generatio
 
 def inside(offsets: Keyed, stretches: Stretches, generations: Generations) -> Mask:
     """Of which of them something lies at these offsets, by generation and united."""
-    found = np.zeros(len(stretches), np.bool_)
+    is_inside = np.zeros(len(stretches), np.bool_)
     if not len(offsets.key):
-        return found
-    row, number, there = _placed(stretches, generations)
-    found[row[offsets.overlap(Keyed(number, there.first, there.end))]] = True
-    return found
+        return is_inside
+    row, number, parts = _placed(stretches, generations)
+    is_inside[row[offsets.overlap(Keyed(number, parts.first, parts.end))]] = True
+    return is_inside
 
 
 def _placed(stretches: Stretches, generations: Generations) -> tuple[Numbers, Numbers, Keyed]:

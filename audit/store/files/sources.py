@@ -95,8 +95,8 @@ def _in_copies(chunk: Chunk, shipped: Numbers, doubtful: Numbers) -> Numbers:
     """Returns the sources in copies whose suspicion may have changed with these files."""
     if not origins.any_copies(chunk.connection):
         return doubtful[:0]
-    asked = (str(shipped.tolist()), str(doubtful.tolist()))
-    rows = chunk.connection.execute(_IN_COPIES, asked).fetchall()
+    parameters = (str(shipped.tolist()), str(doubtful.tolist()))
+    rows = chunk.connection.execute(_IN_COPIES, parameters).fetchall()
     return np.array([number for (number,) in rows], np.int64)
 
 
@@ -114,11 +114,11 @@ def _numbered(chunk: Chunk) -> tuple[Numbers, list[int]]:
     together = grouped(topic, runs.source.codes)
     numbers_, new = [], []
     topics, codes = together.keys
-    for at, end, each in _stretches(topics):
-        known, added = chunk.numbers.sources.given(
-            [runs.source.values[code] for code in codes[at:end].tolist()], each
+    for at, end, topic_id in _stretches(topics):
+        ids, added = chunk.numbers.sources.given(
+            [runs.source.values[code] for code in codes[at:end].tolist()], topic_id
         )
-        numbers_ += known
+        numbers_ += ids
         new += added
     return np.array(numbers_, np.int64)[together.numbered()], new
 
@@ -172,11 +172,11 @@ def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
     )
     known_owners = np.array([row[3:] for row in rows], np.int64)
     _keep_whose(chunk, ids, chunk.topic[runs.passage[at[together.last()]]], last, known_owners)
-    again = together.sums(runs.events[at]) + _events(ids, old) > _events(ids, shipped)
-    if again.any():
-        keep_twice(chunk, ids[again], source, at, old)
+    repeated = together.sums(runs.events[at]) + _events(ids, old) > _events(ids, shipped)
+    if repeated.any():
+        keep_twice(chunk, ids[repeated], source, at, old)
     simple = np.array([not row[2] for row in rows], np.bool_) & _goes_on(ids, old, shipped)
-    return np.asarray(ids[~simple | again | (together.sums(lost) > 0)])
+    return np.asarray(ids[~simple | repeated | (together.sums(lost) > 0)])
 
 
 def _keep_whose(

@@ -153,12 +153,12 @@ def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: in
             if limit
         ),
     )
-    mine = (
+    is_kept = (
         (claimed.counted | claimed.partly)
         & (places.count > 0)
         & chunk.passages_of("agent", "broker", "mirror")
     )
-    at = np.flatnonzero(mine)
+    at = np.flatnonzero(is_kept)
     entry = chunk.passages.entry[at]
     together = grouped(
         chunk.topic[at],
@@ -176,9 +176,9 @@ def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: in
         together.sums(places.count[at]),
     )
     if is_whole:
-        *_, next_offset, said, _ = columns
-        left = (said >= old) | (next_offset > _limit_of(limits, *together.keys[:3]))
-        columns = tuple(column[left] for column in columns)
+        *_, next_offset, reported, _ = columns
+        is_open = (reported >= old) | (next_offset > _limit_of(limits, *together.keys[:3]))
+        columns = tuple(column[is_open] for column in columns)
     connection.executemany(_SPAN, zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -214,7 +214,7 @@ def limits_of(
     ):
         of_way = uptos[topic, tier]
         of_way[partition] = max(upto, of_way.get(partition, 0))
-    found = {}
+    limits = {}
     for topic, tiers in tiers_of(connection, topics).items():
         of_kind = defaultdict(list)
         for tier, kind in tiers.items():
@@ -226,11 +226,11 @@ def limits_of(
         }
         for tier, kind in tiers.items():
             if next_ := next_tiers.get(kind):
-                found[topic, tier] = {
+                limits[topic, tier] = {
                     partition: min([uptos_.get(partition, 0) for uptos_ in next_])
                     for partition in uptos[topic, tier]
                 }
-    return found
+    return limits
 
 
 def tiers_of(
@@ -238,7 +238,7 @@ def tiers_of(
 ) -> dict[int, dict[int, TierKind]]:
     """Returns, by topic, the tiers that have claimed any of it; and brokers, if any broker of the
     cluster counts."""
-    found: dict[int, dict[int, TierKind]] = {topic: {} for topic in topics}
+    tiers_: dict[int, dict[int, TierKind]] = {topic: {} for topic in topics}
     for topic, tier, kind in connection.execute(
         "SELECT topic, tier, kind FROM topic_tiers JOIN tiers ON tiers.id = tier"
         " WHERE topic IN (SELECT value FROM json_each(?1)) AND (topic, tier) NOT IN replaced"
@@ -248,8 +248,8 @@ def tiers_of(
         "   WHERE journals.cluster = topic_names.cluster AND tier = 'broker')",
         (str(list(topics)),),
     ):
-        found[topic][tier] = TierKind(kind)
-    return found
+        tiers_[topic][tier] = TierKind(kind)
+    return tiers_
 
 
 def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:

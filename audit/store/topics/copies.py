@@ -162,12 +162,12 @@ def joined_partitions(
             if tier != _AGENT:
                 claims[tier] = union(claims.get(tier, ()), offsets)
     for number, claimed in copied.items():
-        known = partitions.get(number, PartitionPicture(number, {}))
+        origin_partition = partitions.get(number, PartitionPicture(number, {}))
         both = {
-            tier: union(known.claimed.get(tier, ()), claimed.get(tier, ()))
-            for tier in (*known.claimed, *claimed)
+            tier: union(origin_partition.claimed.get(tier, ()), claimed.get(tier, ()))
+            for tier in (*origin_partition.claimed, *claimed)
         }
-        partitions[number] = replace(known, claimed=both)
+        partitions[number] = replace(origin_partition, claimed=both)
     return [partitions[number] for number in sorted(partitions)]
 
 

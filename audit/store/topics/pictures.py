@@ -135,13 +135,13 @@ class PictureQuery(msgspec.Struct, frozen=True):
     names: bool
 
 
-def picture(connection: sqlite3.Connection, key: TopicKey, asked: PictureQuery) -> TopicPicture:
+def picture(connection: sqlite3.Connection, key: TopicKey, query: PictureQuery) -> TopicPicture:
     """Reads the picture of a topic; of a copy, joined with its origin's."""
     topic = Topic(connection, key)
     origin_keys = origins.origins(connection, topic.id)
     if not origin_keys:
         partitions = _partitions(topic, Generations.of(connection, topic.id))
-        return _picture(topic, asked, partitions, event_hours.lacking(partitions))
+        return _picture(topic, query, partitions, event_hours.lacking(partitions))
     origin = Topic(connection, origin_keys[0])
     origin_partitions = _partitions(origin, Generations.of(connection, origin.id))
     partitions_ = _partitions(topic, Generations.of(connection, topic.id))
@@ -151,8 +151,8 @@ def picture(connection: sqlite3.Connection, key: TopicKey, asked: PictureQuery) 
     )
     places_of |= {partition.number for partition in partitions_ if partition.is_cut_off}
     whole = joined(
-        _picture(origin, asked, origin_partitions, places_of, copy=topic.id),
-        _picture(topic, asked, partitions_, places_of),
+        _picture(origin, query, origin_partitions, places_of, copy=topic.id),
+        _picture(topic, query, partitions_, places_of),
         own,
         origins.opened_at(connection, topic.id),
     )
@@ -180,14 +180,14 @@ def _marked(topic: Topic) -> dict[int, Intervals]:
 
 def _picture(
     topic: Topic,
-    asked: PictureQuery,
+    query: PictureQuery,
     partitions: Sequence[PartitionPicture],
     lacking: set[int],
     copy: int = 0,
 ) -> TopicPicture:
     """Reads what the topic's own cluster reports. With `copy`, files are those of the copy."""
     connection, key = topic.connection, topic.key
-    from_time, to_time = asked.from_time, asked.to_time
+    from_time, to_time = query.from_time, query.to_time
     begin = ledger_begin(connection, key.cluster)
     first = max(from_time, begin)
     generations = Generations.of(connection, topic.id)
@@ -203,7 +203,7 @@ def _picture(
         key=key,
         from_time=first,
         to_time=to_time,
-        now=asked.now,
+        now=query.now,
         tiers=topic.expected(),
         windows=_windows(topic, first, to_time),
         partitions=partitions,
@@ -217,9 +217,9 @@ def _picture(
             generations=generations,
             copy=copy,
         )
-        if asked.names
+        if query.names
         else (),
-        agents=expected_agents(connection, key, topic.name, asked.now, asked.expected_millis),
+        agents=expected_agents(connection, key, topic.name, query.now, query.expected_millis),
         holes=_holes(topic, begin),
         disputed=disputes.of(connection, key.cluster, topic.name),
         file_faults=_file_faults(topic, from_time, to_time),
@@ -239,7 +239,7 @@ def _picture(
         ],
         placed=[hour for hour in hours if hour.partition in places_of],
         accepted=acceptances,
-        grace_millis=asked.grace_millis,
+        grace_millis=query.grace_millis,
         renewed=renewed_hosts(connection, topic.name),
     )
 
