@@ -62,7 +62,7 @@ class InventoryFile:
 
 
 def read(path: Path) -> list[Inventory]:
-    """Raises OSError, BadInventory."""
+    """Reads the file's hosts. Raises OSError, BadInventory."""
     with path.open("rb") as file:
         raw = file.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:

@@ -101,7 +101,7 @@ class Passing(msgspec.Struct, frozen=True):
         cut = self.cut_off.get(number)
         if cut and offsets[0] >= upto(self.claimed.get(number, ())):
             return cut.cut_time
-        return offset_times.said(number, offsets)
+        return offset_times.claimed_at(number, offsets)
 
 
 def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
@@ -211,7 +211,7 @@ class OffsetTimes:
         times = self._at((tier, partition), offsets)
         return self._at((None, partition), offsets) if times[0] < 0 else times
 
-    def said(self, partition: int, offsets: Interval) -> int:
+    def claimed_at(self, partition: int, offsets: Interval) -> int:
         """Returns the time by which all of these had been claimed; -1 if unknown."""
         places = [
             span for span in self._over((None, partition), offsets) if isinstance(span, Placed)

@@ -452,7 +452,7 @@ def damaged(picture: TopicPicture, offset_times: OffsetTimes) -> Iterator[Fault]
     count = 0
     for number, batch in enumerate(batches):
         for fault in _faults_of(batch, stretches_of.get(batch.partition), spans[batch.partition]):
-            fault.since = offset_times.said(batch.partition, _offsets(fault))
+            fault.since = offset_times.claimed_at(batch.partition, _offsets(fault))
             count += 1
             if count > MOST_DAMAGES:
                 yield _more_damage(batches[number:])

@@ -139,7 +139,7 @@ def _unknown(topic: str, fault: Fault) -> str:
             f"{_file(finding)} was truncated while no agent watched it, {when}; what was in it"
             f" beyond byte {number(finding.position)} is unknown{why}"
         )
-    what = "vanished" if fault.traces == "vanished" else "was not seen to its end"
+    what = "vanished" if fault.traces == "vanished" else "was not read to its end"
     return (
         f"{_file(finding)} {what} while no agent watched it, {when}; unknown beyond byte"
         f" {number(finding.position)}{why}"

@@ -209,7 +209,8 @@ class StoreReading:
             )
 
     def delays(self, key: TopicKey, from_time: int, to_time: int) -> Delays:
-        """Element 0 counts delays below a millisecond, element i those of 2^(i-1) up to 2^i."""
+        """Returns counts of delays by tier: element 0 counts those below a millisecond, element i
+        those from 2^(i-1) to 2^i milliseconds."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
             return topics.delays(connection, topic.id, topic.tiers, from_time, to_time)

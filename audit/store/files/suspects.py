@@ -79,7 +79,7 @@ def suspects(
     copied = reshipments.of(connection, ids_text)
     for number, source, agent, host, path, shipped, events, newest in rows:
         shipped_seqs = pairs_of(shipped)
-        known_landed = _spoken_of(landed[number], shipped_seqs, begin)
+        known_landed = _known_part(landed[number], shipped_seqs, begin)
         if known_landed is None:
             continue
         sources.append(
@@ -196,7 +196,7 @@ def _landed_twice(
     return repeated
 
 
-def _spoken_of(landed: _Landed, shipped: Intervals, begin: int) -> dict[Tier, Intervals] | None:
+def _known_part(landed: _Landed, shipped: Intervals, begin: int) -> dict[Tier, Intervals] | None:
     """Returns what landed, without what was shipped before the ledger's known beginning; None if
     nothing else is left."""
     if not begin:

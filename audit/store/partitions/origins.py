@@ -201,7 +201,7 @@ def opened_at(connection: sqlite3.Connection, topic: int) -> int:
     return -1 if time is None else int(time)
 
 
-def spoken_of(
+def claims_of(
     connection: sqlite3.Connection, copies: Sequence[int]
 ) -> dict[int, dict[int, list[tuple[int, bytes]]]]:
     """Returns, for each copy and partition, the offsets and leader epochs claimed by the tier that
@@ -238,7 +238,7 @@ def ends(connection: sqlite3.Connection, copies: Sequence[int]) -> dict[int, dic
 def gaps(connection: sqlite3.Connection, copies: Sequence[int]) -> Keyed:
     """Returns, by partition and united, the offsets that a copy lacks below its end."""
     gaps_ = none()
-    for copy, partitions in spoken_of(connection, copies).items():
+    for copy, partitions in claims_of(connection, copies).items():
         rows = [
             (partition, epoch, intervals)
             for partition, rows_ in partitions.items()
