@@ -302,7 +302,7 @@ class Collided(NamedTuple):
 
 
 class Acceptance(NamedTuple):
-    """Faults that an operator accepts. All given conditions must apply; see docs/events.md."""
+    """Faults that an operator accepts. All given conditions must apply (ledger-entries.md)."""
 
     partition: int  # -1: any
     offsets: Intervals  # empty: any
