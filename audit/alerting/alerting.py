@@ -228,7 +228,8 @@ class Alerting:
         for name, each in self._groups_of(loud).items():
             groups[name] = replace(each, muted=bool(self._notes.acknowledgement(name, now)))
         self.groups = groups
-        there = {notice_id(key) for key in (*self._conditions, *self._raised)}
+        known = (key for key in self._conditions if key not in self._held.by)
+        there = {notice_id(key) for key in (*known, *self._raised)}
         self._receivers.offer(Situation(groups, frozenset(there), unknown))
         if not unknown.unread:
             self._notes.forget_resolved(there)

@@ -88,7 +88,7 @@ def _row(alert: NotedAlert) -> dict[str, object]:
         "host": one_line(alert.host or ", ".join(alert.hosts)),
         "raised": time_text(alert.raised),
         "noted": noted,
-        "words": one_line(alert.words),
+        "words": one_line(alert.words) + (f"; holds up {alert.holds_up}" if alert.holds_up else ""),
     }
 
 

@@ -316,6 +316,11 @@ class Site:
             return False
         return not whole or self.run(self.report).code == 0
 
+    def waiting(self) -> int:
+        """How many alerts are known and not raised."""
+        listed: dict[str, int] = json.loads(self.run("penstock alert list --json").output)
+        return listed["waiting_total"]
+
     @property
     def report(self) -> str:
         return f"penstock report --from {self.began:%Y-%m-%dT%H:%M}"

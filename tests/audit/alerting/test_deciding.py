@@ -1,7 +1,5 @@
 """What is worth an alert, when it is raised, when it is over."""
 
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from audit.alerting import conditions
@@ -126,22 +124,3 @@ def test_silence_has_a_host() -> None:
     found = of_agents([silent, never], ProgramCommands())
     assert set(found) == {AlertKey(SILENT, "east", "", "web-1"), AlertKey(SILENT, "", "", "web-2")}
     assert "never heard" in found[AlertKey(SILENT, "", "", "web-2")].words
-
-
-@given(st.lists(st.sets(st.sampled_from(["missing", "late", "silent"])), max_size=30))
-def test_each_is_raised_once_and_resolved_once(moments: list[set[str]]) -> None:
-    raised: dict[AlertKey, Alert] = {}
-    since: dict[AlertKey, int] = {}
-    for now, kinds in enumerate(moments):
-        conditions = {AlertKey(kind, "east", "clicks", ""): WORDS for kind in kinds}
-        decided = decide(conditions, raised, since, now=now, after={"missing": 2})
-        since = dict(decided.since)
-        for each in decided.changed:
-            if each.resolved < 0:
-                assert key_of(each) not in raised
-                raised[key_of(each)] = each
-            else:
-                assert raised.pop(key_of(each))._replace(resolved=now) == each
-        at_once = {AlertKey(kind, "east", "clicks", "") for kind in kinds - {"missing"}}
-        assert {key for key in raised if key.kind != "missing"} == at_once
-        assert all(key in conditions for key in raised)
