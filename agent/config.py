@@ -121,7 +121,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     registry: Url = "http://127.0.0.1:8081"
     """The schema registry; several instances separated by commas."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[How to connect to the registry](secure-connections.md#a-registry-behind-locks): TLS, and a
+    """[How to connect to the registry](secure-connections.md#a-registry-with-logins): TLS, and a
     login."""
     auto_register: bool = False
     """Whether the agent registers the `schema` of its inputs."""

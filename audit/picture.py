@@ -304,7 +304,7 @@ class Collided(NamedTuple):
 
 
 class Acceptance(NamedTuple):
-    """A fault that an operator knows of. What is given must all apply; see docs/events.md."""
+    """A fault that an operator knows of. All given conditions must apply (ledger-entries.md)."""
 
     partition: int  # -1: any
     offsets: Intervals  # empty: any

@@ -8,7 +8,7 @@ Rule 3: a topic that an agent no longer names still counts, up to its last time,
 Rule 4: nothing later than the time of its retirement is expected of a retired host, until it sends
         an entry again.
 
-One thread. Docs: docs/events.md defines what entries mean.
+One thread. Docs: docs/ledger-entries.md defines what entries mean.
 """
 
 from typing import Final, NamedTuple

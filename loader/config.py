@@ -209,7 +209,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     registry: Url = "http://127.0.0.1:8081"
     """The schema registry; several instances separated by commas."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[The connection to the registry](secure-connections.md#a-registry-behind-locks): TLS, and a
+    """[The connection to the registry](secure-connections.md#a-registry-with-logins): TLS, and a
     login."""
     format: FileFormat = FileFormat.PARQUET
     """The file format. `avro` needs Spark's Avro module (`spark.jars.packages`)."""
@@ -256,8 +256,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     [hours are complete](loader-in-detail.md#complete-hours). Default: the agents' heartbeats
     decide."""
     audit_security: HttpSecurity = HttpSecurity()
-    """The connection to the audit, if it is [behind
-    locks](audit-configuration.md#tls-and-logins)."""
+    """The connection to the audit: [TLS and login](audit-configuration.md#tls-and-logins)."""
     check_files_hours: int = 48
     """Each load [checks the files](loader-failures.md#checking-files) of hours that are younger
     than this many hours or changed within that time; 0: only with `--check-files`."""

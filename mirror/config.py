@@ -1,6 +1,6 @@
 """The mirror's configuration file, validated once when it is loaded.
 
-The docstring of a key's field is its text in `penstock keys` and docs/mirror.md.
+The docstring of a key's field is its text in `penstock keys` and docs/mirror-configuration.md.
 """
 
 import re
@@ -62,7 +62,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """[Connections to brokers](secure-connections.md): TLS and login."""
     zookeeper: str = ""
     """Its ZooKeeper, `host:2181,host:2181/penstock`, through which
-    [workers share partitions](#several-workers). Without it there is one worker."""
+    [workers share partitions](mirror.md#several-workers). Without it there is one worker."""
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
     """Connections to ZooKeeper: TLS and login."""
     zookeeper_secret: str = ""
@@ -70,9 +70,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     `zookeeper_secret_file`."""
     registry: Url = ""
     """Its schema registry, `http://host:8081`, several separated by commas. With it, the mirror
-    reports what it copies to [the ledger](#the-ledger), `_audit` of this cluster."""
+    reports what it copies to [the ledger](mirror-in-detail.md#the-ledger), `_audit` of this
+    cluster."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[Requests to the registry](secure-connections.md#a-registry-behind-locks): TLS and login."""
+    """[Requests to the registry](secure-connections.md#a-registry-with-logins): TLS and login."""
 
     def __post_init__(self) -> None:
         _check_side(self.cluster, self.brokers)
@@ -110,7 +111,7 @@ class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class CompareConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[Background comparison](#what-is-compared) of both clusters."""
+    """[Background comparison](mirror-in-detail.md#what-is-compared) of both clusters."""
 
     rate: Bytes = 4 * 1024 * 1024
     """Bytes per second that a worker reads of both sides together; 0: nothing is compared."""
@@ -153,9 +154,9 @@ class MirrorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Prefix of copies' names. Default: the source's name and a dot, as in `dc1.page_views`."""
     strip: str = ""
     """Prefix of source topics that is removed from the copies' names: for
-    [the way back](#a-planned-switch-and-back)."""
+    [the way back](mirror.md#a-planned-switch-and-back)."""
     acls: bool = False
-    """Copies [read permissions](#rights-of-others) on topics to their copies."""
+    """Copies [read permissions](mirror-in-detail.md#copying-acls) on topics to their copies."""
     schemas: bool = False
     """Copies `_schemas` too, as `dc1._schemas`."""
     keep_configs: tuple[str, ...] = ()
@@ -167,7 +168,7 @@ class MirrorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Limit on the bytes per second that a worker copies; 0: unlimited."""
     groups: GroupsConfig = GroupsConfig()
     ledger_interval: Seconds = 10.0
-    """Interval between entries of [the ledger](#the-ledger)."""
+    """Interval between entries of [the ledger](mirror-in-detail.md#the-ledger)."""
     window: WholeSeconds = 60
     """Length of the ledger's windows. Must divide an hour, and be the same as the agents'."""
     compare: CompareConfig = CompareConfig()

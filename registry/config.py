@@ -1,6 +1,6 @@
 """The registry's configuration file, validated once when it is loaded.
 
-The docstring of a key's field is its text in `penstock keys` and docs/registry.md.
+The docstring of a key's field is its text in `penstock keys` and docs/registry-configuration.md.
 """
 
 from itertools import pairwise
@@ -124,7 +124,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The brokers' secret. Beside a broker with an embedded ZooKeeper: `zookeeper_secret_file:
     {data_dir}/zookeeper/secret`."""
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
-    """[Connections to ZooKeeper](broker-configuration.md#a-zookeeper-with-tls-and-logins): TLS and
+    """[Connections to ZooKeeper](broker-access.md#a-zookeeper-with-tls-and-logins): TLS and
     login."""
     zookeeper_session_seconds: Seconds = 6.0
     """Silence after which the writer is replaced: from 2 to 60."""
@@ -140,14 +140,15 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Allows an address that other machines can reach without authentication or without `tls`.
     Logged at each start, and shown in `/metrics`."""
     tls: ListenerTls | None = None
-    """[TLS](#locks). With a `client_ca`, client certificates are logins too."""
+    """[TLS](#tls-and-logins). With a `client_ca`, client certificates are logins too."""
     certificate_names: tuple[NameRule, ...] = ()
-    """[Principals of client certificates](#locks): the first rule that matches decides. Default:
-    the certificate's common name."""
+    """[Principals of client certificates](#tls-and-logins): the first rule that matches decides.
+    Default: the certificate's common name."""
     users_file: FilePath = ""
-    """Users with passwords: [a file, one user a line](#locks). Read again when it changes."""
+    """Users with passwords: [a file, one user a line](#tls-and-logins). Read again when it
+    changes."""
     tokens_file: FilePath = ""
-    """Bearer tokens: [a file, one token a line](#locks). Read again when it changes."""
+    """Bearer tokens: [a file, one token a line](#tls-and-logins). Read again when it changes."""
     permissions: tuple[Permission, ...] = ()
     """[Permissions](#permissions) where logins are required: what no rule allows is refused."""
     open_metrics: bool = False
@@ -169,7 +170,8 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     read_only: bool = False
     """For a topic that a mirror fills: serves reads only and reports READONLY."""
     mirrored: tuple[MirroredSchemas, ...] = ()
-    """Schemas of other clusters to [serve as well](#schemas-of-other-clusters), read-only."""
+    """Schemas of other clusters to [serve as well](registry.md#schemas-of-other-clusters),
+    read-only."""
     sign_of_life_seconds: Seconds = 3600.0
     """Interval after which an idle writer appends a record without content. Brokers forget a
     producer that is silent for a day, and with it that older epochs are fenced."""

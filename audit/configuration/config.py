@@ -55,7 +55,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     registry: Url = "http://127.0.0.1:8081"
     """Its schema registry; several instances separated by commas."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
+    """[How the registry is asked](secure-connections.md#a-registry-with-logins): TLS, and a
     login."""
 
     def __post_init__(self) -> None:
@@ -243,7 +243,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Of one cluster: its schema registry; several instances separated by commas."""
     registry_security: HttpSecurity = HttpSecurity()
     """Of one cluster: [how its registry is
-    asked](secure-connections.md#a-registry-behind-locks)."""
+    asked](secure-connections.md#a-registry-with-logins)."""
     host: str = "127.0.0.1"
     """The address of page, API and metrics."""
     port: Port = 8090

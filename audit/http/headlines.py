@@ -17,12 +17,13 @@ from audit.http.asking import findings
 from audit.picture import TierKind
 from audit.programs import LOADER, MIRROR
 from audit.service.service import KeptFindings, Service
+from audit.store.fleet.agents import patience
 from audit.store.judged_hours import HOUR, TopicFigures
 from audit.store.topics.topics import FaultyTopic
 
 _MOST_TOPICS: Final = 5  # that are judged for it
 _KEPT_FACTOR: Final = 10
-_SOON_MILLIS: Final = 300_000  # in which everybody but a loader reports a window
+_SOON_MILLIS: Final = 300_000
 # Alerts about programs without which lines wait, or nothing is known of them.
 _HOLDING_UP: Final = frozenset({AWAY, CLOCK, LATE, LOADER, MIRROR, SILENT})
 
@@ -38,6 +39,7 @@ def headline_of(
     waits: bool,
     partly_unseen: bool,
 ) -> Headline:
+    reported = _reported_until(service, cluster, now)
     faulty = service.reading.faulty_topics(cluster, hours.start, hours.stop)
     state = worst(state for state, topics in by_state.items() if topics)
     calm = ""
@@ -57,8 +59,8 @@ def headline_of(
             failing_loads=failing,
             waits=waits,
             calm=calm,
-            complete_until=_complete_until(service, cluster),
-            settled=is_settled(service, cluster, now),
+            complete_until=min(_complete_until(service, cluster), reported),
+            settled=reported > now - _soon(service) and is_settled(service, cluster, now),
             today=now,
             accepted_unknown=partly_unseen,
         )
@@ -74,12 +76,29 @@ def is_settled(service: Service, cluster: str, now: int) -> bool:
     is_read = all(each.read and not each.unreachable for each in clusters)
     if not is_read or standing.too_old(now) or standing.unjudged or _held_up(service, cluster):
         return False
-    soon = max(_SOON_MILLIS, 3 * service.window_millis) + int(config.grace * 1000)
+    soon = _soon(service)
     late = int(config.alerts.late * 1000)
     return all(
         each.pending_since > now - late and not 0 <= each.unreported_since <= now - soon
         for each in _waiting(service, cluster)
     )
+
+
+def _soon(service: Service) -> int:
+    """In which everybody but a loader reports a window, in milliseconds."""
+    return max(_SOON_MILLIS, 3 * service.window_millis) + int(service.config.grace * 1000)
+
+
+def _reported_until(service: Service, cluster: str, now: int) -> int:
+    """Up to when agents have shipped everything; now without any agent."""
+    asked = patience(service.config, now, by_pace=True)
+
+    def first() -> int | None:
+        rows = service.reading.agents_of(cluster, asked).values()
+        return min((row.until for row in rows if row.state != "retired"), default=None)
+
+    found = service.kept(("reported until", cluster), first)
+    return now if found is None else found
 
 
 def _complete_until(service: Service, cluster: str) -> int:
@@ -97,8 +116,8 @@ def _waiting(service: Service, cluster: str) -> list[TopicFigures]:
 
 
 def _is_loaded(service: Service, cluster: str) -> bool:
-    """Whether a loader has ever reported."""
-    return any(
+    """Whether a loader has ever reported; so it is taken until there are figures."""
+    return not service.figures or any(
         tier.kind is TierKind.HDFS
         for each in service.figures
         if cluster in {"", each.key.cluster}

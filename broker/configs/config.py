@@ -139,7 +139,7 @@ class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class AuthorizationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Permissions beside the [ACLs](#authorization)."""
+    """Permissions beside the [ACLs](broker-access.md#authorization)."""
 
     super_users: tuple[str, ...] = ()
     """Principals that may do everything, regardless of ACLs. The prefix `User:` is optional."""
@@ -221,7 +221,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     http_port: Port = 9095
     """The port of `/metrics`, `/healthz` and `/readyz`; 0: any that is free."""
     http: PageLocks = PageLocks()
-    """[Who sees](#access-to-the-pages) `/metrics`: TLS, certificates, tokens."""
+    """[Who sees](broker-access.md#access-to-the-pages) `/metrics`: TLS, certificates, tokens."""
     rack: str = ""
     """Replicas of a partition are spread over racks, and clients are told the rack. Without it, the
     brokers of one machine count as one rack, which clients are not told."""
@@ -229,7 +229,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Allows addresses that other machines can reach without authentication. Reported at each
     start, and in `/metrics`."""
     authorization: AuthorizationConfig | None = None
-    """With this, clients may do what [ACLs](#authorization) allow them and nothing else;
+    """With this, clients may only do what [ACLs](broker-access.md#authorization) allow them;
     `authorization: {}` is enough. Without it, everybody may do everything."""
     administration_log: AdministrationLogConfig = AdministrationLogConfig()
     """The log of [administrative changes](administration.md): who changed which topics, configs,
@@ -250,7 +250,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     the same for all brokers of a cluster. The embedded ZooKeeper makes its own. Keep it in a file:
     `zookeeper_secret_file`."""
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
-    """[How the broker connects to ZooKeeper](#a-zookeeper-with-tls-and-logins): TLS, and a
+    """Connections to [ZooKeeper](broker-access.md#a-zookeeper-with-tls-and-logins): TLS, and a
     login."""
     zookeeper_session_seconds: Seconds = 9.0
     """How long a silent broker counts as alive: from 2 to 60."""
@@ -261,7 +261,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     has the schema of [the ledger](broker-in-detail.md#the-ledger). Without it this broker keeps no
     ledger, and logs that when it starts."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[How the broker connects to the registry](secure-connections.md#a-registry-behind-locks):
+    """[How the broker connects to the registry](secure-connections.md#a-registry-with-logins):
     TLS, and a login."""
     ledger_interval: Seconds = 10.0
     """The interval between counts of the logs for the ledger."""

@@ -1,4 +1,4 @@
-"""The ledger entries of a run (docs/events.md), each of limited size. Pure.
+"""The ledger entries of a run (docs/ledger-entries.md), each of limited size. Pure.
 
 Their number is fixed in the manifest before it is committed, since the next run's numbers follow
 from it. So the way in which a manifest is divided into entries must not change while a manifest may

@@ -53,7 +53,7 @@ def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | 
     hours = sorted({*open_hours(latest, now), *context.request.rebuild})[-MOST_ASKED:]
     if latest is not None and not latest.header:
         hours = []
-    load.doing(f"asking the audit about {len(hours)} hours")
+    load.doing(f"asking the audit about {_hours(len(hours))}")
     answers = context.audit.ask((topic, hour) for hour in hours for topic in load.topics)
     settle = context.config.completeness.settle
     settle_millis = None if settle is None else int(settle * 1000)
@@ -85,7 +85,7 @@ def close_hours(
     closings = to_close(latest, verdicts, now, context.config.completeness)
     if not closings:
         return
-    load.doing(f"closing {len(closings)} hours")
+    load.doing(f"closing {_hours(len(closings))}")
     complete = [closing.hour for closing in closings if closing.complete]
     with_rows = [hour for hour in complete if hour in latest.hours]
     sizes = {
@@ -101,6 +101,10 @@ def close_hours(
         commit(manifest, latest, attempt)
     load.outcome.complete += complete
     load.outcome.incomplete += [closing.hour for closing in closings if not closing.complete]
+
+
+def _hours(count: int) -> str:
+    return "1 hour" if count == 1 else f"{count} hours"
 
 
 def _without_deleted(

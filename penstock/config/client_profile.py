@@ -30,11 +30,11 @@ class ClientProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     registry: Url = ""
     """The schema registry; several instances separated by commas."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[How the command connects to the registry](secure-connections.md#a-registry-behind-locks)."""
+    """[How the command connects to the registry](secure-connections.md#a-registry-with-logins)."""
     audit: Url = ""
     """The audit."""
     audit_security: HttpSecurity = HttpSecurity()
-    """[How the command connects to the audit](secure-connections.md#an-audit-behind-locks)."""
+    """[How the command connects to the audit](secure-connections.md#an-audit-with-logins)."""
     agent: Url = ""
     """The agent of this host."""
     agent_security: HttpSecurity = HttpSecurity()

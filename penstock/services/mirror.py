@@ -46,7 +46,7 @@ def command(
 
     A copy has the same partitions, the same offsets and the same bytes.
 
-    `penstock keys mirror` explains every key of the file, as docs/mirror.md does.
+    `penstock keys mirror` explains every key of the file, as docs/mirror-configuration.md does.
 
     \b
     Example:

@@ -16,7 +16,7 @@ from registry.program import run
 def command(*, config: Path | None, overrides: tuple[str, ...], log_format: LogFormat) -> int:
     """Run one schema registry until SIGTERM or Ctrl-C.
 
-    `penstock keys registry` explains every key of the file, as docs/registry.md does.
+    `penstock keys registry` explains every key of the file, as docs/registry-configuration.md does.
 
     \b
     Example:

@@ -10,7 +10,8 @@ from audit.alerting.conditions import CLOCK, UNLOADED
 from audit.api import answers
 from audit.cures import Cure, advice
 from audit.findings import State, worst
-from audit.headline import NOT_LOADED
+from audit.headline import NOT_LOADED, JudgedTopics
+from audit.headline import headline as made_headline
 from penstock.report.words import headline_words
 from penstock.status.audit import AuditPart, OpenTopic, cluster_of, landed_of, last_load
 from penstock.status.cluster import ClusterPart, Remarks
@@ -52,7 +53,9 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
     audit = parts.audit
     verdict = _verdict(rows, topics, silent)
-    headline = audit.headlines.get(cluster) if audit else None
+    until = [each.complete_until for each in topics if each.complete_until >= 0]
+    until += [each.heard for each in silent if each.heard > 0]
+    headline = _headline(audit, cluster, verdict, min(until, default=-1) if silent else None)
     is_calm = headline is not None and headline.state == verdict and not _is_wrong(headline)
     return PipelineStatus(
         now=now,
@@ -69,13 +72,7 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         mark=headline.mark if headline and is_calm else "",
         **_cure(audit, cluster).fields,
         verdict=verdict,
-        complete_until=min(
-            (
-                *(each.complete_until for each in topics if each.complete_until >= 0),
-                *(each.heard for each in silent if each.heard > 0),
-            ),
-            default=-1,
-        ),
+        complete_until=min(until, default=-1),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
         alerts=audit.topics.alerts if audit else -1,
         raised=tuple(_raised(audit, cluster)),
@@ -164,6 +161,19 @@ def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStanding]:
                 command=alert.command,
                 command_kind=alert.command_kind,
             )
+
+
+def _headline(
+    audit: AuditPart | None, cluster: str, verdict: str, until_silence: int | None
+) -> answers.Headline | None:
+    """The audit's. While agents are silent, lines that they have not read may be missing in it."""
+    found = audit.headlines.get(cluster) if audit else None
+    if audit is None or verdict != State.PENDING or until_silence is None:
+        return found
+    pending = JudgedTopics(
+        state=State.PENDING, complete_until=until_silence, today=audit.topics.now
+    )
+    return made_headline(pending) if found is None or not _is_wrong(found) else found
 
 
 def _is_wrong(headline: answers.Headline) -> bool:

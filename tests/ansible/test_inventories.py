@@ -180,7 +180,7 @@ def test_all_mistakes_are_named_before_a_host_is_asked(ansible: None, tmp_path: 
     ids: list[dict[str, Any]] = [{"penstock_broker_id": number} for number in ("1", 1, "one")]
     ids += [{}, {"penstock_broker_instances": [{"id": 2**31}, {"id": 7}, {"id": 7}]}]
     inventory: dict[str, Any] = {
-        "all": {"hosts": {"lost": AWAY}},
+        "all": {"hosts": {"lost": AWAY, "localhost": {}}},
         "penstock_broker": {"hosts": {f"b{at}": AWAY | more for at, more in enumerate(ids)}},
         "penstock_zookeeper": {"hosts": {"z0": {"penstock_zookeeper_id": 0}, "z1": {}}},
         "penstock_audits": {"hosts": {"b0": {}}},

@@ -1,7 +1,6 @@
 """What a release folder lacks is noticed on the controller, before anything changes on a host."""
 
 import io
-import json
 import tarfile
 from pathlib import Path
 from typing import Any, Final
@@ -66,8 +65,7 @@ def test_what_is_missing_is_named_with_the_command_that_makes_it(tmp_path: Path)
     collection.mkdir(parents=True)
     for path in COLLECTION.iterdir():
         (collection / path.name).symlink_to(path)
-    about = {"collection_info": {"version": "0.0.9"}}
-    (collection / "MANIFEST.json").write_text(json.dumps(about))
+    (collection / "MANIFEST.json").write_text('{"collection_info": {"version": "0.0.9"}}')
     document = []
     for number, (done, needs, _) in enumerate(WRONG.values()):
         folder = tmp_path / str(number) / "release"

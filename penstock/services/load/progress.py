@@ -101,6 +101,7 @@ class LoadLog:
         with self._lock:
             self._planned[table] = (tasks, records)
             self._said[table] = self._clock()
+        self._note_step(table, "reading")
         log.info("planned table=%s records=%d tasks=%d", table, records, tasks)
 
     def advanced(self, table: str, tasks: int, records: int) -> None:

@@ -16,8 +16,9 @@ from client.connection.brokers import Brokers
 from client.groups.offset_commits import Consumed, commit_offsets
 from client.producing.delivery import TopicPartition
 from client.producing.producer import Producer
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.audit import AuditProcess
-from tests.audit.ledger_cluster import LedgerCluster
+from tests.audit.ledger_cluster import LedgerCluster, ledger_cluster
 from tests.audit.page.browsing import (
     BEGAN,
     CLICKS,
@@ -29,7 +30,7 @@ from tests.audit.page.browsing import (
     opened,
     row_of,
 )
-from tests.audit.page.pipeline_said import WINDOW, Entry, said_later
+from tests.audit.page.pipeline_said import WINDOW, Entry, Said, said_later
 from tests.client.older_broker import OlderBroker
 from wire.messages import list_groups
 
@@ -165,3 +166,31 @@ def test_a_moment_that_nobody_watched_is_in_the_first_line(
         keep(page, "moment-phone")
         row.get_by_role("link", name="orders").click()
         expect(page.locator(".finding.accepted")).to_contain_text("for a moment only")
+
+
+def test_newer_lines_are_on_their_way(
+    browser: Browser,
+    zookeeper: EmbeddedZooKeeper,
+    tmp_path_factory: pytest.TempPathFactory,
+    keep: Keep,
+) -> None:
+    """A live site is green, also in the title of the tab."""
+    now = int(time.time() * 1000) // WINDOW * WINDOW
+    live = Said("live", "web-6", "/var/log/live.log", now - 2 * WINDOW, events=20, until=now)
+    agent, *_ = live.entries()
+    _, *counted = live._replace(events=10).entries()  # no more yet
+    directories = (tmp_path_factory.mktemp(name) for name in ("cluster", "audit"))
+    address = f"{zookeeper.address}/live"
+    with (
+        ledger_cluster(next(directories), address) as cluster,
+        cluster.audit(next(directories), **PATIENT) as audit,
+    ):
+        cluster.write([agent, *counted])
+        for look in ("light", "dark-phone"):
+            with opened(browser, audit, look) as page:
+                page.goto("/")
+                words = re.compile(r"^every line up to [\d: -]+ UTC is accounted for$")
+                expect(page.locator("h1")).to_have_text(words)
+                expect(page.locator(".verdict .sign").first).to_have_class(re.compile("complete"))
+                expect(page).to_have_title(re.compile("^✓ "))
+                keep(page, f"live-{look}")

@@ -166,8 +166,8 @@ def test_the_page_about_alerts_says_what_is_sent_and_raised() -> None:
 def test_every_path_is_explained() -> None:
     paths = {each.path for each in RESOURCES} | PATHS
     paths |= {MESSAGES.path, "/api/v1/stream", "/api/openapi.json"}
-    assert first_cells("The API") == paths | {"/metrics", "/healthz", "/readyz"}
-    assert f"{MOST_STREAMS} listeners" in section("The API")
+    assert first_cells("The audit's API") == paths | {"/metrics", "/healthz", "/readyz"}
+    assert f"{MOST_STREAMS} listeners" in section("The audit's API")
 
 
 def test_every_metric_is_explained_with_its_labels() -> None:

@@ -121,6 +121,8 @@ def test_nothing_is_complete_up_to_now_while_an_agent_is_silent() -> None:
     audit = audit_part([topic_row("t")], agents=[silent], opened=opened)
     standing = joined(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
     assert (standing.verdict, standing.complete_until) == ("pending", NOW - 39_000)
+    assert standing.calm.startswith("pending: every line up to 08:29:21 UTC is accounted for")
+    assert standing.mark == "…"
 
 
 def test_partitions_without_a_leader_are_a_problem() -> None:

@@ -141,7 +141,8 @@ def inventory_problems(groups: dict, hostvars: dict) -> list[str]:
     """All mistakes in an inventory that would end a run late, or would silently install less."""
     zookeepers, brokers = (groups.get(f"penstock_{name}") or [] for name in ("zookeeper", "broker"))
     problems = [problem for group in sorted(groups) for problem in _problems_of_group(group)]
-    if hosts := groups.get("ungrouped"):
+    # Inventories list the controller itself for its variables.
+    if hosts := [host for host in groups.get("ungrouped") or [] if host != "localhost"]:
         problems.append(
             f"no group has {', '.join(hosts)}, so nothing would be installed there: add it to "
             "penstock_agent, to another group of the collection, or to a group of your own"
@@ -165,7 +166,11 @@ def _problems_of_group(group: str) -> list[str]:
     similar = difflib.get_close_matches(name, _GROUPS, 1, _SIMILAR)
     if not similar and not name.startswith("penstock_"):
         return []
-    hint = f"did you mean {similar[0]}?" if similar else f"it has {', '.join(_GROUPS)}"
+    hint = (
+        f"did you mean {similar[0]}?"
+        if similar
+        else f"it has {', '.join(_GROUPS)}. Give a group of your own another name"
+    )
     return [f"the collection has no group {group}, so its hosts would be left out: {hint}"]
 
 

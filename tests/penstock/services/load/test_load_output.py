@@ -56,6 +56,11 @@ def test_a_long_step_is_said_again(said: pytest.LogCaptureFixture) -> None:
     watcher.turn()
     still = [f"still starting Spark seconds={seconds}" for seconds in (10, 20)]
     assert said.messages == ["starting Spark", *still]
+    watcher.doing("views", "looking")
+    watcher.planned("views", 1, 5)
+    clock.now += 11.0
+    watcher.turn()
+    assert said.messages[-1] == "still reading table=views seconds=11"
 
 
 def test_tables_are_told_apart(said: pytest.LogCaptureFixture) -> None:
