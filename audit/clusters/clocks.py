@@ -31,6 +31,8 @@ class Clocks:
 
     def __init__(self) -> None:
         self._off: dict[tuple[str, str], _Off] = {}  # by cluster and journal
+        self._heard: set[ClusterHost] = set()
+        self._began = 0
 
     def note(self, cluster: str, body: "pa.StructArray", now: int) -> None:
         """Notes entries that have just arrived."""
@@ -38,11 +40,18 @@ class Clocks:
         columns = (header.field(name).to_pylist() for name in ("source", "host", "time"))
         for journal, host, time in zip(*columns, strict=True):
             self._off.pop((cluster, journal), None)
+            if len(self._heard) < _MOST_JOURNALS:
+                self._heard.add((cluster, host))
             if abs(time - now) > MOST_MILLIS and len(self._off) < _MOST_JOURNALS:
                 self._off[cluster, journal] = _Off(host, time - now, now)
 
     def wrong(self, now: int) -> Mapping[ClusterHost, int]:
         """Returns, by host with a wrong clock, how far ahead it is, in milliseconds."""
+        self._began = self._began or now
         recent = {key: off for key, off in self._off.items() if now - off.came < _FORGOTTEN_MILLIS}
         self._off = recent
         return {(cluster, off.host): off.ahead for (cluster, _), off in recent.items()}
+
+    def is_unknown(self, host: ClusterHost, now: int) -> bool:
+        """Whether the audit started recently, and has received no entry from a host since."""
+        return host not in self._heard and now - self._began < _FORGOTTEN_MILLIS
