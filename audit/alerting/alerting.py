@@ -142,7 +142,10 @@ class Alerting:
         raised = self._raised
         unknown = self._unknown(as_of)
         for key, each in raised.items():
-            if unknown.has(key.kind, key.cluster):
+            is_clock_unknown = key.kind == CLOCK and self._standing.clocks.is_unknown(
+                (key.cluster, key.host), now
+            )
+            if is_clock_unknown or unknown.has(key.kind, key.cluster):
                 conditions[key] = self._conditions.get(key, Condition(each.words))
         ends = self._reading.load_ends() if any(key.kind == LOADER for key in raised) else []
         conditions |= unfinished(raised, conditions, self._programs, ends, as_of)
