@@ -212,7 +212,7 @@ def test_a_terminal_has_the_meaning_under_the_key() -> None:
     shown = on_a_terminal("keys", "audit", "retention", columns=60)
     assert shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines() == [
         "retention  seconds, default 604800 (7 days)",
-        "    Windows, files and loads older than that are forgotten.",
+        "    Windows, files and loads older than this are forgotten.",
     ]
 
 

@@ -28,9 +28,10 @@ def test_an_alert_is_told_known_and_silenced(tmp_path: Path) -> None:
         url.write_text(f"{listener.url}&{made_secret('token')}")
         settings = {"alerts": {"after": 0, "gather": 0, "receivers": hook}}
         with AuditProcess(tmp_path, settings=settings) as audit:
-            (told,) = wait_until(lambda: [*listener.posts], what="told")
+            told, *_ = wait_until(lambda: [*listener.posts], what="told")
             _note(audit, told["id"])
-        assert {each["id"] for each in listener.posts} == {told["id"]}
+        ids = [each["id"] for each in listener.posts]  # of the cluster, and of its registry
+        assert len(ids) == len(set(ids))
         said = alert("test", "hook", "--config", config).splitlines()
         assert said == [f"hook (webhook), {e}: HTTP 200: …?…" for e in ("raised", "resolved")]
         listener.status = 500

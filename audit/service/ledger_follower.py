@@ -1,9 +1,8 @@
-"""Reading the ledger of one cluster for ever, on a thread of its own.
+"""Follows the ledger of one cluster, on a thread of its own.
 
-What is read goes to `hand_over`, in its order and with the positions behind it; whoever takes it
-may let this thread wait. Where the cluster or its registry cannot be reached, that is said once,
-and tried again after pauses: other clusters have threads of their own. Nothing is kept here: a
-follower that starts begins where the store says.
+Chunks go to `hand_over` in order, with the positions behind them; it may block. If the cluster or
+its registry cannot be reached, this is logged once, and retried after pauses; other clusters have
+threads of their own. Nothing is kept here: a follower starts at the positions in the store.
 """
 
 import logging
@@ -15,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from audit.clusters.state import BrokerFacts, Standing
+from audit.clusters.state import AuditState, BrokerFacts
 from audit.configuration.config import Cluster
 from audit.errors import AuditFailure
 from audit.service.service import now_millis
@@ -30,40 +29,40 @@ from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 from wire.acls import Operation
 
-_PATIENCE_S: Final = 5.0  # with one question: longer, and it counts as an outage
-_LOOK_S: Final = 10.0  # how often the cluster is asked who its brokers are
+_PATIENCE_S: Final = 5.0  # for one request; longer counts as an outage
+_LOOK_S: Final = 10.0  # between requests for the cluster's brokers and topics
 _ENDS_WITHIN_S: Final = 10.0
 
 log = logging.getLogger(__name__)
 
 
 class ReadTo(msgspec.Struct, frozen=True):
-    """Everything that was in the ledger at this time has been handed over."""
+    """Tells that everything in the ledger at this time has been handed over."""
 
     time: int
 
 
-class FollowingStopped(Exception):
-    """Nothing is taken any more."""
+class FollowerStopped(Exception):
+    """The writer takes nothing any more."""
 
 
 Handed = LedgerChunk | ReadTo
 
 
 class LedgerFollower:
-    """`start` it once; `stop` ends it soon."""
+    """Call `start` once; `ask_to_stop` ends it soon."""
 
     def __init__(
         self,
         name: str,
         cluster: Cluster,
-        standing: Standing,
+        standing: AuditState,
         positions: LedgerPositions,
         *,
         poll_seconds: float,
         hand_over: Callable[[str, Handed], None],
     ) -> None:
-        """`hand_over` raises FollowingStopped when all is over."""
+        """`hand_over` raises FollowerStopped at the end."""
         self._name = name
         self._cluster = cluster
         self._standing = standing
@@ -83,25 +82,25 @@ class LedgerFollower:
         self._stopping.set()
 
     def join(self) -> None:
-        """A thread that waits for an answer still has some time, then the process ends over it."""
+        """Waits for the thread; after a limit, an open request is abandoned at exit."""
         self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
                 self._follow()
-            except FollowingStopped:
+            except FollowerStopped:
                 return
             except ClientError as error:
                 self._pause(error, passing=error.retriable)
             except SchemaError as error:
                 self._pause(error, is_for_schemas=True)
-            except Exception:  # a bug must not end in silence: it is said each time, and shown
-                log.exception("following failed cluster=%s", self._name)
-                self._pause(AuditFailure("this failed inside of the audit; its log says how"))
+            except Exception:  # a bug must not end the thread silently: it is logged, and shown
+                log.exception("following the ledger failed cluster=%s", self._name)
+                self._pause(AuditFailure("reading failed because of a bug: see the audit's log"))
 
     def _follow(self) -> None:
-        """Until stopped, or something fails."""
+        """Reads until stopped, or until something fails."""
         with (
             Brokers(
                 self._cluster.bootstrap, client_id="penstock-audit", patience_seconds=_PATIENCE_S
@@ -125,7 +124,7 @@ class LedgerFollower:
 
     def _take(self, chunk: LedgerChunk) -> None:
         if chunk.restarted:
-            log.warning("ledger is another one, read from its beginning cluster=%s", self._name)
+            log.warning("ledger was replaced, read from its beginning cluster=%s", self._name)
         if chunk.gap:
             log.warning("entries were deleted before they were read cluster=%s", self._name)
         if chunk.left_out:
@@ -137,31 +136,34 @@ class LedgerFollower:
         if time.monotonic() < self._look_at and not self._standing.has_new(self._name):
             return
         self._look_at = time.monotonic() + _LOOK_S
-        known = brokers.refresh(None)
-        topic_ids = {name: topic_id_text(topic.id) for name, topic in known.topics.items()}
-        unlisted = [each for each in self._standing.unlisted(self._name) if each not in topic_ids]
+        metadata = brokers.refresh(None)
+        topic_ids = {name: topic_id_text(topic.id) for name, topic in metadata.topics.items()}
+        unlisted = [
+            topic for topic in self._standing.unlisted(self._name) if topic not in topic_ids
+        ]
         absent, hidden = _by_name(brokers, unlisted)
-        # Of those, it is not known whether they are the same as before.
+        # Whether these are the same topics as before is unknown.
         topic_ids |= dict.fromkeys(hidden, "")
         self._say_hidden(hidden)
-        before = self._standing.clusters[self._name]
+        former = self._standing.clusters[self._name]
         self._standing.note(
             self._name,
-            brokers=_facts(known),
-            away=_away(known),
-            leaderless=_leaderless(known),
+            brokers=_facts(metadata),
+            away=_away(metadata),
+            leaderless=_leaderless(metadata),
             topic_ids=topic_ids,
             absent=absent,
             looked=began,
         )
-        if (topic_ids, absent) != (before.topic_ids, before.absent):
+        if (topic_ids, absent) != (former.topic_ids, former.absent):
             self._standing.changed()
 
     def _say_hidden(self, hidden: Mapping[str, str]) -> None:
-        """Once of each topic."""
+        """Logs each hidden topic once."""
         for topic in hidden.keys() - self._hidden:
             log.warning(
-                "topic may not be seen, and would not be missed cluster=%s topic=%s error=%r",
+                "topic may not be seen: its deletion would go unnoticed cluster=%s topic=%s"
+                " error=%r",
                 *(self._name, topic, hidden[topic]),
             )
         for topic in self._hidden - hidden.keys():
@@ -171,69 +173,69 @@ class LedgerFollower:
     def _pause(
         self, error: Exception, *, passing: bool = True, is_for_schemas: bool = False
     ) -> None:
-        """Until it is tried again; meanwhile it is known why the cluster is not read."""
+        """Waits before the next try, with the reason noted."""
         pause = self._outage.failed(error, passing=passing)
         self._standing.note(self._name, is_for_schemas=is_for_schemas)
         self._note_outage()
         self._stopping.wait(pause)
 
     def _note_outage(self) -> None:
-        """Whether there is one, and why."""
+        """Notes the present outage, or its end."""
         if self._standing.clusters[self._name].unreachable != self._outage.why:
             self._standing.note(self._name, unreachable=self._outage.why)
             self._standing.changed()
 
 
 def _by_name(brokers: Brokers, names: Sequence[str]) -> tuple[frozenset[str], dict[str, str]]:
-    """Those topics that are not there, and those that we may not see, and why."""
-    known = brokers.refresh(names) if names else ClusterMetadata()
+    """Returns which of these topics do not exist, and which we may not see, and why."""
+    metadata = brokers.refresh(names) if names else ClusterMetadata()
     hidden: dict[str, str] = {}
     for name in names:
         try:
-            known.topic(name, Operation.DESCRIBE)
+            metadata.topic(name, Operation.DESCRIBE)
         except NotAllowed as error:
             hidden[name] = str(error)
         except ClientError:
             continue
-    return frozenset(each for each in names if not known.has(each)), hidden
+    return frozenset(name for name in names if not metadata.has(name)), hidden
 
 
-def _away(known: ClusterMetadata) -> list[int]:
-    """Brokers that hold replicas and are not there."""
+def _away(metadata: ClusterMetadata) -> list[int]:
+    """Returns brokers that hold replicas, but are absent."""
     held = {
         replica
-        for topic in known.topics.values()
+        for topic in metadata.topics.values()
         for partition in topic.partitions
         for replica in partition.replicas
     }
-    return sorted(held - known.brokers.keys())
+    return sorted(held - metadata.brokers.keys())
 
 
-def _leaderless(known: ClusterMetadata) -> frozenset[str]:
-    """Topics with a partition that nobody leads just now."""
+def _leaderless(metadata: ClusterMetadata) -> frozenset[str]:
+    """Returns topics with a partition that has no leader at present."""
     return frozenset(
         name
-        for name, topic in known.topics.items()
+        for name, topic in metadata.topics.items()
         if any(partition.leader < 0 for partition in topic.partitions)
     )
 
 
-def _facts(known: ClusterMetadata) -> list[BrokerFacts]:
-    held: Counter[int] = Counter()
-    led: Counter[int] = Counter()
-    for topic in known.topics.values():
+def _facts(metadata: ClusterMetadata) -> list[BrokerFacts]:
+    replicas: Counter[int] = Counter()
+    leads: Counter[int] = Counter()
+    for topic in metadata.topics.values():
         for partition in topic.partitions:
-            held.update(partition.replicas)
-            led[partition.leader] += 1
+            replicas.update(partition.replicas)
+            leads[partition.leader] += 1
     return [
         BrokerFacts(
-            each.id,
-            each.address.host,
-            str(each.address),
-            each.rack or "",
-            each.id == known.controller,
-            held[each.id],
-            led[each.id],
+            broker.id,
+            broker.address.host,
+            str(broker.address),
+            broker.rack or "",
+            broker.id == metadata.controller,
+            replicas[broker.id],
+            leads[broker.id],
         )
-        for each in sorted(known.brokers.values(), key=lambda each: each.id)
+        for broker in sorted(metadata.brokers.values(), key=lambda broker: broker.id)
     ]
