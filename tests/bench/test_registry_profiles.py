@@ -50,7 +50,7 @@ def test_what_was_started_by_others_is_not_started_again(
         files=tmp_path,
     )
     assert {outcome.failure for outcome in results.outcomes.values()} == {
-        "it was started by somebody else",
+        "the registry was not started by this benchmark",
         "its process is not known",
     }
     assert all(outcome.skipped for outcome in results.outcomes.values())
