@@ -7,7 +7,6 @@ All files are in one temporary directory, which is removed at the end; the broke
 
 import contextlib
 import importlib.metadata
-import resource
 import signal
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from bench.counted.report import compare, show
 from bench.figures import report, results
 from bench.figures.profile import FULL, QUICK, Results, Scale
 from bench.figures.rounds import measure
+from bench.loads.child_process import allow_most_open_files
 from bench.loads.requests import AnswerError
 from bench.peers import PEERS
 from bench.profiles import PROFILES, profiles_named
@@ -67,32 +67,20 @@ def _list_profiles() -> None:
 @click.argument("names", nargs=-1, metavar="[PROFILE]...")
 @click.option("--list", "only_list", is_flag=True, help="List the profiles and exit.")
 @click.option("--quick", is_flag=True, help="Run for seconds instead of minutes: a smoke test.")
+@click.option("--rounds", type=click.IntRange(1), help="Default: 3, or 1 with --quick.")
 @click.option(
-    "--rounds", type=click.IntRange(1), help="Rounds that count. Default: 3, or 1 with --quick."
-)
-@click.option(
-    "--broker",
-    "brokers",
-    multiple=True,
-    type=click.Choice([*KINDS, *PEERS]),
-    help="Measure only this server.",
+    "--broker", "brokers", multiple=True, type=click.Choice([*KINDS, *PEERS]), help="Only this one."
 )
 @click.option(
     "--beside", metavar="URL", help="Another registry to measure; it keeps what is registered."
 )
-@click.option(
-    "--beside-pid", type=int, help="The process ID of that registry, to measure its CPU and memory."
-)
+@click.option("--beside-pid", type=int, help="The process ID of that registry, to measure it.")
 @click.option("--case", "cases", multiple=True, help="Run only cases whose names contain this.")
 @click.option(
-    "--kept-hours",
-    type=click.IntRange(2, 168),
-    help="Hours of a fleet in the audit's database. Default: 24.",
+    "--kept-hours", type=click.IntRange(2, 168), help="Hours in the audit's database. Default: 24."
 )
 @click.option(
-    "--missed-gb",
-    type=click.FloatRange(0, min_open=True),
-    help="Data that a stopped follower misses. Default: 1.",
+    "--missed-gb", type=click.FloatRange(0, min_open=True), help="A follower's lag. Default: 1."
 )
 @click.option(
     "--compare",
@@ -100,11 +88,7 @@ def _list_profiles() -> None:
     is_flag=True,
     help="Compare instruction counts of two commits, or of one and this tree.",
 )
-@click.option(
-    "--counts",
-    is_flag=True,
-    help="Compare the instruction counts of hot paths with the accepted ones.",
-)
+@click.option("--counts", is_flag=True, help="Count instructions; compare with the accepted ones.")
 @click.option("--accept-counts", is_flag=True, help="Count, and write bench/counts.json.")
 @click.option(
     "--json",
@@ -112,9 +96,7 @@ def _list_profiles() -> None:
     type=click.Path(path_type=Path),
     help="File for all samples. Default: a new file in bench/results, or none with --quick.",
 )
-@click.option(
-    "--markdown", type=click.Path(path_type=Path), help="Write the tables to this Markdown file."
-)
+@click.option("--markdown", type=click.Path(path_type=Path), help="Write tables to this file.")
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -164,8 +146,7 @@ def main(  # noqa: PLR0917 -- an argument for each option
         show(cases, json_file, accept=accept_counts)
         return
     chosen = _chosen(names)
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # the brokers inherit it
+    allow_most_open_files()
     registry = _other(beside, beside_pid)
     scale = QUICK if quick else FULL
     if kept_hours is not None:

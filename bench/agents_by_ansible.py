@@ -23,9 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", type=int, default=1000)
     parser.add_argument("--forks", type=int, default=50)
-    parser.add_argument(
-        "--only-unchanged", action="store_true", help="skip the run with one more input"
-    )
+    parser.add_argument("--only-unchanged", action="store_true", help="skip the second run")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="agents-") as directory,

@@ -58,9 +58,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for case, pairs in samples.items():
         columns = zip(*pairs[1:], strict=True)  # the first round writes bytecode
-        figures = " | ".join(
-            f"{statistics.median(values):.0f} | {min(values):.0f}" for values in columns
-        )
+        figures = " | ".join(f"{statistics.median(ms):.0f} | {min(ms):.0f}" for ms in columns)
         print(f"| {case} | {figures} | {_instructions(case)} |")
 
 

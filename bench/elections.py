@@ -72,9 +72,7 @@ def _without_leader(
     while (node := session.read(path)) is None or _leader(path, node.data) != _STAYS:
         time.sleep(0.002)
     written = time.perf_counter() - began
-    view.wait_for(
-        lambda snapshot: all(partition.leader == _STAYS for _, _, partition in _all(snapshot))
-    )
+    view.wait_for(lambda snapshot: all(state.leader == _STAYS for _, _, state in _all(snapshot)))
     return written, time.perf_counter() - began
 
 
@@ -85,16 +83,12 @@ def _give_back(session: Session, view: ClusterView) -> None:
             topic=topic.name,
             topic_id=topic.topic_id,
             partition=index,
-            after=replace(
-                partition, leader=_GOES, isr=_BOTH, leader_epoch=partition.leader_epoch + 1
-            ),
+            after=replace(state, leader=_GOES, isr=_BOTH, leader_epoch=state.leader_epoch + 1),
         )
-        for topic, index, partition in _all(view.snapshot)
+        for topic, index, state in _all(view.snapshot)
     ]
     assert None not in change_states(session, changes)
-    view.wait_for(
-        lambda snapshot: all(partition.leader == _GOES for _, _, partition in _all(snapshot))
-    )
+    view.wait_for(lambda snapshot: all(state.leader == _GOES for _, _, state in _all(snapshot)))
 
 
 def _all(snapshot: ClusterSnapshot) -> Iterator[tuple[TopicInfo, int, PartitionInfo]]:

@@ -278,10 +278,7 @@ def main() -> None:
         _table("a transaction", rates(Path(work) / "rates"))
         print()
         counts = numbers(options.kept)
-        _table(
-            "offsets",
-            ((f"{count:,}", weight(Path(work) / str(count), count)) for count in counts),
-        )
+        _table("offsets", ((f"{size:,}", weight(Path(work) / str(size), size)) for size in counts))
 
 
 if __name__ == "__main__":

@@ -174,10 +174,8 @@ def _fields(process: Path) -> list[str]:
 
 def _seconds_of(process: Path) -> float:
     """The seconds of all threads; finer than the ticks of `stat`."""
-    nanoseconds = (
-        (thread / "schedstat").read_text().split()[0] for thread in (process / "task").iterdir()
-    )
-    return sum(map(int, nanoseconds)) / 1e9
+    times = ((task / "schedstat").read_text().split()[0] for task in (process / "task").iterdir())
+    return sum(map(int, times)) / 1e9
 
 
 if __name__ == "__main__":

@@ -197,16 +197,16 @@ class Fleet:
         targets = np.flatnonzero(self._writers)
         targets = targets[targets // self.partitions == topic]
         events = self._writers[targets] * _EVENTS
-        writers = np.flatnonzero(self._target // self.partitions == topic)
-        writers = writers[np.argsort(self._target[writers], kind="stable")]
-        per_lane = np.bincount(self._target[writers], minlength=self.topics * self.partitions)[
+        lanes = np.flatnonzero(self._target // self.partitions == topic)
+        lanes = lanes[np.argsort(self._target[lanes], kind="stable")]
+        per_lane = np.bincount(self._target[lanes], minlength=self.topics * self.partitions)[
             targets
         ]
         crc_sum = np.zeros((len(targets), 60), np.int64)
-        place = np.searchsorted(targets, self._target[writers])
+        place = np.searchsorted(targets, self._target[lanes])
         for column, minute in enumerate(minutes.tolist()):
-            np.add.at(crc_sum[:, column], place, self._crc(self._target, minute)[writers])
-        runs = self._landed(hour, writers, per_lane)
+            np.add.at(crc_sum[:, column], place, self._crc(self._target, minute)[lanes])
+        runs = self._landed(hour, lanes, per_lane)
         windows = {
             "start": np.tile(self.begin + minutes * MINUTE, len(targets)),
             "events": np.repeat(events, 60),
@@ -235,7 +235,7 @@ class Fleet:
             | {"passages": Lists(len(targets), passages)},
         )
 
-    def _landed(self, hour: int, writers: Numbers, per_lane: Numbers) -> Lists:
+    def _landed(self, hour: int, lanes: Numbers, per_lane: Numbers) -> Lists:
         """The runs: one an hour for each source, or two in the hour in which its day ends."""
         before = self._seq(hour * 60 + 59)
         first = self._seq(hour * 60)
@@ -243,7 +243,7 @@ class Fleet:
             raise ValueError("the hour crosses the end of a source's day")
         names = self._sources(hour * 60)
         items = {
-            "source": [names[writer] for writer in writers.tolist()],
+            "source": [names[lane] for lane in lanes.tolist()],
             "seq": first,
             "events": 60 * _EVENTS,
             "position": -1,

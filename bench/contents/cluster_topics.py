@@ -64,10 +64,8 @@ def create(
     admin = _admin(cluster)
     began = time.perf_counter()
     safe = _REPLICATED if replicas > 1 else {}
-    new_topic = NewTopic(name, partitions, replicas, config={**safe, **config})
-    results = admin.create_topics(
-        [new_topic], operation_timeout=_PATIENCE, request_timeout=_PATIENCE
-    )
+    request = NewTopic(name, partitions, replicas, config={**safe, **config})
+    results = admin.create_topics([request], operation_timeout=_PATIENCE, request_timeout=_PATIENCE)
     results[name].result(_PATIENCE)
     members = cluster.members.values()
     seconds_until(lambda: in_sync(members, name, partitions), f"{name} is in sync")

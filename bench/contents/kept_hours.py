@@ -67,9 +67,7 @@ def _fold_hour(store: AuditStore, fleet: Fleet, hour: int) -> float:
     """Returns the entries folded per second."""
     count, seconds = 0, 0.0
     for first in range(hour * HOUR_MINUTES, (hour + 1) * HOUR_MINUTES, _AT_ONCE):
-        body = pa.concat_arrays(
-            [fleet_entries(fleet, first + offset) for offset in range(_AT_ONCE)]
-        )
+        body = pa.concat_arrays([fleet_entries(fleet, first + index) for index in range(_AT_ONCE)])
         began = time.perf_counter()
         count += store.fold(fleet.cluster, body, LedgerPositions()).entries
         seconds += time.perf_counter() - began

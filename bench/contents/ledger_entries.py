@@ -46,9 +46,7 @@ class LedgerOfFleet:
             f"fleet-{self.fleet.begin}-{self.fleet.agents}-{self.schema_id}-{number}"
         )
         if not file.exists():
-            batches = [
-                self._batch(entry) for entry in fleet_entries(self.fleet, number).to_pylist()
-            ]
+            batches = [self._batch(row) for row in fleet_entries(self.fleet, number).to_pylist()]
             file.write_bytes(msgspec.msgpack.encode(batches))
         return msgspec.msgpack.decode(file.read_bytes(), type=list[tuple[int, bytes]])
 
@@ -78,12 +76,10 @@ def publish(port: int, batches: Batches) -> None:
     answers = produce_requests(LEDGER_TOPIC, partition, data, 1)
     with socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE) as connection:
         for first in range(0, len(batches), _AT_ONCE):
-            chunk = batches[first : first + _AT_ONCE]
-            connection.sendall(
-                b"".join(produce_request(LEDGER_TOPIC, *batch, 1) for batch in chunk)
-            )
+            part = batches[first : first + _AT_ONCE]
+            connection.sendall(b"".join(produce_request(LEDGER_TOPIC, *batch, 1) for batch in part))
             received = bytearray()
-            while len(received) < len(chunk) * answers.answer_size:
+            while len(received) < len(part) * answers.answer_size:
                 piece = connection.recv(2**16)
                 if not piece:
                     raise AnswerError("the broker closed the connection")

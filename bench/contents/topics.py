@@ -55,10 +55,8 @@ def _admin(port: int) -> AdminClient:
 
 def create(port: int, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
     admin = _admin(port)
-    new_topics = [
-        NewTopic(name, count, 1, config=dict(config or {})) for name, count in topics.items()
-    ]
-    for created in admin.create_topics(new_topics, operation_timeout=_PATIENCE).values():
+    specs = [NewTopic(name, count, 1, config=dict(config or {})) for name, count in topics.items()]
+    for created in admin.create_topics(specs, operation_timeout=_PATIENCE).values():
         created.result(_PATIENCE)
     deadline = time.monotonic() + _PATIENCE
     while not is_served(port, topics):

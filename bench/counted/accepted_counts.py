@@ -52,37 +52,30 @@ def _digest(data: bytes) -> str:
 def why_not_comparable(file: Path = FILE) -> str | None:
     """One line; None if the file has a set for this environment."""
     here = circumstances()
-    known: list[dict[str, str]] = [accepted_set["of"] for accepted_set in _sets(file)]
-    if here in known:
+    sets: list[dict[str, str]] = [entry["of"] for entry in _sets(file)]
+    if here in sets:
         return None
-    if not known:
+    if not sets:
         return "no counts have been accepted"
-    nearest = max(known, key=lambda known_set: sum(known_set.get(key) == here[key] for key in here))
-    differences = [
+    nearest = max(sets, key=lambda known: sum(known.get(key) == here[key] for key in here))
+    changes = [
         f"{key} {here[key]}, not {nearest.get(key)}"
         for key in here
         if here[key] != nearest.get(key)
     ]
-    return f"no counts have been accepted for {', '.join(differences)}"
+    return f"no counts have been accepted for {', '.join(changes)}"
 
 
 def accepted(file: Path = FILE) -> dict[str, int]:
     """The counts accepted for this environment; empty if there are none."""
     here = circumstances()
-    return next(
-        (
-            dict(accepted_set["counts"])
-            for accepted_set in _sets(file)
-            if accepted_set["of"] == here
-        ),
-        {},
-    )
+    return next((dict(entry["counts"]) for entry in _sets(file) if entry["of"] == here), {})
 
 
 def accept(counts: Counts, file: Path = FILE) -> None:
     """Record the counts for this environment; sets for others stay."""
     here = circumstances()
-    others = [accepted_set for accepted_set in _sets(file) if accepted_set["of"] != here]
+    others = [entry for entry in _sets(file) if entry["of"] != here]
     text = json.dumps([*others, {"of": here, "counts": dict(counts)}], indent=1)
     file.write_text(text + "\n")
 

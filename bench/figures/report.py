@@ -33,9 +33,7 @@ def _medians(figure: Figure, case: Case, results: Results) -> dict[str, float]:
     summaries = {
         name: results.outcomes[case.name, name].summary(figure) for name in results.brokers
     }
-    return {
-        name: summary.median for name, summary in summaries.items() if isinstance(summary, Summary)
-    }
+    return {name: value.median for name, value in summaries.items() if isinstance(value, Summary)}
 
 
 def _peers(results: Results) -> list[str]:

@@ -116,10 +116,8 @@ def _rounds(
         _log("  warming up")
         for case in cases:
             for context in contexts:
-                warm_up_context = CaseContext(
-                    context.server, context.scale.for_warming_up(), context.files
-                )
-                _run(case, warm_up_context, outcomes, counted=False)
+                warm_up = CaseContext(context.server, context.scale.for_warming_up(), context.files)
+                _run(case, warm_up, outcomes, counted=False)
     for number in range(1 if profile.once else rounds):
         _log(f"  round {number + 1}")
         for case in cases:

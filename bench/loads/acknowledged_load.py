@@ -8,17 +8,18 @@ reported. Messages go to all partitions.
 import array
 import contextlib
 import gc
-import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from multiprocessing.connection import Connection
+from types import NoneType
 from typing import Final
 
 import msgspec
 from confluent_kafka import Producer
 
+from bench.loads.child_process import child_process, receive
 from bench.loads.librdkafka import Incomplete
 from bench.loads.requests import message
 from bench.loads.steady_load import Latencies
@@ -118,32 +119,14 @@ def acknowledged_load(
     bootstrap: str, topic: str, *, rate: int, options: Mapping[str, str]
 ) -> Iterator[Callable[[], Acknowledged]]:
     """Send `rate` messages a second until the yielded function is called."""
-    pipe, remote = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=(bootstrap, topic, rate, dict(options), remote), daemon=True
-    )
-    process.start()
-    remote.close()
+    with child_process(_serve, bootstrap, topic, rate, dict(options)) as pipe:
 
-    def received() -> object:
+        def end() -> Acknowledged:
+            pipe.send(None)
+            return receive(pipe, Acknowledged)
+
         try:
-            answer = pipe.recv()
+            receive(pipe, NoneType)
+            yield end
         except EOFError:
             raise Incomplete("the producer's process ended early") from None
-        if isinstance(answer, Incomplete):
-            raise answer
-        return answer
-
-    def end() -> Acknowledged:
-        pipe.send(None)
-        result = received()
-        assert isinstance(result, Acknowledged)
-        return result
-
-    try:
-        received()
-        yield end
-    finally:
-        pipe.close()
-        process.kill()
-        process.join()

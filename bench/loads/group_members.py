@@ -8,16 +8,16 @@ so that a mistake in `wire` shows.
 import asyncio
 import contextlib
 import itertools
-import multiprocessing
-import resource
 import struct
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
 import msgspec
 
+from bench.loads.child_process import allow_most_open_files, child_process, receive
 from bench.loads.requests import AnswerError, frame, string
 
 _OFFSET_COMMIT, _OFFSET_FETCH, _FIND, _JOIN, _HEARTBEAT, _LEAVE, _SYNC = 8, 9, 10, 11, 12, 13, 14
@@ -139,9 +139,7 @@ class _Member:
     async def commit(self, topic: str, offset: int, partitions: int) -> None:
         body = self._named + struct.pack(">qi", -1, 1) + string(topic)
         body += struct.pack(">i", partitions)
-        body += b"".join(
-            struct.pack(">iqh", partition, offset, 0) for partition in range(partitions)
-        )
+        body += b"".join(struct.pack(">iqh", index, offset, 0) for index in range(partitions))
         answer = await self._ask(_OFFSET_COMMIT, 2, body)
         first = 4 + len(string(topic)) + 4
         for position in range(first, first + 6 * partitions, 6):
@@ -345,8 +343,7 @@ def _is_settled(group: Sequence[_Member], beyond: int) -> bool:
 
 def _serve(port: int, pipe: Connection) -> None:
     """Serve the pipe's commands in this process until it is closed."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    allow_most_open_files()
     members = _Members(port)
     with asyncio.Runner() as runner, contextlib.suppress(EOFError):
         while True:
@@ -369,31 +366,13 @@ class GroupMembers:
     def begin(self, name: str, *arguments: Any) -> Callable[[], Done]:
         """Start a method of `_Members`; the returned function waits for its result."""
         self._pipe.send((name, arguments))
-
-        def end() -> Done:
-            result = self._pipe.recv()
-            if isinstance(result, AnswerError):
-                raise result
-            assert isinstance(result, Done)
-            return result
-
-        return end
+        return partial(receive, self._pipe, Done)
 
 
 @contextlib.contextmanager
 def group_members(port: int) -> Iterator[GroupMembers]:
     """Start the process without members; those that remain leave at the end."""
-    pipe, remote = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=(port, remote), daemon=True
-    )
-    process.start()
-    remote.close()
-    members = GroupMembers(pipe)
-    try:
+    with child_process(_serve, port, patience=_PATIENCE) as pipe:
+        members = GroupMembers(pipe)
         yield members
-        members.begin("go")()
-    finally:
-        pipe.close()
-        process.join(_PATIENCE)
-        process.kill()
+        members.do("go")

@@ -7,7 +7,6 @@ password is computed once. All of this runs in a separate process with several t
 
 import contextlib
 import itertools
-import multiprocessing
 import secrets
 import socket
 import ssl
@@ -16,12 +15,14 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from bench.loads.child_process import child_process, receive
 from bench.loads.requests import AnswerError, api_versions_request, frame, string
 from bench.servers.locked_brokers import MECHANISM, PASSWORD, USER, LockedBroker, client_context
 from ground.logins.scram import ScramCredential, ScramMechanism
@@ -159,34 +160,16 @@ class LoginLoad:
     def begin(self, seconds: float, rate: float | None = None) -> Callable[[], Logins]:
         """Start the logins; the returned function waits for their result."""
         self._pipe.send((seconds, rate))
-
-        def end() -> Logins:
-            result = self._pipe.recv()
-            if isinstance(result, AnswerError):
-                raise result
-            assert isinstance(result, Logins)
-            return result
-
-        return end
+        return partial(receive, self._pipe, Logins)
 
 
 @contextlib.contextmanager
 def login_load(broker: LockedBroker, *, with_tls: bool) -> Iterator[LoginLoad]:
     """Start the process; it has logged in once."""
-    pipe, remote = multiprocessing.Pipe()
-    arguments = broker.login_port(with_tls=with_tls), broker.ca if with_tls else None, remote
-    process = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=arguments, daemon=True
-    )
-    process.start()
-    remote.close()
-    try:
+    client = broker.login_port(with_tls=with_tls), broker.ca if with_tls else None
+    with child_process(_serve, *client, patience=_PATIENCE) as pipe:
         try:
             pipe.recv()
         except EOFError:
             raise AnswerError("the first login failed") from None
         yield LoginLoad(pipe)
-    finally:
-        pipe.close()
-        process.join(_PATIENCE)
-        process.kill()

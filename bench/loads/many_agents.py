@@ -10,20 +10,21 @@ import array
 import contextlib
 import gc
 import itertools
-import multiprocessing
-import resource
 import selectors
 import socket
 import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
+from types import NoneType
 from typing import Final, NamedTuple
 
 import msgspec
 
 from bench.loads.acknowledged_load import Acknowledged
+from bench.loads.child_process import allow_most_open_files, child_process, receive
 from bench.loads.librdkafka import Incomplete
 from bench.loads.requests import AnswerError, api_versions_request, produce_request, record_batch
 
@@ -166,8 +167,7 @@ def _connected(port: int, player: int) -> socket.socket:
 
 
 def _serve(port: int, agents: range, written: Written, pipe: Connection) -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    allow_most_open_files()
     try:
         player = _Player(port, agents, written)
         pipe.send(None)
@@ -182,47 +182,26 @@ def _serve(port: int, agents: range, written: Written, pipe: Connection) -> None
 @contextlib.contextmanager
 def playing(port: int, agents: int, written: Written) -> Iterator[Callable[[], Acknowledged]]:
     """Connect all agents; they write until the yielded function is called."""
-    context = multiprocessing.get_context("spawn")
     pipes: list[Connection] = []
-    players = []
-
-    def receive() -> list[object]:
-        answers: list[object] = [pipe.recv() for pipe in pipes]
-        for answer in answers:
-            if isinstance(answer, Incomplete):
-                raise answer
-        return answers
 
     def end() -> Acknowledged:
         result = Acknowledged(array.array("q"), array.array("q"))
         for pipe in pipes:
             pipe.send(None)
-        for answer in receive():
-            assert isinstance(answer, Acknowledged)
+        for answer in [receive(pipe, Acknowledged) for pipe in pipes]:
             result.answered.extend(answer.answered)
             result.sent.extend(answer.sent)
         return result
 
-    try:
+    with ExitStack() as stack:
         for first in range(0, agents, _PER_PROCESS):
-            pipe, remote = multiprocessing.Pipe()
-            chunk = range(first, min(agents, first + _PER_PROCESS))
-            player = context.Process(
-                target=_serve, args=(port, chunk, written, remote), daemon=True
-            )
-            player.start()
-            remote.close()
-            pipes.append(pipe)
-            players.append(player)
-        receive()
-        for pipe in pipes:
-            pipe.send(None)
-        yield end
-    except EOFError:
-        raise Incomplete("a player's process ended early") from None
-    finally:
-        for pipe in pipes:
-            pipe.close()
-        for player in players:
-            player.kill()
-            player.join()
+            part = range(first, min(agents, first + _PER_PROCESS))
+            pipes.append(stack.enter_context(child_process(_serve, port, part, written)))
+        try:
+            for pipe in pipes:
+                receive(pipe, NoneType)
+            for pipe in pipes:
+                pipe.send(None)
+            yield end
+        except EOFError:
+            raise Incomplete("a player's process ended early") from None

@@ -46,17 +46,10 @@ def produce(
     """
     body = record_batch(batch)
     partitions = [number % len(leaders) for number in range(connections)]
-    last = (
-        [produce_requests(topic, partition, body, 1) for partition in partitions]
-        if acks == 0
-        else []
-    )
+    last = [produce_requests(topic, index, body, 1) for index in partitions] if acks == 0 else []
     sent = send_all(
-        [leaders[partition] for partition in partitions],
-        [
-            produce_requests(topic, partition, body, acks, at_least=window)
-            for partition in partitions
-        ],
+        [leaders[index] for index in partitions],
+        [produce_requests(topic, index, body, acks, at_least=window) for index in partitions],
         window=window,
         seconds=seconds,
         most=max(1, limit // batch),

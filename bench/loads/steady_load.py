@@ -8,18 +8,19 @@ delay is reported as well.
 import array
 import gc
 import math
-import multiprocessing
 import select
 import socket
 import struct
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
+from bench.loads.child_process import child_process
 from bench.loads.librdkafka import Incomplete
 from bench.loads.requests import (
     MESSAGE_SIZE,
@@ -105,22 +106,16 @@ def produce_to_consume(
     ticks = int((warm_up + seconds) * 1000)
     per_tick = rate // 1000
     producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", **options})
-    pipe, remote = multiprocessing.Pipe()
-    consumer = multiprocessing.get_context("spawn").Process(
-        target=_consume,
-        args=(*(consumed_at or (port, topic)), ticks * per_tick, remote),
-        daemon=True,
-    )
-    consumer.start()
-    remote.close()
     rest = bytes(size - _STAMP.size)
     delays = array.array("q")
-    try:
+    consumer = *(consumed_at or (port, topic)), ticks * per_tick
+    with child_process(_consume, *consumer, patience=_PATIENCE) as pipe, ExitStack() as stack:
         producer.produce(topic, _STAMP.pack(_MARK) + rest)
         producer.flush(_PATIENCE)
         if not pipe.poll(_PATIENCE) or pipe.recv_bytes() != b"ready":
             raise Incomplete("the consumer received nothing")
         gc.disable()
+        stack.callback(gc.enable)
         start = time.monotonic_ns() + _TICK
         for tick in range(ticks):
             due = start + tick * _TICK
@@ -134,17 +129,10 @@ def produce_to_consume(
         pairs = array.array("q")
         if pipe.poll(_PATIENCE):
             pairs.frombytes(pipe.recv_bytes())
-    finally:
-        gc.enable()
-        pipe.close()
-        consumer.join(_PATIENCE)
-        consumer.kill()
     if len(pairs) != 2 * ticks * per_tick:
         raise Incomplete(f"{len(pairs) // 2} of {ticks * per_tick} messages arrived")
     counted_from = start + int(warm_up * 1e9)
-    latencies = (
-        pairs[index + 1] for index in range(0, len(pairs), 2) if pairs[index] >= counted_from
-    )
+    latencies = (pairs[at + 1] for at in range(0, len(pairs), 2) if pairs[at] >= counted_from)
     return Latencies(sorted(latencies)), Latencies(sorted(delays[int(warm_up * 1000) :]))
 
 

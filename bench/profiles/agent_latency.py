@@ -48,9 +48,7 @@ def written_to_consumed(
         raise Incomplete(f"{len(pairs) // 2} of {count} lines arrived")
     counted_from = start + round(warm_up * 1e9)
     return Latencies(
-        sorted(
-            pairs[index + 1] for index in range(0, len(pairs), 2) if pairs[index] >= counted_from
-        )
+        sorted(pairs[at + 1] for at in range(0, len(pairs), 2) if pairs[at] >= counted_from)
     )
 
 

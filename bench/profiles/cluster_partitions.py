@@ -43,9 +43,7 @@ def _run(context: CaseContext, *, controller: bool) -> Sample:
 def _without_one(context: CaseContext, topic: str, *, controller: bool) -> Sample:
     cluster, partitions = context.cluster, context.scale.partitions
     controller_id = cluster.controller
-    broker_id = next(
-        member_id for member_id in cluster.members if (member_id == controller_id) is controller
-    )
+    broker_id = next(node for node in cluster.members if (node == controller_id) is controller)
     member = cluster.members[broker_id]
 
     def start() -> float:
@@ -72,9 +70,7 @@ def _without_one(context: CaseContext, topic: str, *, controller: bool) -> Sampl
 def _killed(context: CaseContext, topic: str, killed_id: int) -> tuple[float, float]:
     """Seconds until every other broker counts it as gone, and until all report new leaders."""
     cluster = context.cluster
-    others = {
-        broker_id: member for broker_id, member in cluster.members.items() if broker_id != killed_id
-    }
+    others = {node: member for node, member in cluster.members.items() if node != killed_id}
     cluster.members[killed_id].kill()
     began = time.perf_counter()
     gone: float | None = None

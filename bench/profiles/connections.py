@@ -6,8 +6,6 @@ them in plaintext, and one over TLS, each after its handshake.
 """
 
 import contextlib
-import multiprocessing
-import resource
 import socket
 import time
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from bench.contents.topics import topic
 from bench.figures.measurement import Figure, Goal, Sample
 from bench.figures.processes import Meter, proportional_bytes, resident_bytes
 from bench.figures.profile import Case, CaseContext, Profile
+from bench.loads.child_process import allow_most_open_files, child_process, receive
 from bench.loads.requests import AnswerError, api_versions_request
 from bench.loads.steady_load import produce_and_wait
 from bench.servers.locked_brokers import client_context
@@ -29,8 +28,7 @@ _AT_ONCE = 8
 
 
 def _hold(port: int, ca: Path | None, count: int, pipe: Connection) -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    allow_most_open_files()
     tls = None if ca is None else client_context(ca)
     request = api_versions_request()
 
@@ -50,7 +48,7 @@ def _hold(port: int, ca: Path | None, count: int, pipe: Connection) -> None:
             for connection in threads.map(opened, range(count)):
                 stack.enter_context(connection)
         except OSError as error:  # includes those of TLS
-            pipe.send(f"{type(error).__name__}: {error}")
+            pipe.send(AnswerError(f"{type(error).__name__}: {error}"))
             return
         pipe.send(time.perf_counter() - began)
         pipe.recv()
@@ -59,21 +57,9 @@ def _hold(port: int, ca: Path | None, count: int, pipe: Connection) -> None:
 @contextlib.contextmanager
 def idle_connections(port: int, count: int, ca: Path | None = None) -> Iterator[float]:
     """Hold open connections, over TLS if `ca` is given; yields the seconds to open them."""
-    pipe, remote = multiprocessing.Pipe()
-    spawning = multiprocessing.get_context("spawn")
-    holder = spawning.Process(target=_hold, args=(port, ca, count, remote), daemon=True)
-    holder.start()
-    remote.close()
-    try:
-        seconds = pipe.recv()
-        if isinstance(seconds, str):
-            raise AnswerError(seconds)
-        yield seconds
+    with child_process(_hold, port, ca, count, patience=_PATIENCE) as pipe:
+        yield receive(pipe, float)
         pipe.send(None)
-    finally:
-        pipe.close()
-        holder.join(_PATIENCE)
-        holder.kill()
 
 
 _RATE = 1_000

@@ -112,8 +112,7 @@ def _raw(context: CaseContext, *, batch: int, max_bytes: int) -> Sample:
     end = ends(port, {name: 1})[name, 0]
     times = _READS_OF_THE_SHORT_LOG if batch == 1 else _READS
     return metered(
-        context.broker,
-        lambda: consume(port, name, end=end, max_bytes=max_bytes, times=times),
+        context.broker, lambda: consume(port, name, end=end, max_bytes=max_bytes, times=times)
     )
 
 

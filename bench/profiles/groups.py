@@ -110,9 +110,7 @@ def _heartbeats(context: CaseContext) -> Sample:
 
 
 def _shares(name: str, members: int) -> list[Share]:
-    return [
-        Share(name, range(number * _EACH, (number + 1) * _EACH)) for number in range(members + 1)
-    ]
+    return [Share(name, range(index * _EACH, (index + 1) * _EACH)) for index in range(members + 1)]
 
 
 def _one_more(context: CaseContext, *, of_all: bool) -> Sample:

@@ -74,7 +74,7 @@ def _use(context: CaseContext) -> Sample:
     """The memory after every schema was fetched and registered again."""
     registry = registry_of(context)
     if registry.pid is None:
-        raise NotMeasured("the registry's process is unknown")
+        raise NotMeasured("the process ID of the registry is unknown")
     for requests in (
         (get(f"/schemas/ids/{schema_id}") for schema_id in ids_of(context)),
         numbered(REGISTER, range(context.scale.schemas)),

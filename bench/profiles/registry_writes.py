@@ -51,13 +51,7 @@ def _new_versions(context: CaseContext, *, connections: int) -> Sample:
         for request in numbered(templates[number % _LENGTHS], [number])
     )
     return metered(
-        registry,
-        lambda: load(
-            registry,
-            requests,
-            connections=connections,
-            seconds=_PATIENCE,
-        ),
+        registry, lambda: load(registry, requests, connections=connections, seconds=_PATIENCE)
     )
 
 

@@ -37,23 +37,21 @@ class GuardedBroker(msgspec.Struct, frozen=True):
 def _penstock(directory: Path) -> Iterator[GuardedBroker]:
     rules = {"authorization": {"allow_if_no_acl": True}}
     with (
-        penstock_cluster(directory / "open") as (_, unguarded),
+        penstock_cluster(directory / "open") as (_, plain),
         penstock_cluster(directory / "guarded", rules) as (_, guarded),
     ):
-        yield GuardedBroker(
-            PENSTOCK, Broker(PENSTOCK, unguarded, {}), Broker(PENSTOCK, guarded, {})
-        )
+        yield GuardedBroker(PENSTOCK, Broker(PENSTOCK, plain, {}), Broker(PENSTOCK, guarded, {}))
 
 
 @contextlib.contextmanager
 def _apache_kafka(directory: Path) -> Iterator[GuardedBroker]:
     rules = {"authorizer.class.name": _AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
     with (
-        apache_kafka_server(directory / "open") as unguarded,
+        apache_kafka_server(directory / "open") as plain,
         apache_kafka_server(directory / "guarded", settings=rules) as guarded,
     ):
         yield GuardedBroker(
-            APACHE_KAFKA, Broker(APACHE_KAFKA, unguarded, {}), Broker(APACHE_KAFKA, guarded, {})
+            APACHE_KAFKA, Broker(APACHE_KAFKA, plain, {}), Broker(APACHE_KAFKA, guarded, {})
         )
 
 

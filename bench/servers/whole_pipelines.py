@@ -56,16 +56,12 @@ def whole_pipeline(directory: Path) -> Iterator[WholePipeline]:
     command = [sys.executable, "-m", "penstock", "up", "--dir", str(data), "--port-base", str(base)]
     output = directory / "up.txt"
     process = ServerProcess(
-        command,
-        output=output,
-        environment={"PYTHONPATH": str(without_hypothesis(directory))},
+        command, output=output, environment={"PYTHONPATH": str(without_hypothesis(directory))}
     )
     with process:
         process.spawn()
         wait_until(
-            lambda: "everything runs" in output.read_text(),
-            within=_PATIENCE,
-            what="a pipeline",
+            lambda: "everything runs" in output.read_text(), within=_PATIENCE, what="a pipeline"
         )
         yield WholePipeline("Penstock", process)
         process.terminate()

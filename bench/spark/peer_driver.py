@@ -43,33 +43,31 @@ class _Driver:
         self._spark = builder.getOrCreate()
         return {}
 
-    def load(self, options: Json) -> Json:
+    def load(self, task: Json) -> Json:
         """Load a topic into a new folder."""
         assert self._spark is not None, "never started"
         started = time.perf_counter()
         messages = (
             self._spark.read.format("kafka")
-            .option("kafka.bootstrap.servers", options["brokers"])
-            .option("subscribe", options["topic"])
+            .option("kafka.bootstrap.servers", task["brokers"])
+            .option("subscribe", task["topic"])
             .option("startingOffsets", "earliest")
             .option("endingOffsets", "latest")
             .options(**_CONSUMER)
             .load()
         )
         # Avro's bytes follow a zero and the schema's ID.
-        event = from_avro(expr("substring(value, 6)"), options["schema"])
+        event = from_avro(expr("substring(value, 6)"), task["schema"])
         events = messages.select(event.alias("event"), "topic", "partition", "offset")
         time_of_event = col("event.header.time")
         rows = events.select(
             *(col(f"event.header.{name}") for name in _HEADER_FIELDS),
-            *(col(f"event.{name}") for name in options["fields"]),
+            *(col(f"event.{name}") for name in task["fields"]),
             *(col(name).alias(f"_{name}") for name in ("topic", "partition", "offset")),
             date_format(time_of_event, "yyyy-MM-dd").alias("dt"),
             date_format(time_of_event, "HH").alias("hour"),
         )
-        rows.write.partitionBy("dt", "hour").option("compression", "zstd").parquet(
-            options["folder"]
-        )
+        rows.write.partitionBy("dt", "hour").option("compression", "zstd").parquet(task["folder"])
         return {"seconds": time.perf_counter() - started}
 
     def end(self) -> None:

@@ -230,11 +230,9 @@ class BrokerCluster:
     ) -> None:
         """`replicas` lists each partition's replicas, the preferred leader first."""
         assignment = [list(replica) for replica in replicas]
-        new_topic = NewTopic(
-            name, len(replicas), replica_assignment=assignment, config=dict(configs)
-        )
+        request = NewTopic(name, len(replicas), replica_assignment=assignment, config=dict(configs))
         admin = AdminClient({"bootstrap.servers": self.bootstrap})  # must live until the answer
-        admin.create_topics([new_topic])[name].result(60)
+        admin.create_topics([request])[name].result(60)
 
     def reported_by(self, broker_id: int, topic: str) -> dict[int, ReportedPartition]:
         """Returns this broker's metadata of the topic's partitions; empty if it does not answer."""

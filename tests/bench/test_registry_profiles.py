@@ -51,7 +51,7 @@ def test_what_was_started_by_others_is_not_started_again(
     )
     assert {outcome.failure for outcome in results.outcomes.values()} == {
         "the registry was not started by this benchmark",
-        "its process is not known",
+        "the process ID of the registry is unknown",
     }
     assert all(outcome.skipped for outcome in results.outcomes.values())
     assert running_registry.ready()
