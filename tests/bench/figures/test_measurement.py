@@ -4,18 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.figures.measurement import CPU_PER_GB, PEAK_MEMORY, RATE, Goal, Outcome, Summary
+from bench.figures.measurement import CPU_PER_GB, PEAK_MEMORY, RATE, Goal, Outcome
 from bench.figures.profile import Case, Profile, Results
 from bench.figures.report import failures, markdown, verdicts
 from bench.loads.steady_load import Latencies
 from bench.profiles import PROFILES, Measured, measured_by, profiles_named
 
 PAGES = Path(__file__).parents[3] / "docs" / "benchmarks"
-
-
-def test_a_summary_is_the_median_with_the_extremes() -> None:
-    assert Summary.of([3.0, 9.0, 1.0]) == Summary(median=3.0, smallest=1.0, largest=9.0)
-    assert Summary.of([1.0, 2.0]).median == 1.5
 
 
 @pytest.mark.parametrize(
