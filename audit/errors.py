@@ -1,19 +1,19 @@
-"""What keeps an audit from serving, and what it answers instead of what was asked for.
+"""The audit's errors.
 
 AuditFailure                the program cannot serve: one line for the operator
-Unanswerable                an answer that is an error: its status, and why, in words
-├── BadQuery                400: a parameter that is not there, or cannot be meant
-├── NotKnown                401: nobody knows who asks
-├── NotAllowed              403: it is not for whoever asks, or not asked from our own page
-├── Unknown                 404: nothing of that name
-├── WrongName               421: asked for by a name that is not ours
-├── TooOften                429: too many tries; says how long to wait
-├── NotWritten              502: what an operator has said could not be written into the ledger
+Unanswerable                an error as the answer to a request: its status, and why
+├── BadQuery                400: an unknown or invalid parameter
+├── NotKnown                401: authentication required
+├── NotAllowed              403: the user lacks the right, or the request is not from our own page
+├── Unknown                 404: nothing has that name
+├── WrongName               421: the header `Host` has a name that is not ours
+├── TooOften                429: too many attempts; tells how long to wait
+├── NotWritten              502: an operator's statement could not be written into the ledger
 ├── NotRead                 502: the brokers could not be asked for messages
-└── NotNow                  503: too much is being asked, or nothing can be answered yet
+└── NotNow                  503: overload, or no answer is possible yet
 AuditStoreError             the database cannot be used
-├── StoreDamaged            it is not as it was written: discard it, build it anew from `_audit`
-└── TooLargeToStore         what it was given cannot be kept, whatever its state
+├── StoreDamaged            the database is damaged: discard it, and rebuild it from `_audit`
+└── TooLargeToStore         a value cannot be stored, whatever the state of the database
 """
 
 from http import HTTPStatus
@@ -48,7 +48,7 @@ class TooOften(Unanswerable):
     status = HTTPStatus.TOO_MANY_REQUESTS
 
     def __init__(self, seconds: int) -> None:
-        super().__init__(f"too many tries: wait {seconds} s")
+        super().__init__(f"too many attempts: wait {seconds} s")
         self.seconds = seconds
 
 
@@ -73,8 +73,8 @@ class AuditStoreError(Exception):
 
 
 class StoreDamaged(AuditStoreError):
-    """It can be thrown away, as all that is in it can be read from `_audit` again."""
+    """The database is damaged. Its whole content can be read from `_audit` again."""
 
 
 class TooLargeToStore(AuditStoreError):
-    """It was given something that is larger than any row can be, or of another kind."""
+    """A value is larger than any row can be, or of the wrong type."""

@@ -1,8 +1,8 @@
-"""What is known of one topic and a stretch of time, as values: what the store hands to those who
-judge (audit/reconciling). Pure.
+"""The picture of a topic between two times: the values that the store hands to audit/reconciling to
+judge. Pure.
 
 Times are milliseconds since 1970 UTC. Intervals are half-open pairs, ascending, and do not touch.
-All that is said in several entries is summed or united already.
+What several entries report is already summed or united.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ from ground.intervals import Intervals
 
 
 class TierKind(StrEnum):
-    """As the ledger names them, in the order in which events pass them. In the picture of a copy
-    the brokers of its origin are a tier of their own, with their cluster as its destination."""
+    """Kinds of tiers, named as in the ledger, in the order in which events pass them. In the
+    picture of a copy, the brokers of its origin are a tier with their cluster as destination."""
 
     AGENT = "agent"
     ORIGIN = "origin"
@@ -26,14 +26,14 @@ class TierKind(StrEnum):
 
 
 class Tier(NamedTuple):
-    """One of the places that events pass. Several roots of files are several tiers."""
+    """A place that events pass. Each root of files is a tier."""
 
     kind: TierKind
     destination: str = ""
 
 
 class TopicKey(NamedTuple):
-    """Which topic. One that was deleted and made again is another one."""
+    """A topic's identity. A topic that was deleted and created again is another topic."""
 
     cluster: str
     topic: str
@@ -41,7 +41,7 @@ class TopicKey(NamedTuple):
 
 
 class WindowSums(NamedTuple):
-    """Of one window at one tier. With hdfs, what a rebuilt hour has replaced is not in it."""
+    """Sums of one window at one tier, for hdfs without what a rebuilt hour has replaced."""
 
     events: int = 0
     bytes: int = 0
@@ -52,9 +52,9 @@ class WindowSums(NamedTuple):
 
 
 class Window(msgspec.Struct, frozen=True):
-    """What lies in one window of event time. `filtered`, `dead`, `lost` are lines that an agent
-    did not ship, by when it said so; -1 in `lost_events` if nobody can know how many. Of tiers that
-    are `uncounted` the sums are too small, and nobody knows by how much: offsets alone tell."""
+    """One window of event time. `filtered`, `dead` and `lost` count lines that agents did not ship,
+    by the time of the report; -1 in `lost_events` if the number is unknown. The sums of `uncounted`
+    tiers are too small by an unknown amount, so only offsets are compared."""
 
     start: int
     length: int
@@ -67,21 +67,20 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class PartitionPicture(msgspec.Struct, frozen=True):
-    """Which offsets each tier has spoken of. Where a log lost its end, what was said of that end is
-    as if it were a partition of its own, with a number of its own: it is cut off, and nothing comes
-    after it. `partition` is the one that it was."""
+    """The offsets that each tier has claimed. A lost end of a log is a partition with a number of
+    its own: it is cut off, and nothing is appended to it. `partition` is the one it belonged to."""
 
     number: int
     claimed: Mapping[Tier, Intervals]
     is_cut_off: bool = False
-    partition: int = -1  # -1: the number
+    partition: int = -1  # -1: the same as `number`
     reason: str = ""  # why it was cut off
-    cut_time: int = -1  # when somebody said so first
+    cut_time: int = -1  # when that was first reported
 
 
 class OffsetSpan(NamedTuple):
-    """Offsets of a partition that one tier has spoken of and a later one has not, as far as is
-    known: between `first` and `next_offset`, events of windows from `from_time` to `to_time`."""
+    """Offsets of a partition that one tier has claimed and a later one has not, as far as known:
+    between `first` and `next_offset`, with events of windows from `from_time` to `to_time`."""
 
     tier: Tier
     partition: int
@@ -93,18 +92,18 @@ class OffsetSpan(NamedTuple):
 
 
 class BatchPart(NamedTuple):
-    """Part of one batch, as its agent spoke of it: which events of which file lie where."""
+    """Part of a batch as its agent reported it: which events of which file are at which offsets."""
 
     source: str
     partition: int
     first: int  # offset
     seq: int
     events: int
-    position: int  # -1: not known
+    position: int  # -1: unknown
     end_position: int
     from_time: int  # windows that these events may be in
     to_time: int
-    partly: int = 0  # 1: these bytes are of more events than these
+    partly: int = 0  # 1: the bytes contain other events, too
 
 
 class LostBytes(NamedTuple):
@@ -114,15 +113,15 @@ class LostBytes(NamedTuple):
     seq: int  # of the next event after it
     position: int
     end_position: int
-    lines: int  # -1: nobody knows
+    lines: int  # -1: unknown
     bytes: int
     reason: str
-    time: int  # when the agent said so
+    time: int  # when the agent reported it
 
 
 class Twice(NamedTuple):
-    """Seqs that the agent has shipped, or a loader committed, more than once, and the windows of
-    those that came again."""
+    """Seqs that an agent shipped, or a loader committed, more than once, and the windows of the
+    repetition."""
 
     seq: int
     end_seq: int
@@ -131,7 +130,7 @@ class Twice(NamedTuple):
 
 
 class LandedFile(NamedTuple):
-    """When a loader first spoke of a file, and the windows of all that it has landed of it."""
+    """When a loader first reported a file, and the windows of all that it has landed of it."""
 
     said: int
     from_time: int
@@ -139,23 +138,23 @@ class LandedFile(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """A run of a file that was shipped before as another source: as much of it as that one has."""
+    """The part of a file's run that was shipped before, as another source."""
 
     original: str
-    agent: str  # who shipped the original
-    original_events: int  # all that it has
+    agent: str  # that shipped the original
+    original_events: int  # in all
     seq: int
     end_seq: int
     position: int
     end_position: int
     from_time: int
     to_time: int
-    since: int  # when the copy was first spoken of; -1: not known
+    since: int  # when the copy was first reported; -1: unknown
 
 
 class UnwatchedTime(NamedTuple):
-    """A time in which nobody looked at a folder, or at the end of a file (with a source), although
-    something happened there. `position`: up to which byte of the file all is known."""
+    """A time in which no agent watched a folder, or the end of a file (with a source), although
+    something happened there. `position`: the byte up to which the file is known."""
 
     host: str
     agent: str
@@ -169,7 +168,7 @@ class UnwatchedTime(NamedTuple):
 
 
 class Inexact(NamedTuple):
-    """Windows of which a tier has not said exactly as many events as it has spoken of offsets."""
+    """Windows of which a tier reported another number of events than of offsets."""
 
     tier: Tier
     from_time: int
@@ -177,8 +176,8 @@ class Inexact(NamedTuple):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One incarnation of a file, of which something is not as it should be, or not yet known to be.
-    `shipped` and `landed` are seqs."""
+    """One incarnation of a file that is faulty, or not yet known to be complete. `shipped` and
+    `landed` are seqs."""
 
     source: str
     agent: str
@@ -186,31 +185,31 @@ class Source(msgspec.Struct, frozen=True):
     path: str
     shipped: Intervals
     landed: Mapping[Tier, Intervals]
-    stretches: Sequence[BatchPart] = ()  # of what is shipped and has not landed
+    stretches: Sequence[BatchPart] = ()  # shipped and not landed
     lost: Sequence[LostBytes] = ()
-    finished_events: int = -1  # how many it had in all, once that is known
+    finished_events: int = -1  # in all, once known
     twice: Sequence[Twice] = ()
     landed_twice: Mapping[Tier, Sequence[Twice]] = {}
     copied: Sequence[Copied] = ()
     landings: Mapping[Tier, LandedFile] = {}
-    events_at_last: int = -1  # as `finished_events`, as it was said the last time
+    events_at_last: int = -1  # `finished_events` by the latest report
 
 
 class ExpectedAgent(msgspec.Struct, frozen=True):
-    """Somebody who is expected to ship to the topic. `until` is up to when everything is
-    acknowledged; 0 if nothing was promised yet. Of a host of the inventory that was never heard,
-    `agent` is empty and `heard` 0."""
+    """An agent that is expected to ship to the topic. Everything up to `until` is acknowledged; 0
+    if it has promised nothing yet. For a host of the inventory that has never reported, `agent` is
+    empty and `heard` 0."""
 
     agent: str
     host: str
     until: int
     heard: int
-    required_until: int | None = None  # retired: nothing is expected from then on
+    required_until: int | None = None  # if retired: nothing is expected from then on
 
 
 class Hole(msgspec.Struct, frozen=True, order=True):
-    """Entries of a journal that are missing, although later ones are there. `from_time` and
-    `to_time` are of the entries around it."""
+    """Missing entries of a journal of which later ones are there. `from_time` and `to_time` are
+    those of the entries around it."""
 
     journal: str
     tier: TierKind
@@ -222,8 +221,8 @@ class Hole(msgspec.Struct, frozen=True, order=True):
 
 
 class Disputed(msgspec.Struct, frozen=True):
-    """Numbers of a journal under which two different entries exist. From `since` on, nothing
-    that rests on the journal is proven."""
+    """Numbers of a journal under which two different entries exist. From `since` on, nothing is
+    proven that depends on the journal."""
 
     journal: str
     tier: TierKind
@@ -245,8 +244,8 @@ class FileFault(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Offsets of a partition, and between which times events there happened, to the hour. `said` is
-    when they were first spoken of."""
+    """Offsets of a partition and the times of their events, to the hour. `said` is when they were
+    first claimed."""
 
     partition: int
     first: int
@@ -257,8 +256,8 @@ class Placed(NamedTuple):
 
 
 class AlteredBatch(msgspec.Struct, frozen=True, order=True):
-    """A batch that can be read and is not what was written. Its times are of the hours in which
-    events were said to lie at these offsets; if nobody did, of when the damage was found."""
+    """A batch that can be read, but is not what was written. Its times are the hours of the events
+    at these offsets; if no tier reported any, when the damage was found."""
 
     partition: int
     first: int
@@ -266,12 +265,12 @@ class AlteredBatch(msgspec.Struct, frozen=True, order=True):
     reason: str
     from_time: int = -1
     to_time: int = -1
-    at: TierKind = TierKind.BROKER  # whose log it lies in
+    at: TierKind = TierKind.BROKER  # whose log it is in
 
 
 class UncountedLoss(NamedTuple):
-    """What a log has lost before anybody had spoken of it: so many offsets from `first` on, or from
-    there on nobody knows how many (-1). Between these times it was written, and lost."""
+    """What a log lost before any tier had claimed it: `offsets` from `first` on; -1 if the number
+    is unknown. It was written and lost between these times."""
 
     partition: int
     first: int
@@ -282,10 +281,9 @@ class UncountedLoss(NamedTuple):
 
 
 class Collided(NamedTuple):
-    """Events that a loader made dead letters, as others, at `kept` and behind it, have their source
-    and seqs and other content. `number` is of their partition in the picture; -1 in `kept`: the
-    others are not in the log any more. Who claims the source is known from where agents speak of
-    it."""
+    """Events that a loader made dead letters, since others, from offset `kept` on, have the same
+    source and seqs but other content. `number` is that of their partition in the picture; -1 in
+    `kept`: the others are no longer in the log. `agent` is the one that claims the source."""
 
     tier: Tier
     number: int
@@ -304,30 +302,30 @@ class Collided(NamedTuple):
 
 
 class Acceptance(NamedTuple):
-    """A fault that an operator knows of. All given conditions must apply (ledger-entries.md)."""
+    """Faults that an operator accepts. All given conditions must apply (ledger-entries.md)."""
 
     partition: int  # -1: any
     offsets: Intervals  # empty: any
     seqs: Mapping[str, Intervals]  # by source or journal; empty: any
-    bytes: Mapping[str, Intervals]  # by source: where a run was given by its bytes
+    bytes: Mapping[str, Intervals]  # by source, for runs given by their bytes
     host: str
     from_time: int | None
     to_time: int | None
     reason: str
     operator: str
     time: int  # when it was accepted
-    kinds: frozenset[str] = frozenset()  # of tiers, where it shows; empty: any
+    kinds: frozenset[str] = frozenset()  # of tiers; empty: any
 
 
 class TopicPicture(msgspec.Struct, frozen=True):
-    """One topic between two times. `windows` are those in which anything is known to have happened,
-    ascending. `partitions`, `open`, `sources` are not cut to these times."""
+    """One topic between two times. `windows` are those with any known event, ascending.
+    `partitions`, `open` and `sources` are not limited to these times."""
 
     key: TopicKey
     from_time: int
     to_time: int
     now: int
-    tiers: tuple[Tier, ...]  # that are expected of this topic: agent, broker, hdfs …, in this order
+    tiers: tuple[Tier, ...]  # expected of this topic: agent, broker, hdfs …, in this order
     windows: Sequence[Window]
     partitions: Sequence[PartitionPicture]
     open: Sequence[OffsetSpan]
@@ -341,13 +339,13 @@ class TopicPicture(msgspec.Struct, frozen=True):
     collided: Sequence[Collided] = ()  # of these times
     unwatched: Sequence[UnwatchedTime] = ()  # of these times
     inexact: Sequence[Inexact] = ()
-    placed: Sequence[Placed] = ()  # of partitions with offsets that are lacking, damaged, accepted
+    placed: Sequence[Placed] = ()  # of partitions with lacking, damaged or accepted offsets
     accepted: Sequence[Acceptance] = ()
-    grace_millis: int = 60_000  # how long a statement may be under way
+    grace_millis: int = 60_000  # how long a statement may be in transit
     names: Mapping[str, str] = {}  # hosts by journal
-    renewed: frozenset[str] = frozenset()  # hosts of which several agents have shipped to it
-    origin: TopicKey | None = None  # what it is a copy of
-    unjoined: str = ""  # why what was said of the origin is not known, or does not tell
+    renewed: frozenset[str] = frozenset()  # hosts with several agents that shipped to it
+    origin: TopicKey | None = None  # the topic that this is a copy of
+    unjoined: str = ""  # why the origin is unknown, or ambiguous
 
     @property
     def log(self) -> TierKind:

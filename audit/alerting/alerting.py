@@ -50,7 +50,7 @@ from audit.alerting.notices import Group, groups_of, notice_id
 from audit.alerting.receivers import Receivers, Situation
 from audit.api.answers import AgentRow, FailingLoad
 from audit.api.queries import AgentsQuery, AlertsQuery
-from audit.clusters.state import Standing
+from audit.clusters.state import AuditState
 from audit.configuration.config import AuditConfig
 from audit.program_commands import ProgramCommands
 from audit.programs import LOADER, ZOOKEEPER, Program, ProgramKind, this_audit
@@ -79,7 +79,7 @@ class Alerting:
         store: AuditStore,
         reading: StoreReading,
         config: AuditConfig,
-        standing: Standing,
+        standing: AuditState,
         *,
         receivers: Receivers | None = None,
         notes: AlertNotes | None = None,
@@ -142,7 +142,10 @@ class Alerting:
         raised = self._raised
         unknown = self._unknown(as_of)
         for key, each in raised.items():
-            if unknown.has(key.kind, key.cluster):
+            is_clock_unknown = key.kind == CLOCK and self._standing.clocks.is_unknown(
+                (key.cluster, key.host), now
+            )
+            if is_clock_unknown or unknown.has(key.kind, key.cluster):
                 conditions[key] = self._conditions.get(key, Condition(each.words))
         ends = self._reading.load_ends() if any(key.kind == LOADER for key in raised) else []
         conditions |= unfinished(raised, conditions, self._programs, ends, as_of)
@@ -186,9 +189,9 @@ class Alerting:
         """Whether it may follow from a cause that nobody has looked for since it began."""
         if key.kind not in CONSEQUENCES or key.cluster not in self._standing.clusters:
             return False
-        if self._standing.is_looked_at(key.cluster, began):
+        if self._standing.is_polled(key.cluster, began):
             return False
-        self._standing.look_again(key.cluster, began)
+        self._standing.poll_again(key.cluster, began)
         return True
 
     def _unknown(self, as_of: Mapping[str, int]) -> UnknownClusters:

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from audit.api.answers import AgentRow, FailingLoad
-from audit.clusters.state import ClusterStanding
+from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
 from audit.cures import Cure, cure_in
 from audit.findings import State
@@ -184,7 +184,7 @@ def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertK
     return found
 
 
-def of_clusters(clusters: Mapping[str, ClusterStanding]) -> dict[AlertKey, Condition]:
+def of_clusters(clusters: Mapping[str, ClusterState]) -> dict[AlertKey, Condition]:
     """Ledgers that cannot be read, brokers that hold replicas and are away, registries that
     do not answer."""
     found: dict[AlertKey, Condition] = {}

@@ -1,7 +1,7 @@
-"""The JSON that `/api/v1` answers with: its shapes, from which the OpenAPI description is made.
+"""The JSON answers of `/api/v1`, from which the OpenAPI description is made.
 
-Times are milliseconds since 1970 UTC; -1 or an empty text where something is not known. Lists that
-can be long come in pages. What the store can say alone, it says with these same values.
+Times are milliseconds since 1970 UTC; -1 or an empty text means unknown. Long lists come in pages.
+The store returns the same values where it can.
 """
 
 import msgspec
@@ -11,7 +11,7 @@ from audit.findings import CommandKind, Finding, Kinds, State
 
 
 class ListPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Where in a list the items are."""
+    """The position of the items in a list."""
 
     page: int  # from 1 on
     size: int
@@ -19,25 +19,25 @@ class ListPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """How fast logs grow: the messages that were appended between two looks at their ends, for each
-    second. `events` is -1 while it is not known."""
+    """The growth of logs, in messages per second between two measurements of their ends. `events`
+    is -1 if unknown."""
 
     events: float = -1.0
-    measured: int = 0  # when the second look was; 0: there was none
+    measured: int = 0  # the time of the second measurement; 0: none yet
     over: int = 0  # milliseconds between the two
 
 
 class FailingLoad(msgspec.Struct, frozen=True):
-    """A table that no load commits anything of, and what can be done."""
+    """A table whose loads fail, and the cure."""
 
     cluster: str
     topic: str
     destination: str
-    since: int  # when the first of the loads was tried that failed without one that did not
-    said: int  # when the loader said so last
+    since: int  # the first failure since the last success
+    said: int  # the loader's latest report
     reason: str
     cure: str
-    command: str = ""  # of the cure, if it has one for the loader
+    command: str = ""  # the cure's command for the loader, if it has one
     command_kind: CommandKind | None = None
 
 
@@ -52,26 +52,26 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
     excess: int
     pending_windows: int
-    findings: int  # that nobody has accepted
+    findings: int  # unaccepted ones
     agents: int
     agents_behind: int
     last_event: int
     from_hour: int
     counts: list[int]
     states: list[State]
-    waits: str  # for what, in words; empty if for nothing
+    waits: str  # what it waits for, in words
     deleted: bool = False  # the cluster lacks it, or it was retired: no report on it is expected
-    load_fails: bool = False  # at some destination: then it is pending at least
+    load_fails: bool = False  # at some destination, so it is pending at least
     groups: int = 0  # consumer groups that read it
-    group_behind: int = -1  # milliseconds: of the one that is furthest behind; -1: not known
-    partly_unseen: bool = False  # nobody watched for a time, and that is accepted
-    having: list[State] = []  # all that its hours have anything of, the worst first
-    kinds: Kinds = ()  # what nobody has accepted, each kind by itself
+    group_behind: int = -1  # milliseconds: of the group furthest behind; -1: unknown
+    partly_unseen: bool = False  # an unwatched time was accepted
+    having: list[State] = []  # all states of its hours, the worst first
+    kinds: Kinds = ()  # unaccepted faults by kind
     rate: Rate = Rate()
 
 
 class TopicFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding with its topic, where findings of several topics stand together."""
+    """A finding with its topic, for lists of several topics' findings."""
 
     cluster: str
     topic: str
@@ -80,19 +80,19 @@ class TopicFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Headline(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict on several topics in one sentence. Its times are UTC."""
+    """The verdict about several topics in one sentence. Its times are UTC."""
 
     state: State
-    mark: str  # the state's sign; `!` where tables cannot be loaded; `✓` of a pending state where
-    # every line up to a recent moment is accounted for and nothing keeps newer ones
-    title: str  # the worst finding: kind, topic, host, events, from when to when
-    more: str = ""  # what is wrong in all, or what is known nevertheless
-    badge: str  # for the title of a tab: the sign, and how many findings there are
+    mark: str  # the state's sign; `!` if tables cannot be loaded; `✓` of a pending state in which
+    # every line up to a recent moment is accounted for and nothing delays newer ones
+    title: str  # the worst finding: kind, topic, host, events, times
+    more: str = ""  # all faults in sum, or what is known nevertheless
+    badge: str  # for the title of a tab: the sign, and the number of findings
     worst: list[TopicFinding] = []  # the first three
 
 
 class AlteredTotal(msgspec.Struct, frozen=True):
-    """Text that is not what the files have, or files that were not read, of one kind."""
+    """Text that differs from the files', or files that were not read, of one kind."""
 
     kind: str  # replaced, cut, dropped, unread, other: as in the ledger
     lines: int
@@ -103,26 +103,25 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/topics?cluster&state&search&sort&hours&page&size`"""
 
     now: int
-    as_of: int  # up to when the ledger has been read
-    by_state: dict[str, int]  # how many topics there are of each, whatever is searched for
+    as_of: int  # the time up to which the ledger has been read
+    by_state: dict[str, int]  # topics by state, regardless of the search
     clusters: list[str]
-    alerts: int  # that are raised
+    alerts: int  # raised ones
     page: ListPage
     items: list[TopicRow]
-    notices: list[str] = []  # what whoever looks should know: rebuilt, unreachable, in words
-    failing_loads: list[FailingLoad] = []  # of all topics, what fails longest first; 500 at most
-    partly_unseen: int = 0  # how many topics, whatever is searched for
+    notices: list[str] = []  # about the audit itself: rebuilt, unreachable, in words
+    failing_loads: list[FailingLoad] = []  # of all topics, longest failing first; 500 at most
+    partly_unseen: int = 0  # topics, regardless of the search
     altered: list[AlteredTotal] = []  # of all topics of these hours
-    having: dict[str, int] = {}  # how many topics have any of each: one may be counted in several
-    headline: Headline | None = None  # on all topics of these hours, whatever is searched for
-    rate: Rate = Rate()  # of all topics of the clusters, whatever is searched for
+    having: dict[str, int] = {}  # topics with any hour of each state; one may count several times
+    headline: Headline | None = None  # on all topics of these hours, regardless of the search
+    rate: Rate = Rate()  # of all topics of the clusters, regardless of the search
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """One tier's part of the sum. Delays are milliseconds after the event's own time, counted
-    by doublings: between these, p50 to p99 are interpolated, and `max` is an upper bound; -1 where
-    they are not known. Brokers have none: what they count now and then would be how late it was
-    counted."""
+    """One tier's totals. Delays are milliseconds after the event's own time, counted by powers of
+    two: p50 to p99 are interpolated, `max` is an upper bound; -1 if unknown. Brokers have none, as
+    they count only now and then."""
 
     tier: str
     destination: str
@@ -136,12 +135,12 @@ class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
     p95: int = -1
     p99: int = -1
     max: int = -1
-    at_least: bool = False  # it has more events than it has said, and nobody knows how many
+    at_least: bool = False  # it has more events than reported, by an unknown number
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """Where every line went: read = shipped + filtered + dead + lost, exactly, where the number of
-    lost ones is known. `shipped` counts lines, of which one or several make an event."""
+    """What became of every line: read = shipped + filtered + dead + lost, exactly, if the number of
+    lost ones is known. `shipped` counts lines; one or several make an event."""
 
     read: int
     shipped: int
@@ -153,8 +152,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """The same of one file. It changes no verdict. Texts are empty where too many files or fields
-    are concerned to be told apart."""
+    """Altered text of one file, which changes no verdict. Texts are empty if too many files or
+    fields are affected."""
 
     kind: str
     input: str
@@ -169,31 +168,31 @@ class Remark(msgspec.Struct, frozen=True):
 
 
 class CheckedLog(msgspec.Struct, frozen=True):
-    """When a broker last read the log of a partition again and compared its CRCs: each is when the
-    last complete reading began; -1: there was none."""
+    """When a broker last scrubbed a partition's log, comparing CRCs: the beginning of the last
+    complete scrub; -1: none yet."""
 
     partition: int
-    recent: int  # of its young segments: those that were written to in the last day, usually
-    whole: int  # of all of them
+    recent: int  # of its young segments: usually those written to in the last day
+    whole: int  # of all segments
 
 
 class LogChecks(msgspec.Struct, frozen=True, kw_only=True):
-    """The same of a topic: the earliest of its partitions, -1 if one was never read."""
+    """Scrubs of a topic's logs: the earliest of its partitions, -1 if one was never scrubbed."""
 
     recent: int = -1
     whole: int = -1
-    logs: list[CheckedLog] = []  # the first hundred, those that have waited longest first
+    logs: list[CheckedLog] = []  # the first hundred, the longest waiting first
     logs_total: int = 0
 
 
 class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/topic?cluster&topic&from&to&step`: `cells` are windows, or several of them taken
-    together, each `step` milliseconds long."""
+    """`/api/v1/topic?cluster&topic&from&to&step`: `cells` are windows, or sums of several, each
+    `step` milliseconds long."""
 
     cluster: str
     topic: str
     topic_id: str
-    former_ids: list[str]  # topics of that name that were deleted
+    former_ids: list[str]  # deleted topics of that name
     state: State
     now: int
     as_of: int
@@ -211,7 +210,7 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     failing_loads: list[FailingLoad] = []
     altered: list[AlteredTotal] = []
     remarks: list[Remark] = []  # the first hundred
-    kinds: Kinds = ()  # what nobody has accepted, each kind by itself
+    kinds: Kinds = ()  # unaccepted faults by kind
     checks: LogChecks = LogChecks()
     rate: Rate = Rate()
 
@@ -224,7 +223,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Finding]
     topics: list[str]  # of each item, as cluster/topic
     topic_ids: list[str]  # of each item: a topic of that name may have been deleted
-    by_kind: dict[str, int] = {}  # how many there are of each, whatever kind is asked for
+    by_kind: dict[str, int] = {}  # findings by kind, regardless of `kind`
 
 
 class HostRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,9 +240,9 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     last: int
     state: State
-    agent_state: str = ""  # of its agents, that of which one thinks first: silent, behind, ok …
-    heard: int = -1  # when that one was heard last
-    kinds: Kinds = ()  # what is wrong there and nobody has accepted, each kind by itself
+    agent_state: str = ""  # of its agent with the worst state: silent, behind, ok …
+    heard: int = -1  # when that agent was last heard
+    kinds: Kinds = ()  # unaccepted faults by kind
 
 
 class Hosts(msgspec.Struct, frozen=True, kw_only=True):
@@ -262,8 +261,8 @@ class HostTopicRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/host?cluster&host`: the agents of a host, and its part of each topic that they ship
-    to, a hundred at most; those with faults first."""
+    """`/api/v1/host?cluster&host`: a host's agents, and its part of the topics that they ship to, a
+    hundred at most; those with faults first."""
 
     host: str
     agents: list["AgentRow"]
@@ -272,7 +271,7 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One incarnation of a file. `missing` are seqs as [first, next], `missing_bytes` likewise."""
+    """One incarnation of a file. `missing` has seqs as [first, next], `missing_bytes` bytes."""
 
     source: str
     path: str
@@ -319,7 +318,7 @@ class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     by_state: dict[str, int]
     page: ListPage
     items: list[AgentRow]
-    expected_hosts: int = 0  # that the inventory file names
+    expected_hosts: int = 0  # in the inventory file
 
 
 class LoadRow(msgspec.Struct, frozen=True):
@@ -344,7 +343,7 @@ class HourRow(msgspec.Struct, frozen=True, kw_only=True):
 
     hour: int
     state: State
-    events: int  # that brokers have, or agents where no broker counts
+    events: int  # at the brokers, or at agents if no broker counts
     rows: int
     checked: int  # when its files were last compared with what was committed; -1: never
     words: str
@@ -357,7 +356,7 @@ class Loads(msgspec.Struct, frozen=True, kw_only=True):
     page: ListPage
     items: list[LoadRow]
     hours: list[HourRow]
-    failing_loads: list[FailingLoad] = []  # of what is asked about
+    failing_loads: list[FailingLoad] = []  # of these topics
 
 
 class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -372,19 +371,19 @@ class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsumerRow(msgspec.Struct, frozen=True):
-    """How far somebody has read a topic."""
+    """The position of a loader or group in a topic."""
 
     cluster: str
     consumer: str  # the root that a loader writes to, or a group
     topic: str
     partitions: int
     lag: int  # offsets
-    read: int  # when it last said so
-    upto: int = -1  # it has read the offsets below, of all partitions together
+    read: int  # the time of its last report
+    upto: int = -1  # offsets read, summed over all partitions
 
 
 class BrokersAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/brokers?cluster`; `unreachable` says why a cluster could not be asked."""
+    """`/api/v1/brokers?cluster`; `unreachable`: why a cluster could not be asked."""
 
     brokers: list[BrokerRow]
     consumers: list[ConsumerRow]
@@ -392,8 +391,8 @@ class BrokersAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
-    """How a program is, or all agents together. `kind` is that of the alert about it, by which the
-    runbook knows it; empty if nothing is wrong."""
+    """The health of a program, or of all agents. `kind` is that of its alert and runbook entry;
+    empty if nothing is wrong."""
 
     program: str  # agents, agent, broker, zookeeper, registry, mirror, loader, audit
     cluster: str
@@ -404,7 +403,7 @@ class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
     started: int = -1
     heard: int = -1
     version: str = ""
-    disk: str = ""  # the directory on the disk that has the smallest part left
+    disk: str = ""  # the directory on the fullest disk
     disk_free: int = -1
     disk_total: int = -1
     certificate: str = ""  # the file that expires first
@@ -415,54 +414,54 @@ class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/health?cluster&state&page&size`: what is wrong comes first."""
+    """`/api/v1/health?cluster&state&page&size`: programs with problems first."""
 
     now: int
     as_of: int
     state: str  # the worst of all
-    summary: str  # in one sentence, whatever is asked for
+    summary: str  # in one sentence, regardless of the query
     by_state: dict[str, int]
     page: ListPage
     items: list[HealthRow]
 
 
 class GroupPartition(msgspec.Struct, frozen=True):
-    """How far a group is in one partition. What is not known is -1, and `unknown` says why."""
+    """A group's position in one partition. Unknown values are -1, and `unknown` says why."""
 
     partition: int
-    committed: int  # the next offset that it wants to read
+    committed: int  # the next offset to read
     end: int
-    messages: int  # that it has not read
-    behind: int  # milliseconds: the age of the first of them; 0 where there is none
+    messages: int  # unread ones
+    behind: int  # milliseconds: the age of the first unread message; 0 if there is none
     unknown: str = ""
 
 
 class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a group is in one topic, over the partitions of which that is known."""
+    """A group's position in one topic, over the partitions where it is known."""
 
     cluster: str
     group: str
-    state: str  # as brokers name it: Stable, Empty, PreparingRebalance …; empty: not known
+    state: str  # as brokers name it: Stable, Empty, PreparingRebalance …; empty: unknown
     topic: str
-    partitions: int  # in which it has committed
-    messages: int  # that it has not read; -1: not known
-    behind: int  # milliseconds: the age of the oldest of them; -1: not known
-    furthest: int  # the partition of that one; -1: none
+    partitions: int  # with a committed offset
+    messages: int  # unread ones; -1: unknown
+    behind: int  # milliseconds: the age of the oldest unread message; -1: unknown
+    furthest: int  # the partition of that message; -1: none
     unread: int  # messages that retention removed before the group had read them
     unknown_partitions: int
-    unknown: str  # why, of one of these
+    unknown: str  # the reason for one of these
 
 
 class GroupsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/groups?cluster&topic&group&search&page&size`: who is furthest behind comes first.
-    With `topic` and `group` its partitions, five hundred at most."""
+    """`/api/v1/groups?cluster&topic&group&search&page&size`: the group furthest behind first. With
+    `topic` and `group` its partitions, five hundred at most."""
 
-    as_of: int  # when a cluster was asked last, the one that was asked longest ago; 0: not yet
+    as_of: int  # when the clusters were asked last, the earliest of them; 0: not yet
     looks: bool  # false: `groups.interval` is 0
     page: ListPage
     items: list[GroupRow]
     partitions: list[GroupPartition] = []
-    notices: list[str] = []  # what could not be seen, and why
+    notices: list[str] = []  # what is unknown, and why
 
 
 class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -475,11 +474,11 @@ class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
     resolved: int  # -1: it still holds
     hour: int = -1  # of event time that it is about; -1 with unloaded, late and silent
     finding: str = ""  # with a fault, the id of the first finding when it was raised
-    since: int = -1  # when it began, as far as that is known
+    since: int = -1  # when it began, as far as known
 
 
 class WaitingAlert(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known and not raised yet, as it may still put itself right."""
+    """A condition that is not raised yet, as it may still resolve itself."""
 
     kind: str
     cluster: str
@@ -487,7 +486,7 @@ class WaitingAlert(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     words: str
     since: int
-    due: int  # when it is raised, if it stands until then
+    due: int  # when it is raised, if it lasts until then
     hour: int = -1
 
 
@@ -496,7 +495,7 @@ class AlertsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     page: ListPage
     items: list[AlertRow]
-    waiting: list[WaitingAlert] = []  # what is due first; a hundred at most
+    waiting: list[WaitingAlert] = []  # the first due first; a hundred at most
     waiting_total: int = 0
 
 
@@ -516,16 +515,16 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     findings_total: int
     waits: list[Wait]
     waits_total: int
-    pending: int = 0  # events that a later tier may still speak of: in no sum of what is missing
-    elsewhere: int = 0  # more in this time at a later tier, as they are fewer in another; or fewer
-    unclaimed_yet: int = 0  # of `unclaimed`, events of which an earlier tier may still speak
+    pending: int = 0  # events that a later tier may still claim; not in `missing`
+    elsewhere: int = 0  # events that moved into this time at a later tier; below zero: out of it
+    unclaimed_yet: int = 0  # of `unclaimed`, events that an earlier tier may still claim
     deleted: bool = False  # the cluster lacks it, or it was retired: no report on it is expected
-    failing_loads: list[FailingLoad] = []  # then it is pending at least
+    failing_loads: list[FailingLoad] = []  # if any, it is pending at least
     altered: list[AlteredTotal] = []
     remarks: list[Remark] = []  # the first hundred
-    kinds: Kinds = ()  # what nobody has accepted, each kind by itself
+    kinds: Kinds = ()  # unaccepted faults by kind
     checks: LogChecks = LogChecks()
-    complete_until: int = -1  # where the first window begins that still waits; -1: none does
+    complete_until: int = -1  # the beginning of the first pending window; -1: none
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -540,8 +539,8 @@ class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A change on the time axis. Several of a kind within a minute are one: then `host` and `topic`
-    are empty where they differ."""
+    """A change on the time axis. Several of a kind within a minute are combined; `host` and `topic`
+    are empty if they differ."""
 
     time: int
     kind: str  # start, release, leader, broker, group, load, accepted, retired
@@ -562,7 +561,7 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DelayPoint(msgspec.Struct, frozen=True):
-    """Of the events of an hour: half of them, and 99 %, were there after so many milliseconds."""
+    """An hour's delays in milliseconds: half of its events, and 99 %, had arrived by then."""
 
     hour: int
     events: int
@@ -579,15 +578,15 @@ class TierDelays(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LagPoint(msgspec.Struct, frozen=True):
-    """The greatest within a step."""
+    """The greatest lag within a step."""
 
-    time: int  # when the step begins
+    time: int  # the beginning of the step
     amount: int  # bytes of an agent, messages otherwise
-    behind: int  # milliseconds; -1: not known
+    behind: int  # milliseconds; -1: unknown
 
 
 class LagSeries(msgspec.Struct, frozen=True, kw_only=True):
-    """Steps without a point had no lag, if the kind was measured then."""
+    """Lags over time. A step without a point had no lag, if the kind was measured then."""
 
     kind: str  # agent, group, files
     topic: str
@@ -602,23 +601,23 @@ class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
     from_time: int
     to_time: int
     step: int  # of lags
-    measured: dict[str, list[int]]  # when steps begin in which lags were, by kind
+    measured: dict[str, list[int]]  # by kind, the beginnings of steps that were measured
     lags: list[LagSeries]
     delays: list[TierDelays] = []
 
 
 class HourGate(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/hour?cluster&topic&hour`: whether agents and brokers are done with an hour and
-    nothing of it is missing there. Whoever asks knows himself what he has read."""
+    """`/api/v1/hour?cluster&topic&hour`: whether agents and brokers have finished an hour and
+    nothing of it is missing there. Files are not judged: the loader knows what it has read."""
 
     complete: bool
-    by: str  # how that is known, in words
-    missing: str  # for what it waits, or what is missing, in words; the same while it is the same
+    by: str  # what proves it, in words
+    missing: str  # what it waits for, or what is missing, in words; unchanged while that is
     names: list[str]  # of hosts
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Any answer with another status than 200."""
+    """Any answer with a status other than 200."""
 
     error: str
-    command: str = ""  # that helps, if there is one
+    command: str = ""  # that helps, if there is any

@@ -1,8 +1,8 @@
-"""What can be asked of `/api/v1`: the parameters of each question, with their bounds. A question
-goes down to the store as one of these values.
+"""The queries of `/api/v1`: the parameters of each path, with their bounds. They are passed down to
+the store as these values.
 
-A parameter that is empty counts as not given, one that is unknown or given twice is refused:
-whoever misspells one would otherwise get an answer to another question.
+An empty parameter counts as not given. An unknown or repeated one is rejected: after a misspelling
+the answer would be to another question.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ MOST_CELLS: Final = 5_000
 LONGEST_MILLIS: Final = 31 * 86_400_000
 
 _MOST_PARAMETERS: Final = 16
-_MOST_TEXT: Final = 16_384  # names from outside can be long, and are looked for as they are
+_MOST_TEXT: Final = 16_384  # names from outside can be long, and are searched for unchanged
 _LATEST: Final = 253_402_300_800_000  # the year 10000
 
 Text = Annotated[str, msgspec.Meta(max_length=_MOST_TEXT)]
@@ -45,15 +45,15 @@ class Paged(Query, frozen=True, kw_only=True):
 
     @property
     def skipped(self) -> int:
-        """How many items come before the page that is asked for."""
+        """Returns the number of items before the page."""
         return max(self.page - 1, 0) * self.size
 
     def cut(self, items: Sequence[T]) -> Sequence[T]:
-        """The page that is asked for."""
+        """Returns the items of the page."""
         return items[self.skipped : self.skipped + self.size]
 
     def of(self, total: int) -> ListPage:
-        """Where that page is in a list so long."""
+        """Returns the page's position in a list of this length."""
         return ListPage(page=self.page, size=self.size, total=total)
 
 
@@ -144,11 +144,11 @@ class MessagesQuery(Query, frozen=True, kw_only=True):
 
     topic: Text
     cluster: Text = ""
-    topic_id: Text = ""  # without it, the topic that there is now
+    topic_id: Text = ""  # default: the present topic
     partition: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
-    offset: Offset | None = None  # from there on
-    before: Offset | None = None  # up to but without that one
-    time: Time | None = None  # from the first one of this time, or later, on
+    offset: Offset | None = None  # the first message
+    before: Offset | None = None  # the end, exclusive
+    time: Time | None = None  # from the first message of this time or later
     size: Annotated[int, msgspec.Meta(ge=1, le=MOST_MESSAGES)] = MOST_MESSAGES
 
 
@@ -157,7 +157,7 @@ class AlertsQuery(Paged, frozen=True, kw_only=True):
 
 
 class HistoryQuery(Timed, frozen=True, kw_only=True):
-    """Of a topic, of a host, or of all."""
+    """Asks for a topic, a host, or all."""
 
     cluster: Text = ""
     topic: Text = ""
@@ -175,23 +175,24 @@ class HourQuery(Query, frozen=True, kw_only=True):
     cluster: Text = ""
 
 
-def order(sort: str, known: Collection[str]) -> tuple[str, bool]:
-    """By what is sorted, and whether the other way round, as a `-` in front of it says. ValueError
-    for what nobody knows."""
+def order(sort: str, allowed: Collection[str]) -> tuple[str, bool]:
+    """Returns the column to sort by, and whether a leading `-` reverses it. Raises ValueError."""
     name = sort.removeprefix("-")
-    if name not in known:
-        raise ValueError(f"`sort`: {name!r} is none of {', '.join(known)}")
+    if name not in allowed:
+        raise ValueError(f"`sort`: {name!r} is not one of {', '.join(allowed)}")
     return name, sort.startswith("-")
 
 
 def pattern(search: str) -> str:
-    """For LIKE with backslash as its escape: the text anywhere, whatever is in it."""
-    escaped = "".join(f"\\{each}" if each in "\\%_" else each for each in search)
+    """Returns a pattern for LIKE, with backslash as escape, that finds the text anywhere."""
+    escaped = "".join(
+        f"\\{character}" if character in "\\%_" else character for character in search
+    )
     return f"%{escaped}%"
 
 
 def asked(kind: type[Q], query: bytes) -> Q:
-    """What the part of a URL after the question mark says. Raises BadQuery."""
+    """Parses the query of a URL. Raises BadQuery."""
     try:
         pairs = parse_qsl(
             query.decode("ascii"),
@@ -203,18 +204,18 @@ def asked(kind: type[Q], query: bytes) -> Q:
         raise BadQuery(
             f"the query must be UTF-8, percent-encoded, with at most {_MOST_PARAMETERS} parameters"
         ) from None
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in pairs:
-        if name in given:
+        if name in values:
             raise BadQuery(f"`{_short(name)}` is given twice")
-        given[name] = value
-    known = [each.encode_name for each in msgspec.structs.fields(kind)]
-    for name in given:
-        if name not in known:
-            raise BadQuery(f"there is no parameter `{_short(name)}`; {_listed(known)}")
+        values[name] = value
+    allowed = [field.encode_name for field in msgspec.structs.fields(kind)]
+    for name in values:
+        if name not in allowed:
+            raise BadQuery(f"unknown parameter `{_short(name)}`: {_listed(allowed)}")
     try:
         return msgspec.convert(
-            {name: value for name, value in given.items() if value}, known_type(kind), strict=False
+            {name: value for name, value in values.items() if value}, known_type(kind), strict=False
         )
     except msgspec.ValidationError as error:
         raise BadQuery(str(error)) from None
@@ -223,7 +224,7 @@ def asked(kind: type[Q], query: bytes) -> Q:
 def between(
     query: Timed | FindingsQuery, *, now: int, window: int, otherwise: int
 ) -> tuple[int, int]:
-    """From when to when, in whole windows; the last `otherwise` milliseconds if nobody says."""
+    """Returns the queried times, in whole windows; by default the last `otherwise` milliseconds."""
     to_time = query.to_time
     if to_time is not None and query.from_time is not None and query.from_time >= to_time:
         raise BadQuery("`from` must be before `to`")
@@ -240,8 +241,8 @@ def between(
     return from_time, to_time
 
 
-def _listed(known: Sequence[str]) -> str:
-    return f"there are {', '.join(known)}" if known else "there are none"
+def _listed(allowed: Sequence[str]) -> str:
+    return f"allowed are {', '.join(allowed)}" if allowed else "none is allowed"
 
 
 def _short(name: str) -> str:

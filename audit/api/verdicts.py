@@ -1,8 +1,8 @@
-"""What is said of a topic, its windows and its faults. Values that are shown as they are.
+"""Verdicts about topics and windows, as values that the API shows unchanged.
 
-A window is in one state, the worst of what holds for it: changed, duplicated, missing, unknown,
-pending, complete. It is unknown where nobody watched, and something may have been lost. What an
-operator has accepted is shown, and counts as complete.
+A window is in one state, the worst that applies: changed, duplicated, missing, unknown, pending,
+complete. It is unknown if no agent watched and something may have been lost. What an operator has
+accepted is shown, and counts as complete.
 """
 
 from collections import defaultdict
@@ -19,9 +19,9 @@ _MISSING: Final = frozenset({FaultKind.MISSING, FaultKind.UNPROVEN, FaultKind.UN
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """Events by what is wrong with them, as findings that nobody has accepted say. `missing` has
-    those that are not proven, or have no name, as well. `uncounted` are findings of nobody knows
-    how many events; `unknown` are times, and ends of files, that nobody watched."""
+    """Sums of unaccepted findings. `missing` includes unproven and unnamed events. `uncounted` is
+    the number of findings with an unknown number of events; `unknown` that of unwatched times and
+    ends of files."""
 
     missing: int = 0
     lost: int = 0
@@ -35,7 +35,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """A host's part of them."""
+    """A host's part of the totals."""
 
     host: str
     totals: Totals
@@ -48,13 +48,13 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     host: str = ""
     agent: str = ""
-    since: int = -1  # up to when it is there
+    since: int = -1  # the time up to which it is complete
 
 
 class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums by tier, in the order of the picture's tiers. From one tier to the next: what the
-    earlier one has, less missing and pending, plus excess, unclaimed and elsewhere, is what the
-    later one accounts for. With several steps these are their totals."""
+    """The verdict about one window. Sums are by tier, in the order of the picture's tiers. From one
+    tier to the next, the earlier one's events, less missing and pending, plus excess, unclaimed and
+    elsewhere, are what the later one accounts for; with several steps, these are totals."""
 
     start: int
     length: int
@@ -62,16 +62,16 @@ class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
     sums: list[WindowSums]
     missing: int = 0  # events that an earlier tier has and a later one lacks
     excess: int = 0  # events that a later tier has more often than an earlier one
-    pending: int = 0  # events of an earlier tier that a later one may still speak of
-    unclaimed: int = 0  # events of which no earlier tier has spoken: other producers
-    unclaimed_yet: int = 0  # of these, events of which an earlier tier may still speak
-    elsewhere: int = 0  # more in this window than earlier, as they are fewer in another; or fewer
+    pending: int = 0  # events of an earlier tier that a later one may still claim
+    unclaimed: int = 0  # events that no earlier tier has claimed: other producers
+    unclaimed_yet: int = 0  # of these, events that an earlier tier may still claim
+    elsewhere: int = 0  # events that moved into this window at a later tier; below zero: out of it
     changed: bool = False
     late: int = 0
-    duplicates: int = 0  # that the loader dropped
+    duplicates: int = 0  # dropped by the loader
     dead: int = 0  # of agents and loader
     filtered: int = 0
-    lost: int = 0  # lines; -1 if nobody can know how many
+    lost: int = 0  # lines; -1 if unknown
     waits: list[str] = []  # kinds of waits: agent, broker, hdfs, ledger
     accepted: bool = False  # there is a fault, and it is accepted
 
@@ -88,17 +88,17 @@ class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     waits: list[Wait]
     totals: Totals = Totals()
-    hosts: list[HostTotals] = []  # that have a part in the totals; empty: nobody knows whose
-    origin: TopicKey | None = None  # what it is a copy of
-    uncounted: frozenset[Tier] = frozenset()  # whose sums are too small somewhere
+    hosts: list[HostTotals] = []  # with a part in the totals; an empty name: unknown hosts
+    origin: TopicKey | None = None  # the topic that this is a copy of
+    uncounted: frozenset[Tier] = frozenset()  # tiers whose sums are too small somewhere
 
 
 def settled(verdict: TopicVerdict) -> TopicVerdict:
-    """The verdict of a topic that was deleted: nobody can bring any more what it waits for, so that
-    it is not pending. What is wrong with it stays."""
+    """Returns the verdict about a deleted topic: what it waits for can no longer arrive, so it is
+    not pending. Its faults stay."""
     windows = [
-        replace(each, state=settled_state(each.state), waits=[]) if each.waits else each
-        for each in verdict.windows
+        replace(window, state=settled_state(window.state), waits=[]) if window.waits else window
+        for window in verdict.windows
     ]
     return replace(verdict, state=settled_state(verdict.state), windows=windows, waits=[])
 
@@ -108,34 +108,36 @@ def settled_state(state: State) -> State:
 
 
 def totals(findings: Iterable[Finding]) -> Totals:
-    """What faults that nobody has accepted add up to: one computation, from which everybody has his
-    numbers. What a topic lacks, what its hosts lack, and what its findings say are the same events:
-    each fault is counted once. Of faults of which nobody knows how many events they are, the number
-    of faults is counted instead."""
-    faults = [each for each in findings if not each.accepted]
+    """Adds up unaccepted faults, for all numbers that are shown: what a topic lacks, what its hosts
+    lack, and what its findings say are the same events, each fault counted once. For faults with an
+    unknown number of events, the faults are counted instead."""
+    faults = [finding for finding in findings if not finding.accepted]
     kinds = counted(faults)
-    events = {each.kind: each.events for each in kinds}
+    events = {kind.kind: kind.events for kind in kinds}
     return Totals(
         missing=sum(events.get(kind, 0) for kind in _MISSING),
         lost=events.get(FaultKind.LOST, 0),
         lost_bytes=sum(
-            each.end_position - each.position
-            for each in faults
-            if each.kind is FaultKind.LOST and 0 <= each.position < each.end_position
+            fault.end_position - fault.position
+            for fault in faults
+            if fault.kind is FaultKind.LOST and 0 <= fault.position < fault.end_position
         ),
         duplicated=events.get(FaultKind.DUPLICATED, 0),
         changed=events.get(FaultKind.CHANGED, 0),
-        uncounted=sum(each.uncounted for each in kinds if each.kind is not FaultKind.UNKNOWN),
-        unknown=sum(each.findings for each in kinds if each.kind is FaultKind.UNKNOWN),
-        state=worst(each.kind.state for each in kinds),
+        uncounted=sum(kind.uncounted for kind in kinds if kind.kind is not FaultKind.UNKNOWN),
+        unknown=sum(kind.findings for kind in kinds if kind.kind is FaultKind.UNKNOWN),
+        state=worst(kind.kind.state for kind in kinds),
         kinds=kinds,
     )
 
 
 def by_host(findings: Iterable[Finding]) -> list[HostTotals]:
-    """Those of which anything is wrong, by name. Together they are what the topic has."""
-    found: dict[str, list[Finding]] = defaultdict(list)
-    for each in findings:
-        if not each.accepted:
-            found[each.host].append(each)
-    return [HostTotals(host=host, totals=totals(some)) for host, some in sorted(found.items())]
+    """Returns the totals of hosts with unaccepted faults, by name. They add up to the topic's."""
+    by_name: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        if not finding.accepted:
+            by_name[finding.host].append(finding)
+    return [
+        HostTotals(host=host, totals=totals(host_findings))
+        for host, host_findings in sorted(by_name.items())
+    ]

@@ -1,8 +1,8 @@
-"""Hosts whose clock is wrong, told by the newest entry of each journal.
+"""Finds hosts with wrong clocks, by the newest entry of each journal.
 
-An entry that has just come was written just now. If it has another time, its host's clock is wrong,
-or it had to wait for the brokers, and then the next one is right. Kept in memory alone: the next
-entry says it again. One thread.
+An entry that has just arrived was written just now. If its time differs, its host's clock is wrong,
+or it had to wait for the brokers, and then the next one is right. Kept in memory only, as the next
+entry shows it again. One thread.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-if TYPE_CHECKING:  # commands know of alerts, and need no pyarrow
+if TYPE_CHECKING:  # commands import the alerts, and must work without pyarrow
     import pyarrow as pa
 
-MOST_MILLIS: Final = 120_000  # that a clock may be off
+MOST_MILLIS: Final = 120_000  # the tolerated error of a clock
 _FORGOTTEN_MILLIS: Final = 600_000  # after the last entry of a journal
 _MOST_JOURNALS: Final = 10_000
 
@@ -27,22 +27,31 @@ class _Off(msgspec.Struct, frozen=True):
 
 
 class Clocks:
-    """What the newest entries say."""
+    """Clock errors, by the newest entries."""
 
     def __init__(self) -> None:
         self._off: dict[tuple[str, str], _Off] = {}  # by cluster and journal
+        self._heard: set[ClusterHost] = set()
+        self._began = 0
 
     def note(self, cluster: str, body: "pa.StructArray", now: int) -> None:
-        """Entries that have just come."""
+        """Notes entries that have just arrived."""
         header = body.field("header")
         columns = (header.field(name).to_pylist() for name in ("source", "host", "time"))
         for journal, host, time in zip(*columns, strict=True):
             self._off.pop((cluster, journal), None)
+            if len(self._heard) < _MOST_JOURNALS:
+                self._heard.add((cluster, host))
             if abs(time - now) > MOST_MILLIS and len(self._off) < _MOST_JOURNALS:
                 self._off[cluster, journal] = _Off(host, time - now, now)
 
     def wrong(self, now: int) -> Mapping[ClusterHost, int]:
-        """How far ahead each of these hosts is, in milliseconds."""
-        kept = {key: off for key, off in self._off.items() if now - off.came < _FORGOTTEN_MILLIS}
-        self._off = kept
-        return {(cluster, off.host): off.ahead for (cluster, _), off in kept.items()}
+        """Returns, by host with a wrong clock, how far ahead it is, in milliseconds."""
+        self._began = self._began or now
+        recent = {key: off for key, off in self._off.items() if now - off.came < _FORGOTTEN_MILLIS}
+        self._off = recent
+        return {(cluster, off.host): off.ahead for (cluster, _), off in recent.items()}
+
+    def is_unknown(self, host: ClusterHost, now: int) -> bool:
+        """Whether the audit started recently, and has received no entry from a host since."""
+        return host not in self._heard and now - self._began < _FORGOTTEN_MILLIS

@@ -1,6 +1,6 @@
-"""A thread of its own that asks one cluster the same again and again.
+"""Polls one cluster on a thread of its own.
 
-Nothing waits for it. A cluster that cannot be reached, and a bug, are tried again after a pause.
+Nothing waits for it. After a failure to reach the cluster, or a bug, it retries after a pause.
 """
 
 import logging
@@ -12,7 +12,7 @@ from client.connection.brokers import Brokers
 from client.errors import ClientError
 from ground.chance import chance
 
-ANSWER_S: Final = 5.0  # for one question
+ANSWER_S: Final = 5.0  # for one request
 
 _PATIENCE_S: Final = 2.0
 _ENDS_WITHIN_S: Final = 10.0
@@ -20,8 +20,8 @@ _ENDS_WITHIN_S: Final = 10.0
 log = logging.getLogger(__name__)
 
 
-class ClusterLook:
-    """`start` it once; `ask_to_stop` ends it soon. A subclass says what is asked."""
+class ClusterPoller:
+    """Call `start` once; `ask_to_stop` ends it soon. Subclasses implement the requests."""
 
     def __init__(self, name: str, cluster: Cluster, *, about: str, every_seconds: float) -> None:
         self._name = name
@@ -38,7 +38,7 @@ class ClusterLook:
         self._stopping.set()
 
     def join(self) -> None:
-        """A thread that waits for an answer still has some time, then the process ends over it."""
+        """Waits for the thread; after a limit, an open request is abandoned at exit."""
         self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:
@@ -49,20 +49,20 @@ class ClusterLook:
                     client_id="penstock-audit",
                     patience_seconds=_PATIENCE_S,
                 ) as brokers:
-                    self._look_on(brokers)
+                    self._poll(brokers)
             except ClientError as error:
                 self._note_failure(error)
-            except Exception:  # a bug must not end in silence
-                log.exception("looking at %s failed cluster=%s", self._about, self._name)
+            except Exception:  # a bug must not end the thread silently
+                log.exception("polling %s failed cluster=%s", self._about, self._name)
                 self._note_failure(None)
             self._wait(self._every)
 
-    def _look_on(self, brokers: Brokers) -> None:
-        """Until stopped, or the cluster cannot be reached. Raises ClientError."""
+    def _poll(self, brokers: Brokers) -> None:
+        """Polls until stopped, or until the cluster cannot be reached. Raises ClientError."""
         raise NotImplementedError
 
     def _note_failure(self, error: ClientError | None) -> None:
-        """The cluster could not be asked; None: because of a bug, which is logged."""
+        """Notes that the cluster could not be asked; None: because of a bug, which is logged."""
         raise NotImplementedError
 
     def _wait(self, seconds: float) -> None:

@@ -1,8 +1,8 @@
-"""How fast topics grow: asks one cluster where its logs end, again and again, on its own thread.
+"""Measures how fast topics grow, by polling one cluster for the ends of its logs.
 
-The messages between two looks, divided by the time between them, are the rate. So nothing is
-counted for it, and it is as old as the last look: a few seconds, or more where a look takes long.
-A topic has no rate while one of its leaders does not answer, and after its log has gone back.
+The rate is the number of messages between two polls divided by the time between them. So it needs
+no counting, and is as old as the last poll: a few seconds, or more if polls take long. A topic has
+no rate while one of its leaders does not answer, or after its log was truncated.
 """
 
 import time
@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from audit.clusters.polling import ANSWER_S, ClusterLook
+from audit.clusters.polling import ANSWER_S, ClusterPoller
 from audit.configuration.config import Cluster
 from client.connection.brokers import Brokers
 from client.errors import ClientError
@@ -19,59 +19,59 @@ from client.groups.lag import end_offsets
 from client.producing.delivery import TopicPartition
 
 _EVERY_S: Final = 5.0
-_SHARE: Final = 20  # a look takes at most such a part of the time
-_TOPICS_S: Final = 30.0  # between two looks at which topics there are
+_SHARE: Final = 20  # polls take at most one such part of the time
+_TOPICS_S: Final = 30.0  # between two requests for the list of topics
 
 _Ends = Mapping[TopicPartition, int]
 
 
 class RatesSeen(msgspec.Struct, frozen=True):
-    """Of one cluster: messages for each second, by topic."""
+    """One cluster's rates: messages per second, by topic."""
 
     measured: int = 0  # when, in milliseconds; 0: not yet
-    over: int = 0  # milliseconds that they are the mean of
+    over: int = 0  # milliseconds between the two polls
     by_topic: Mapping[str, float] = {}
 
 
-class RatesLook(ClusterLook):
-    """Asks where the logs end."""
+class RatesPoller(ClusterPoller):
+    """Polls the ends of logs."""
 
     def __init__(
         self,
         name: str,
         cluster: Cluster,
         *,
-        found: Callable[[str, RatesSeen], None],
+        receive: Callable[[str, RatesSeen], None],
         every_seconds: float = _EVERY_S,
     ) -> None:
-        """`found` is called on this thread, with what was seen."""
+        """`receive` is called on the poller's thread."""
         super().__init__(name, cluster, about="rates", every_seconds=every_seconds)
-        self._found = found
+        self._receive = receive
 
     def _note_failure(self, error: ClientError | None) -> None:
-        """The ledger's follower says that the cluster cannot be reached."""
-        self._found(self._name, RatesSeen())
+        """Drops the rates. That the cluster cannot be reached is reported by its follower."""
+        self._receive(self._name, RatesSeen())
 
-    def _look_on(self, brokers: Brokers) -> None:
+    def _poll(self, brokers: Brokers) -> None:
         targets: list[TopicPartition] = []
-        before: _Ends | None = None
-        before_at = topics_at = float("-inf")
+        last_ends: _Ends | None = None
+        last_at = topics_at = float("-inf")
         while not self._stopping.is_set():
             began = time.monotonic()
             if began - topics_at >= _TOPICS_S:
                 topics_at, targets = began, _partitions(brokers)
             ends = end_offsets(brokers, targets, within=ANSWER_S)
             now = time.monotonic()
-            if before is not None:
-                millis = int((now - before_at) * 1000)
-                rates = rates_between(before, ends, targets, millis)
-                self._found(self._name, RatesSeen(time.time_ns() // 1_000_000, millis, rates))
-            before, before_at = ends, now
+            if last_ends is not None:
+                millis = int((now - last_at) * 1000)
+                rates = rates_between(last_ends, ends, targets, millis)
+                self._receive(self._name, RatesSeen(time.time_ns() // 1_000_000, millis, rates))
+            last_ends, last_at = ends, now
             self._wait(max(self._every, _SHARE * (now - began)))
 
 
 def _partitions(brokers: Brokers) -> list[TopicPartition]:
-    """Of all topics but those that are Penstock's own."""
+    """Returns the partitions of all topics except Penstock's own."""
     return [
         TopicPartition(name, partition.index)
         for name, topic in brokers.refresh(None).topics.items()
@@ -81,14 +81,14 @@ def _partitions(brokers: Brokers) -> list[TopicPartition]:
 
 
 def rates_between(
-    before: _Ends, ends: _Ends, targets: list[TopicPartition], millis: int
+    last_ends: _Ends, ends: _Ends, targets: list[TopicPartition], millis: int
 ) -> dict[str, float]:
-    """Pure. Of topics of whose partitions all are known."""
+    """Returns the rates of topics with known ends of all partitions. Pure."""
     rates: dict[str, float] = {}
     unknown = set()
     for target in targets:
-        grown = ends.get(target, -1) - before.get(target, 0)
-        if target not in ends or target not in before or grown < 0 or millis <= 0:
+        grown = ends.get(target, -1) - last_ends.get(target, 0)
+        if target not in ends or target not in last_ends or grown < 0 or millis <= 0:
             unknown.add(target.topic)
         else:
             rates[target.topic] = rates.get(target.topic, 0.0) + grown * 1000 / millis

@@ -1,7 +1,7 @@
-"""What an audit says of itself: how far each cluster's ledger has been read, and what whoever looks
-should know. Written by those who work, read by those who answer; nothing of it is kept on disk.
+"""The audit's own state: how far each cluster's ledger has been read, and notices for its users.
+Written by the working threads, read by requests; nothing of it is kept on disk.
 
-Each change has a number, by which a page notices that there is something new.
+Each change increments a version, by which a page notices that there is something new.
 """
 
 import threading
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from audit.clusters.clocks import Clocks
 from audit.picture import TopicKey
 
-_OLD_MILLIS: Final = 30_000  # a ledger that was read since then is read all the time
+_OLD_MILLIS: Final = 30_000  # a ledger read within this time counts as read continuously
 _MINUTE_S: Final = 60
 
 
@@ -30,205 +30,206 @@ class BrokerFacts(NamedTuple):
     leads: int
 
 
-class ClusterStanding(msgspec.Struct, frozen=True):
-    """One cluster's ledger."""
+class ClusterState(msgspec.Struct, frozen=True):
+    """The state of one cluster and its ledger."""
 
     read: bool = False  # to its end, since the start
-    judged: bool = False  # all that was read up to then
-    as_of: int = 0  # when it had last been read to its end; before, the time of the newest entry
-    behind: int = -1  # entries that are still to be read; -1: not known
-    unreachable: str = ""  # why it cannot be read just now
+    judged: bool = False  # everything that was read by then
+    as_of: int = 0  # when it was last read to its end; before that, the time of the newest entry
+    behind: int = -1  # entries still to be read; -1: unknown
+    unreachable: str = ""  # why it cannot be read at present
     entries: int = 0  # folded since the start
-    repeated: int = 0  # that had been folded before
+    repeated: int = 0  # repetitions of folded entries
     gaps: int = 0  # times that entries were deleted before they were read
     left_out: int = 0  # entries that could not be read, since the start
     brokers: Sequence[BrokerFacts] = ()
-    away: Sequence[int] = ()  # brokers that hold replicas and are not among them
+    away: Sequence[int] = ()  # brokers that hold replicas, but are not among `brokers`
     leaderless: Collection[str] = frozenset()  # topics with a partition without a leader
-    is_for_schemas: bool = False  # it is a schema that is missing to read on
-    registry_away: str | None = None  # why it does not answer; None: not looked yet
-    registry_looked: int = 0  # when it was last asked
-    topic_ids: Mapping[str, str] = {}  # of the topics that are there
-    absent: Collection[str] = frozenset()  # topics that were asked for by name, and are not there
-    looked: int = 0  # everything read up to then had been read before these were asked for
+    is_for_schemas: bool = False  # reading stopped because a schema is missing
+    registry_away: str | None = None  # why it does not answer; None: not polled yet
+    registry_looked: int = 0  # when it was last polled
+    topic_ids: Mapping[str, str] = {}  # of existing topics
+    absent: Collection[str] = frozenset()  # topics that were requested by name and do not exist
+    looked: int = 0  # entries up to this time were read before these were requested
 
     @property
     def is_seen(self) -> bool:
-        """Whether it is known who of its programs is away."""
+        """Whether it is known which of its programs are away."""
         return bool(self.unreachable or self.looked) and self.registry_away is not None
 
 
-class Standing(msgspec.Struct):
-    """All clusters. Any thread."""
+class AuditState(msgspec.Struct):
+    """The state of all clusters. Any thread."""
 
-    clusters: dict[str, ClusterStanding]
+    clusters: dict[str, ClusterState]
     version: int = 0
-    read_since: int = 0  # when all ledgers that can be reached had been read; 0: not yet
-    rebuilt: str = ""  # what became of a database that was damaged
-    unusable: str = ""  # why the database cannot be used just now
-    inventory: str = ""  # what is wrong with the file
-    retired: Collection[TopicKey] = frozenset()  # topics: nothing is expected of them any more
+    read_since: int = 0  # when all reachable ledgers had been read; 0: not yet
+    rebuilt: str = ""  # what became of a damaged database
+    unusable: str = ""  # why the database cannot be used at present
+    inventory: str = ""  # the problem of the inventory file
+    retired: Collection[TopicKey] = frozenset()  # topics of which nothing is expected any more
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
     clocks: Clocks = msgspec.field(default_factory=Clocks)
-    _doubted: dict[str, int] = {}  # clusters: see look_again
-    _spoken_of: dict[TopicKey, int] = {}  # not there, when last looked
-    _unlisted: set[tuple[str, str]] = set()  # clusters, topics: see unlisted
+    _doubted: dict[str, int] = {}  # clusters: see `poll_again`
+    _reported: dict[TopicKey, int] = {}  # topics unknown to the cluster at the last request
+    _unlisted: set[tuple[str, str]] = set()  # clusters and topics: see `unlisted`
     _guard: threading.Lock = msgspec.field(default_factory=threading.Lock)
     _listeners: list[Callable[[], None]] = []
 
     def note(self, cluster: str, **changes: Any) -> None:
-        """Something else holds for a cluster."""
+        """Changes the state of a cluster."""
         with self._guard:
             self.clusters[cluster] = replace(self.clusters[cluster], **changes)
 
-    def look_again(self, cluster: str, since: int) -> None:
-        """Something may have come of a cause that nobody has seen yet: cluster and registry are to
-        be looked at, unless that was done since then."""
+    def poll_again(self, cluster: str, since: int) -> None:
+        """Has a cluster and its registry polled, unless they were since then: something may have a
+        cause that is not known yet."""
         self._doubted[cluster] = since
 
-    def is_looked_at(self, cluster: str, since: int) -> bool:
-        """Whether who is away was looked at since then, or the cluster cannot be asked."""
-        known = self.clusters[cluster]
-        is_asked = known.looked >= since or bool(known.unreachable)
-        return is_asked and known.registry_looked >= since
+    def is_polled(self, cluster: str, since: int) -> bool:
+        """Whether a cluster and its registry were polled since then, or it cannot be reached."""
+        state = self.clusters[cluster]
+        is_asked = state.looked >= since or bool(state.unreachable)
+        return is_asked and state.registry_looked >= since
 
     def wants_registry(self, name: str) -> bool:
+        """Whether the registry is to be polled at once."""
         return self.clusters[name].registry_looked < self._doubted.get(name, 0)
 
-    def speak_of(self, topics: Iterable[TopicKey]) -> None:
-        """Entries name these: who is not known yet may be new, until it is looked again."""
+    def note_reported(self, topics: Iterable[TopicKey]) -> None:
+        """Notes topics named in entries. Unknown ones may be new, until the cluster is asked."""
         for key in topics:
             cluster = self.clusters[key.cluster]
             if key.topic_id and cluster.topic_ids.get(key.topic) != key.topic_id:
-                self._spoken_of.setdefault(key, cluster.as_of if cluster.read else 0)
+                self._reported.setdefault(key, cluster.as_of if cluster.read else 0)
 
     def has_new(self, name: str) -> bool:
-        """Whether topics were spoken of that may have come since the cluster was asked for them, or
+        """Whether topics were reported that may have been created since the cluster was asked, or
         that it has not been asked for by name."""
-        if any(key.cluster == name and self._is_new(key) for key in list(self._spoken_of)):
+        if any(key.cluster == name and self._is_new(key) for key in list(self._reported)):
             return True
         cluster = self.clusters[name]
         return cluster.looked < self._doubted.get(name, 0) or any(
-            each not in cluster.topic_ids and each not in cluster.absent
-            for each in self.unlisted(name)
+            topic not in cluster.topic_ids and topic not in cluster.absent
+            for topic in self.unlisted(name)
         )
 
     def unlisted(self, name: str) -> list[str]:
-        """Topics that somebody wanted to know of and that were not among those that the cluster
-        lists. It lists none that may not be seen: only by name it says why."""
+        """Returns topics that a query needed and the cluster does not list. It leaves out topics
+        that may not be seen, and tells why only if asked by name."""
         return [topic for cluster, topic in list(self._unlisted) if cluster == name]
 
     def may_be_gone(self, key: TopicKey) -> bool:
-        """Whether it was deleted, or may have been: nobody has looked yet."""
+        """Whether the topic was deleted, or may have been, as the cluster was not asked yet."""
         return self._is_new(key) or self.is_deleted(key)
 
     def is_deleted(self, key: TopicKey) -> bool:
-        """Whether nothing is expected of that topic any more: the cluster does not have it, as far
-        as is known, or an operator has retired it."""
+        """Whether nothing is expected of a topic any more: the cluster lacks it, as far as known,
+        or an operator has retired it."""
         if key in self.retired:
             return True
         cluster = self.clusters.get(key.cluster)
         if cluster is None or not key.topic_id or not cluster.topic_ids:
             return False
-        there = cluster.topic_ids.get(key.topic)
-        if there is None and key.topic not in cluster.absent:
+        present = cluster.topic_ids.get(key.topic)
+        if present is None and key.topic not in cluster.absent:
             self._unlisted.add((key.cluster, key.topic))
             return False
-        if there in {"", key.topic_id}:  # without ids nobody can tell
+        if present in {"", key.topic_id}:  # without ids it cannot be told
             return False
         return not self._is_new(key)
 
     def those_there(self, topics: Iterable[TopicKey]) -> frozenset[tuple[str, str]]:
-        """Clusters and names of those that were not deleted, as far as is known."""
-        return frozenset((e.cluster, e.topic) for e in topics if not self.is_deleted(e))
+        """Returns clusters and names of topics that were not deleted, as far as known."""
+        return frozenset((key.cluster, key.topic) for key in topics if not self.is_deleted(key))
 
     def _is_new(self, key: TopicKey) -> bool:
-        return self._spoken_of.get(key, -1) >= self.clusters[key.cluster].looked
+        return self._reported.get(key, -1) >= self.clusters[key.cluster].looked
 
     def changed(self) -> None:
-        """What is answered is no more what it was."""
+        """Notes that answers have changed."""
         with self._guard:
             self.version += 1
         self.stir()
 
     def stir(self) -> None:
-        """There is something new to be shown, by which nothing is judged otherwise."""
+        """Tells listeners of something new to show that changes no verdict."""
         with self._guard:
             listeners = tuple(self._listeners)
         for tell in listeners:
             tell()
 
-    def begin_anew(self, *, rebuilt: str = "", unusable: str = "") -> None:
-        """Nothing has been read, and why is shown."""
+    def reset(self, *, rebuilt: str = "", unusable: str = "") -> None:
+        """Notes that nothing has been read, and why."""
         with self._guard:
-            self.clusters = {name: ClusterStanding() for name in self.clusters}
+            self.clusters = {name: ClusterState() for name in self.clusters}
             self.read_since = 0
             self.rebuilt = rebuilt or self.rebuilt
             self.unusable = unusable
         self.changed()
 
     def note_all_read(self, now: int) -> None:
-        """All that can be reached has been read and judged: whatever was in the way is gone."""
+        """Notes that all reachable ledgers have been read and judged."""
         self.read_since = now
         self.unusable = ""
 
     def listen(self, tell: Callable[[], None]) -> None:
-        """`tell` is called at each change, by whoever made it."""
+        """Has `tell` called at each change, on the changing thread."""
         with self._guard:
             self._listeners.append(tell)
 
     @property
     def as_of(self) -> int:
-        """Up to when all that can be read has been read."""
-        return min((each.as_of for each in self.clusters.values()), default=0)
+        """Returns the time up to which all ledgers have been read."""
+        return min((cluster.as_of for cluster in self.clusters.values()), default=0)
 
     def notices(self) -> list[str]:
-        """In words, what is not as it should be with the audit itself."""
-        said = [each for each in (self.rebuilt, self.unusable, self.inventory) if each]
+        """Returns the problems of the audit itself, in words."""
+        texts = [text for text in (self.rebuilt, self.unusable, self.inventory) if text]
         for name, cluster in sorted(self.clusters.items()):
             if cluster.unreachable:
-                said.append(f"Cluster {name} cannot be read: {cluster.unreachable}")
+                texts.append(f"Cluster {name} cannot be read: {cluster.unreachable}")
             elif not cluster.read:
-                said.append(f"The ledger of {name} is being read{_left(cluster.behind)}")
+                texts.append(f"The ledger of {name} is being read{_left(cluster.behind)}")
             if cluster.gaps:
-                said.append(f"Entries of {name} were deleted before they were read")
+                texts.append(f"Entries of {name} were deleted before they were read")
             if cluster.left_out:
-                said.append(f"{cluster.left_out:,} entries of {name} could not be read")
+                texts.append(f"{cluster.left_out:,} entries of {name} could not be read")
         if self.unjudged:
-            first, *rest = (f"{each.topic} of {each.cluster}" for each in self.unjudged)
-            more = f" and {len(rest):,} more" if rest else ""
-            said.append(f"{first}{more} cannot be judged: the audit's log says why")
-        return said
+            first, *others = (f"{text.topic} of {text.cluster}" for text in self.unjudged)
+            suffix = f" and {len(others):,} more" if others else ""
+            texts.append(f"{first}{suffix} cannot be judged: see the audit's log")
+        return texts
 
     def too_old(self, now: int) -> list[str]:
-        """In words, which ledgers were last read a while ago: what is said is as old as that."""
+        """Returns, in words, ledgers that were last read some time ago."""
         return [
-            f"The ledger of {name} was last read {_ago(now - each.as_of)} ago: "
-            "what is shown is as old as that"
-            for name, each in sorted(self.clusters.items())
-            if each.read and each.as_of < now - _OLD_MILLIS
+            f"The ledger of {name} was last read {_ago(now - cluster.as_of)} ago: "
+            "the data shown is as old as that"
+            for name, cluster in sorted(self.clusters.items())
+            if cluster.read and cluster.as_of < now - _OLD_MILLIS
         ]
 
     def ages(self, now: int) -> list[str]:
-        """How far each ledger was read."""
+        """Returns how long ago each ledger was read."""
         return [
-            f"the ledger of {name} was read {_ago(now - each.as_of)} ago"
-            if each.read
+            f"the ledger of {name} was read {_ago(now - cluster.as_of)} ago"
+            if cluster.read
             else f"the ledger of {name} is being read"
-            for name, each in sorted(self.clusters.items())
+            for name, cluster in sorted(self.clusters.items())
         ]
 
     def why_not_ready(self) -> str:
-        """Empty once every ledger has been read up to where it ended at the start, and judged. A
-        cluster that goes away later is said, and leaves the others ready."""
+        """Returns why the audit is not ready; empty once every ledger has been read up to its end
+        at the start, and judged. A cluster that goes away later does not change this."""
         reading = "; ".join(
-            f"Cluster {name} cannot be read: {each.unreachable}"
-            if each.unreachable
-            else f"the ledger of {name} is being read{_left(each.behind)}"
-            for name, each in sorted(self.clusters.items())
-            if not each.read
+            f"Cluster {name} cannot be read: {cluster.unreachable}"
+            if cluster.unreachable
+            else f"the ledger of {name} is being read{_left(cluster.behind)}"
+            for name, cluster in sorted(self.clusters.items())
+            if not cluster.read
         )
-        judged = all(each.judged for each in self.clusters.values())
+        judged = all(cluster.judged for cluster in self.clusters.values())
         return reading or ("" if judged else "what was read is being judged")
 
 

@@ -1,7 +1,6 @@
-"""What an audit can be told in its configuration file. Checked when it is loaded, once.
+"""The audit's configuration file, checked when it is loaded.
 
-Each key is explained at its field: `penstock keys` and
-docs/audit-configuration.md have it from there.
+Each key is explained at its field; `penstock keys` and docs/audit-configuration.md show the same.
 """
 
 import platform
@@ -39,7 +38,7 @@ _PORTS: Final = 65536
 _MOST_RECEIVERS: Final = 20
 _RECEIVER: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
-# What clients send of themselves, or another way to log in.
+# Headers that clients send anyway, or that log in by another way.
 _TAKEN: Final = frozenset(
     {"accept", "authorization", "cookie", "host", "origin", "referer", "user-agent"}
 )
@@ -51,11 +50,11 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     brokers: tuple[HostAndPort, ...]
     """Some of its brokers."""
     security: Security = Security()
-    """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
+    """[Connection to the brokers](secure-connections.md): TLS, and a login."""
     registry: Url = "http://127.0.0.1:8081"
     """Its schema registry; several instances separated by commas."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[How the registry is asked](secure-connections.md#a-registry-with-logins): TLS, and a
+    """[Connection to the registry](secure-connections.md#a-registry-with-logins): TLS, and a
     login."""
 
     def __post_init__(self) -> None:
@@ -130,19 +129,19 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A host that is expected to ship, whether it was ever heard or not."""
+    """A host that is expected to ship, whether or not it was ever heard."""
 
     host: str
-    topics: tuple[str, ...] = ()  # none: to anything
+    topics: tuple[str, ...] = ()  # none: any topics
 
 
 class CountingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is counted of clusters whose brokers keep no ledger of their own (`--count`)."""
+    """Counting of clusters whose brokers keep no ledger of their own (`--count`)."""
 
     topics: tuple[str, ...] = ("*",)
-    """Patterns of the topics that are counted; topics that begin with `_` never are."""
+    """Patterns of the topics to count; topics that begin with `_` are never counted."""
     interval: Seconds = 10.0
-    """From one look at the logs to the next."""
+    """The time between two polls of the logs."""
 
     def __post_init__(self) -> None:
         check_positive(self, "interval")
@@ -151,133 +150,137 @@ class CountingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is asked about [consumer groups](audit-in-detail.md#consumer-groups)."""
+    """Polling of [consumer groups](audit-in-detail.md#consumer-groups)."""
 
     interval: Seconds = 30.0
-    """From one look at the groups' offsets to the next; 0: they are not looked at."""
+    """The time between two polls of the groups' offsets; 0: groups are not polled."""
     series: int = 1_000
-    """So many partitions have figures of their own in `/metrics`, those first whose groups are
-    furthest behind. How many were left out is a figure, too."""
+    """The number of partitions with metrics of their own in `/metrics`, those furthest behind
+    first. The number of those left out is a metric, too."""
 
     def __post_init__(self) -> None:
         check_not_negative(self, "interval", "series")
 
 
 class ProxyLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A reverse proxy that has had people log in, and says who they are."""
+    """A reverse proxy that authenticates users and passes their names."""
 
     header: str
-    """The header in which it says so, such as `X-Forwarded-User`."""
+    """The header with the user's name, such as `X-Forwarded-User`."""
     addresses: tuple[str, ...]
-    """The proxy's addresses: from any other the header counts for nothing."""
+    """The proxy's addresses; from any other address the header is ignored."""
 
     def __post_init__(self) -> None:
         if not _HEADER.fullmatch(self.header):
             raise ValueError("`header` must be the name of a header, such as X-Forwarded-User")
         if self.header.lower() in _TAKEN:
-            raise ValueError(f"`header: {self.header}` is one that anybody's client sends")
+            raise ValueError(f"`header: {self.header}` is a header that any client sends")
         if not self.addresses:
-            raise ValueError("`addresses` must name those of the proxy")
-        for each in self.addresses:
+            raise ValueError("`addresses` must name the proxy's addresses")
+        for address in self.addresses:
             try:
-                ip_address(each)
+                ip_address(address)
             except ValueError:
-                raise ValueError(f"`addresses`: {each} is no address such as 10.0.0.5") from None
+                raise ValueError(
+                    f"`addresses`: {address} is not an IP address such as 10.0.0.5"
+                ) from None
 
 
 class MessageReaders(StrEnum):
-    """Who is shown messages."""
+    """The users who may see messages."""
 
     OPERATORS = "operators"
-    READERS = "readers"  # everybody who may read the page
+    READERS = "readers"  # all who may read the page
 
 
 class MessagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which [messages of topics the page shows](#messages-on-the-page)."""
 
     topics: tuple[str, ...] = ()
-    """Patterns of the topics, such as `clicks*`, which has the dead letters of `clicks` as well.
-    Without any, no messages are shown. Topics that begin with `_` never are."""
+    """Patterns of the topics, such as `clicks*`, which includes the dead letters of `clicks`. By
+    default, no messages are shown. Topics that begin with `_` are never shown."""
     shown_to: MessageReaders = MessageReaders.OPERATORS
     """`operators` of `operators_file`, or all `readers` of the page."""
     within: Seconds = 3.0
-    """A reading takes at most so long; what was read by then is shown."""
+    """The time limit of a reading; what was read by then is shown."""
 
     def __post_init__(self) -> None:
         check_positive(self, "within")
 
     def shows(self, topic: str) -> bool:
-        return not topic.startswith("_") and any(fnmatchcase(topic, each) for each in self.topics)
+        return not topic.startswith("_") and any(
+            fnmatchcase(topic, pattern) for pattern in self.topics
+        )
 
 
 class CommandsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The files that are named in the commands that the audit shows beside faults."""
+    """Files named in the commands that the audit shows beside faults."""
 
     loader: FilePath = "/etc/penstock/loader.yaml"
     """`--config` of `penstock load`, on the loader's host."""
     audit: FilePath = ""
-    """`--config` of `penstock audit`, on this host; without it, the file that this audit was
-    started with."""
+    """`--config` of `penstock audit`, on this host. Default: the file that this audit was started
+    with."""
     environment: FilePath = ""
-    """A file of variables that a shell reads before each command, such as the one that
-    `penstock up` writes."""
+    """A file of variables that the shell reads before each command, such as the one written by
+    `penstock up`."""
     up: FolderPath = ""
     """The directory of the `penstock up` that runs the programs, which restarts them
-    (`penstock up --restart`). Without it, they are units of systemd."""
+    (`penstock up --restart`). Default: the programs are units of systemd."""
 
 
 class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One audit."""
 
     data_dir: FolderPath
-    """A directory of its own, for the [database](#the-database). One audit at a time has it."""
+    """A directory of its own, for the [database](#the-database). One audit at a time uses it."""
     clusters: dict[str, Cluster] = {}
-    """Several clusters, by the name that their agents, brokers and loaders are told."""
+    """Several clusters, by the names configured for their agents, brokers and loaders."""
     cluster: str = "local"
-    """Of one cluster: its name, as its agents, brokers and loaders are told it."""
+    """For one cluster: its name, as configured for its agents, brokers and loaders."""
     brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
-    """Of one cluster: some of its brokers."""
+    """For one cluster: some of its brokers."""
     security: Security = Security()
-    """Of one cluster: [how its brokers are connected to](secure-connections.md)."""
+    """For one cluster: the [connection to its brokers](secure-connections.md)."""
     registry: Url = "http://127.0.0.1:8081"
-    """Of one cluster: its schema registry; several instances separated by commas."""
+    """For one cluster: its schema registry; several instances separated by commas."""
     registry_security: HttpSecurity = HttpSecurity()
-    """Of one cluster: [how its registry is
-    asked](secure-connections.md#a-registry-with-logins)."""
+    """For one cluster: the [connection to its
+    registry](secure-connections.md#a-registry-with-logins)."""
     host: str = "127.0.0.1"
     """The address of page, API and metrics."""
     port: Port = 8090
-    """The port of page, API and metrics; 0: any that is free."""
+    """The port of page, API and metrics; 0: any free port."""
     tls: ListenerTls | None = None
-    """[HTTPS](#tls-and-logins), and nothing else, on that port."""
+    """[HTTPS](#tls-and-logins), and only HTTPS, on that port."""
     users_file: FilePath = ""
-    """[Who may log in](#tls-and-logins) with a password."""
+    """[Users who may log in](#tls-and-logins) with a password."""
     tokens_file: FilePath = ""
-    """Programs that may ask with a token."""
+    """Programs that may log in with a token."""
     operators_file: FilePath = ""
-    """[Who may accept faults and retire hosts](#operators) on the page and over HTTP: a name of
-    those above a line. Without it nobody may."""
+    """[Users who may accept faults and retire hosts](#operators) on the page and over HTTP: their
+    names, one a line. Without this file there are no operators."""
     proxy: ProxyLogin | None = None
-    """A reverse proxy that is believed when it says who asks."""
+    """A reverse proxy that is trusted to authenticate users."""
     host_names: tuple[str, ...] = ()
-    """By which names, or addresses, it is asked for. Any other in the header `Host` is refused;
-    without names, none is."""
+    """The names, or addresses, of this audit. Requests with any other in the header `Host` are
+    rejected. Default: all are accepted."""
     insecure: bool = False
-    """Must be true for a `host` that other machines can reach where nobody has to log in, or where
-    passwords go without `tls`."""
+    """Must be true if other machines can reach `host` and no login is required, or passwords are
+    sent without `tls`."""
     inventory: FilePath = ""
-    """A file that says [who is expected to ship](#expected-agents). It is read again when it
-    changes."""
+    """A file with [the hosts that are expected to ship](#expected-agents). It is read again when
+    it changes."""
     window: WholeSeconds = 60
-    """As agents, brokers and loaders have it; it divides an hour."""
+    """The window of agents, brokers and loaders; it divides an hour."""
     retention: Seconds = 7 * 86_400.0
-    """Windows, files and loads older than that are forgotten."""
+    """Windows, files and loads older than this are forgotten."""
     expected: Seconds = 30 * 86_400.0
-    """An agent that was not heard of for so long is not waited for."""
+    """An agent that was not heard for this time is no longer waited for."""
     grace: Seconds = 60.0
-    """How long a statement may be under way before its absence is a fault."""
+    """How long a statement may be in transit before its absence is a fault."""
     poll: Seconds = 0.5
-    """How often a ledger is asked for what is new."""
+    """The time between two polls of a ledger."""
     alerts: AlertsConfig = AlertsConfig()
     groups: GroupsConfig = GroupsConfig()
     count: CountingConfig = CountingConfig()
@@ -304,12 +307,12 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         by_operators = self.messages.shown_to is MessageReaders.OPERATORS
         if self.messages.topics and by_operators and not self.operators_file:
             raise ValueError(
-                "`messages` are shown to operators: give `operators_file`, or say "
+                "`messages` are shown to operators: give `operators_file`, or set "
                 "`messages.shown_to: readers`"
             )
         if self.alerts.silent < 2 * self.window:
             raise ValueError(
-                "`alerts.silent` must be two windows at least: an idle agent is heard once a window"
+                "`alerts.silent` must be at least two windows: an idle agent is heard once a window"
             )
 
     def _check_exposed(self) -> None:
@@ -318,29 +321,29 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         where = f"`host: {self.host}` can be reached from other machines and"
         if not self.is_locked:
             raise ValueError(
-                f"{where} nobody has to log in: give `users_file`, `tokens_file` or `proxy`, or "
-                "say `insecure: true` if that is meant"
+                f"{where} no login is required: give `users_file`, `tokens_file` or `proxy`, or "
+                "set `insecure: true` if that is intended"
             )
         if self.tls is None and (self.users_file or self.tokens_file):
             raise ValueError(
-                f"{where} passwords and tokens would be sent as they are: give `tls`, or say "
-                "`insecure: true` if that is meant"
+                f"{where} passwords and tokens would be sent unencrypted: give `tls`, or set "
+                "`insecure: true` if that is intended"
             )
 
     @property
     def is_locked(self) -> bool:
-        """Whether anybody has to show who he is."""
+        """Whether users have to authenticate, by certificate or login."""
         shown = self.tls is not None and self.tls.requires_certificates
         return shown or self.has_logins
 
     @property
     def has_logins(self) -> bool:
-        """Whether that is asked of each request."""
+        """Whether each request needs a login."""
         return bool(self.users_file or self.tokens_file or self.proxy)
 
     @property
     def page_url(self) -> str:
-        """The page's address, for links."""
+        """Returns the page's address, for links."""
         if self.alerts.page:
             return self.alerts.page.rstrip("/")
         host = (self.host_names or (self.host,))[0]
@@ -354,15 +357,15 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Of all clusters, and its own: whose end somebody should know of in time."""
-        found = CertificateFiles() if self.tls is None else self.tls.certificate_files
-        for each in self.all_clusters.values():
-            found |= each.security.certificate_files
-        return found
+        """Returns the certificates of all clusters and its own, to warn before they expire."""
+        files = CertificateFiles() if self.tls is None else self.tls.certificate_files
+        for cluster in self.all_clusters.values():
+            files |= cluster.security.certificate_files
+        return files
 
     @property
     def all_clusters(self) -> dict[str, Cluster]:
-        """Those that are read, by name."""
+        """Returns all clusters, by name."""
         if self.clusters:
             return self.clusters
         return {

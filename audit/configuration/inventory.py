@@ -1,10 +1,11 @@
-"""The file that says who is expected to ship: hosts, one a line, or YAML; read again on change.
+"""The inventory: a file of the hosts that are expected to ship, one a line, or YAML; read again
+when it changes.
 
     web-1                       - web-1
     web-2  # in rack 4          - {host: web-2, topics: [clicks]}
 
-A file that cannot be understood is said, and the former hosts stay: nobody is forgotten because
-somebody mistyped.
+If the file is invalid, this is reported, and the former hosts stay: no host is forgotten because of
+a typing error.
 """
 
 import logging
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class BadInventory(Exception):
-    """The file cannot be read, or not understood: says where and why."""
+    """The file is invalid: tells where and why."""
 
 
 class InventoryFile:
@@ -40,16 +41,16 @@ class InventoryFile:
         self.problem = ""
 
     def changed(self) -> Sequence[Inventory] | None:
-        """The hosts, if the file is another one than at the last look and can be read."""
+        """Returns the hosts, if the file has changed since the last call and is valid."""
         try:
-            about = self._path.stat()
-            seen = (about.st_mtime_ns, about.st_size, about.st_ino)
+            status = self._path.stat()
+            seen = (status.st_mtime_ns, status.st_size, status.st_ino)
             if seen == self._seen:
                 return None
             hosts = read(self._path)
         except (OSError, BadInventory) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            problem = f"The inventory {self._path} is not used as it is: {why}"
+            problem = f"The inventory {self._path} is invalid, and the former one is used: {why}"
             if problem != self.problem:
                 log.warning("inventory not read path=%s error=%r", self._path, why)
             self.problem = problem
@@ -61,7 +62,7 @@ class InventoryFile:
 
 
 def read(path: Path) -> list[Inventory]:
-    """Raises OSError, BadInventory."""
+    """Reads the file's hosts. Raises OSError, BadInventory."""
     with path.open("rb") as file:
         raw = file.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:
@@ -74,18 +75,19 @@ def read(path: Path) -> list[Inventory]:
 
 
 def parsed(text: str, *, is_yaml: bool = False) -> list[Inventory]:
-    """Hosts in the order of the file; the last word about each counts. Raises BadInventory."""
+    """Parses hosts, in the order of the file; the last line about each wins. Raises
+    BadInventory."""
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     lines = [line for line in lines if line]
     is_yaml = is_yaml or any(line.startswith(("- ", "[", "---")) for line in lines[:1])
     hosts = _of_yaml(text) if is_yaml else [Inventory(host=line) for line in lines]
     if len(hosts) > _MOST_HOSTS:
         raise BadInventory(f"it has more than {_MOST_HOSTS:,} hosts")
-    for number, each in enumerate(hosts, 1):
-        _check(each.host, f"host {number}")
-        for topic in each.topics:
+    for number, host in enumerate(hosts, 1):
+        _check(host.host, f"host {number}")
+        for topic in host.topics:
             _check(topic, f"a topic of host {number}")
-    return list({each.host: each for each in hosts}.values())
+    return list({host.host: host for host in hosts}.values())
 
 
 def _of_yaml(text: str) -> list[Inventory]:
@@ -95,12 +97,12 @@ def _of_yaml(text: str) -> list[Inventory]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}: " if mark else ""
-        raise BadInventory(f"{where}{error.problem or 'it is no YAML'}") from None
+        raise BadInventory(f"{where}{error.problem or 'it is not YAML'}") from None
     except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as error:
-        raise BadInventory(f"it is no list of hosts: {' '.join(str(error).split())}") from None
-    return [Inventory(host=each) if isinstance(each, str) else each for each in entries]
+        raise BadInventory(f"it is not a list of hosts: {' '.join(str(error).split())}") from None
+    return [Inventory(host=entry) if isinstance(entry, str) else entry for entry in entries]
 
 
 def _check(name: str, what: str) -> None:
     if not name or len(name) > _LONGEST_NAME or not name.isprintable() or " " in name:
-        raise BadInventory(f"{what} is no name: {name[:60]!r}")
+        raise BadInventory(f"{what} is not a valid name: {name[:60]!r}")

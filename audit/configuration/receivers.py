@@ -1,6 +1,6 @@
 """Configuration of a receiver: one place that alerts are sent to.
 
-Every key is explained at its field. Nothing in an error quotes a URL, a key or a password.
+Every key is explained at its field. Errors never quote a URL, a key or a password.
 """
 
 import re
@@ -91,10 +91,10 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             (_,) = parse_addresses(self.server)
         except (BadAddress, ValueError):
             raise ValueError("`server` must be one host:port") from None
-        wanted = (*self.recipients, *([self.sender] if self.sender else ()))
-        if not self.recipients or len(wanted) > _MOST_ADDRESSES:
+        addresses = (*self.recipients, *([self.sender] if self.sender else ()))
+        if not self.recipients or len(addresses) > _MOST_ADDRESSES:
             raise ValueError(f"`url` must name 1 to {_MOST_ADDRESSES} addresses after mailto:")
-        if not all(each.isprintable() and _ADDRESS.fullmatch(each) for each in wanted):
+        if not all(address.isprintable() and _ADDRESS.fullmatch(address) for address in addresses):
             raise ValueError("`url` and `sender` must name addresses such as ops@example.org")
         if bool(self.user) != bool(self.password_file):
             raise ValueError("`user` and `password_file` belong together")
@@ -108,7 +108,7 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def routing_key(self) -> str:
-        """Of PagerDuty; also from the URL's query, so that one URL says all."""
+        """Returns PagerDuty's key, which may also be in the URL's query."""
         query = parse_qs(urlsplit(self.url).query) if self.url.startswith("http") else {}
         return self.key or query.get("routing_key", [""])[0]
 
@@ -116,7 +116,7 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def recipients(self) -> tuple[str, ...]:
         scheme, _, rest = self.url.partition(":")
         listed = unquote(rest.partition("?")[0]) if scheme == "mailto" else ""
-        return tuple(each.strip() for each in listed.split(",") if each.strip())
+        return tuple(address.strip() for address in listed.split(",") if address.strip())
 
     @property
     def is_local(self) -> bool:

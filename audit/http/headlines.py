@@ -39,7 +39,6 @@ def headline_of(
     waits: bool,
     partly_unseen: bool,
 ) -> Headline:
-    reported = _reported_until(service, cluster, now)
     faulty = service.reading.faulty_topics(cluster, hours.start, hours.stop)
     state = worst(state for state, topics in by_state.items() if topics)
     calm = ""
@@ -51,6 +50,7 @@ def headline_of(
         calm = "every line has reached the brokers"
     if not state.is_fault and state is not State.EMPTY and SILENT in _held_up(service, cluster):
         state, calm = State.PENDING, "an agent is silent; all that was reported is accounted for"
+    reported = _reported_until(service, cluster, now) if state is State.PENDING else now
     return headline(
         JudgedTopics(
             state=state,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from audit.alerting.conditions import AWAY, SILENT
 from audit.api import answers, queries
 from audit.api.answers import AgentRow, HealthRow
-from audit.clusters.state import ClusterStanding
+from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig
 from audit.http.lists import agents
 from audit.program_commands import ProgramCommands
@@ -183,7 +183,7 @@ def _agent(agent: AgentRow, program: Program | None, shows: Shows, now: int) -> 
 
 def _brokers(
     cluster: str,
-    standing: ClusterStanding,
+    standing: ClusterState,
     programs: Sequence[Program],
     shows: Shows,
     now: int,
@@ -262,7 +262,7 @@ def _zookeeper(
     )
 
 
-def _registry(service: Service, shows: Shows, cluster: str, standing: ClusterStanding) -> HealthRow:
+def _registry(service: Service, shows: Shows, cluster: str, standing: ClusterState) -> HealthRow:
     why = standing.registry_away
     state, words = (OK, "answers") if why == "" else (IS_AWAY, f"does not answer: {why}")
     if why is None:

@@ -7,8 +7,8 @@ from audit.http.asking import key_of
 from audit.http.topics import of_copy, percentile
 from audit.picture import Tier, TierKind
 from audit.service.service import Service, now_millis
-from audit.store.fleet.lags import LagsAsked
-from audit.store.fleet.marks import MarksAsked
+from audit.store.fleet.lags import LagsQuery
+from audit.store.fleet.marks import MarksQuery
 from audit.store.judged_hours import DAY
 from audit.store.topics.topics import Delays
 
@@ -19,7 +19,7 @@ _BY_COUNTING: Final = (TierKind.BROKER, TierKind.ORIGIN, TierKind.MIRROR)
 def marks(service: Service, query: queries.HistoryQuery) -> answers.Marks:
     from_time, to_time = _between(service, query)
     cluster, topic = _place(service, query)
-    asked = MarksAsked(from_time, to_time, cluster, topic, query.host)
+    asked = MarksQuery(from_time, to_time, cluster, topic, query.host)
     found = service.reading.marks(asked)
     return answers.Marks(
         from_time=from_time, to_time=to_time, marks=found[:_MOST_MARKS], total=len(found)
@@ -29,7 +29,7 @@ def marks(service: Service, query: queries.HistoryQuery) -> answers.Marks:
 def history(service: Service, query: queries.HistoryQuery) -> answers.HistoryAnswer:
     from_time, to_time = _between(service, query)
     cluster, topic = _place(service, query)
-    lags = service.reading.lags(LagsAsked(cluster, topic, query.host, from_time, to_time))
+    lags = service.reading.lags(LagsQuery(cluster, topic, query.host, from_time, to_time))
     return answers.HistoryAnswer(
         from_time=from_time,
         to_time=to_time,

@@ -1,4 +1,4 @@
-"""What Prometheus gets to see of text that was altered on its way, and of files not read."""
+"""Prometheus metrics of text that was altered in transit, and of files that were not read."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,10 +13,10 @@ _LABELS: Final = ["cluster", "topic", "kind"]
 
 
 def altered_families(prefix: str, service: Service) -> Iterator[Metric]:
-    """Gauges over the last day, as those of topics are."""
+    """Yields gauges over the last day, like those of topics."""
     lines = GaugeMetricFamily(
         f"{prefix}topic_altered_lines",
-        "Lines of the last day whose text is not what the file has.",
+        "Lines of the last day whose text differs from the file's.",
         labels=_LABELS,
     )
     counts = GaugeMetricFamily(
@@ -26,11 +26,11 @@ def altered_families(prefix: str, service: Service) -> Iterator[Metric]:
         labels=_LABELS,
     )
     try:
-        found = service.reading.altered_since(now_millis() - DAY)
+        rows = service.reading.altered_since(now_millis() - DAY)
     except (NotNow, StoreDamaged):
-        found = []
-    for cluster, topic, kind, of_lines, count in found:
-        lines.add_metric([cluster, topic, kind], of_lines)
+        rows = []
+    for cluster, topic, kind, line_count, count in rows:
+        lines.add_metric([cluster, topic, kind], line_count)
         counts.add_metric([cluster, topic, kind], count)
     yield lines
     yield counts

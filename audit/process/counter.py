@@ -1,20 +1,19 @@
-"""`penstock audit --count`: counts clusters whose brokers keep no ledger of their own, as these
-would count them if they were Penstock's.
+"""`penstock audit --count`: counts clusters whose brokers keep no ledger of their own, as
+Penstock's brokers would.
 
 Each cluster has a thread and a journal, `counters/{cluster}.counter` in the data directory. SIGTERM
-and SIGINT stop it between two looks, a second one at once; killed at any point it goes on where its
-journals say. Two of them never share a directory.
+and SIGINT stop it between two polls, a second signal at once; killed at any point it continues
+where its journals end. Two counters never share a directory.
 
-Every batch is read, and its CRC looked at: one that is not what was written is named in the ledger
-and passed over. Only what is committed counts. Offsets that a reader passes over hold no event:
-markers, what was aborted, what compaction took.
+Every batch is read, and its CRC checked: a damaged one is named in the ledger and skipped. Only
+committed events count. Offsets that readers skip hold no event: markers, aborted transactions,
+compacted records.
 
-A topic that was made anew has another id, and is another one. Where brokers have no ids, a log that
-ends before what was counted is taken for a new one.
+A topic that was deleted and created again has another id, and is another topic. If brokers have no
+ids, a log that ends before what was counted is taken for a new one.
 
-A topic that may not be read is left out until it may, and keeps no other from being counted. If it
-may not even be seen, that is known of those that the configuration names, and of those that were
-counted before.
+A topic that may not be read is left out until it may, without affecting others. One that may not
+even be seen is noticed only if the configuration names it or it was counted before.
 """
 
 import logging
@@ -59,11 +58,11 @@ _KIND: Final = "counter"
 _STOP_SECONDS: Final = 10.0
 CLIENT_ID: Final = "penstock-count"
 _WILD: Final = frozenset("*?[")
-_LIVE_INTERVALS: Final = 3  # a partition that was looked at so recently is followed as it grows
+_LIVE_INTERVALS: Final = 3  # a partition polled so recently is followed as it grows
 
 
 class _Stretch(NamedTuple):
-    """What is new in a partition."""
+    """New offsets of a partition."""
 
     key: PartitionKey
     topic: TopicMetadata
@@ -72,7 +71,8 @@ class _Stretch(NamedTuple):
 
 
 class ClusterCounter:
-    """One thread. `trouble` is why the last look did not come to its end; empty if it did."""
+    """Counts one cluster, on one thread. `trouble`: why the last poll failed; empty if it did
+    not."""
 
     def __init__(
         self,
@@ -86,13 +86,13 @@ class ClusterCounter:
         self._count = count
         self._counter = counter
         self._clock = clock
-        self._seen: set[PartitionKey] = set()  # at the last look
+        self._seen: set[PartitionKey] = set()  # at the last poll
         self._live: set[PartitionKey] = set()
         self._looked_at = 0.0
         self._left_out: dict[str, str] = {}  # topics, and why
 
-    def look(self) -> None:
-        """Count what is new. What goes wrong is said, and the next look goes on."""
+    def poll(self) -> None:
+        """Counts what is new. A failure is logged, and the next poll continues."""
         left_out: dict[str, str] = {}
         try:
             with ExitStack() as ends:
@@ -103,7 +103,7 @@ class ClusterCounter:
                         self._read(brokers, stretch)
                     except NotAllowed as error:
                         if error.right.name != stretch.key.topic:
-                            raise  # it is the ledger that may not be written
+                            raise  # the right to write to the ledger is missing
                         left_out[stretch.key.topic] = str(error)
                 self._say_left_out(left_out)
                 self._counter.commit()
@@ -113,46 +113,46 @@ class ClusterCounter:
         if trouble and trouble != self.trouble:
             log.warning("counting waits reason=%r", trouble)
         elif self.trouble and not trouble:
-            log.info("counting goes on")
+            log.info("counting continues")
         self.trouble = trouble
 
-    def _say_left_out(self, found: dict[str, str]) -> None:
-        """Once of each topic, and once when it is counted again."""
-        for topic in found.keys() - self._left_out.keys():
-            log.warning("topic is not counted topic=%s reason=%r", topic, found[topic])
-        for topic in self._left_out.keys() - found.keys():
+    def _say_left_out(self, left_out: dict[str, str]) -> None:
+        """Logs each topic once when it is left out, and once when it is counted again."""
+        for topic in left_out.keys() - self._left_out.keys():
+            log.warning("topic is not counted topic=%s reason=%r", topic, left_out[topic])
+        for topic in self._left_out.keys() - left_out.keys():
             log.info("topic is counted again topic=%s", topic)
-        self._left_out = found
+        self._left_out = left_out
 
     def _new(self, brokers: Brokers, left_out: dict[str, str]) -> list[_Stretch]:
-        """Partitions in which something was written since they were counted. Topics that may not
-        be seen are put among those that are left out."""
+        """Returns partitions that have grown since they were counted. Adds topics that may not be
+        seen to those left out."""
         topics = self._topics(brokers)
         left_out.update(self._hidden(brokers, topics))
         keys = {
-            TopicPartition(topic.name, each.index): PartitionKey(
-                topic.name, topic_id_text(topic.id), each.index
+            TopicPartition(topic.name, partition.index): PartitionKey(
+                topic.name, topic_id_text(topic.id), partition.index
             )
             for topic in topics.values()
-            for each in topic.partitions
-            if each.leader != NO_LEADER
+            for partition in topic.partitions
+            if partition.leader != NO_LEADER
         }
         ends = offsets_of(brokers, dict.fromkeys(keys, list_offsets.LATEST), committed=True)
-        changed = [at for at, key in keys.items() if self._next(key) != ends[at]]
+        changed = [target for target, key in keys.items() if self._next(key) != ends[target]]
         starts = offsets_of(brokers, dict.fromkeys(changed, list_offsets.EARLIEST))
-        found = []
-        for at in changed:
-            key = keys[at]
-            topic = topics[at.topic]
-            first = max(self._next(key), starts[at])
-            if first > ends[at]:
-                first = ends[at] if key.topic_id else starts[at]
+        stretches = []
+        for target in changed:
+            key = keys[target]
+            topic = topics[target.topic]
+            first = max(self._next(key), starts[target])
+            if first > ends[target]:
+                first = ends[target] if key.topic_id else starts[target]
                 epoch = topic.partitions[key.partition].leader_epoch
                 self._counter.go_back(key, first, leader_epoch=epoch)
-            if first < ends[at]:
-                found.append(_Stretch(key, topic, first, ends[at]))
+            if first < ends[target]:
+                stretches.append(_Stretch(key, topic, first, ends[target]))
         self._follow(set(keys.values()))
-        return found
+        return stretches
 
     def _topics(self, brokers: Brokers) -> dict[str, TopicMetadata]:
         return {
@@ -163,24 +163,28 @@ class ClusterCounter:
 
     def _is_wanted(self, topic: str) -> bool:
         patterns = self._count.topics
-        return not topic.startswith("_") and any(fnmatchcase(topic, each) for each in patterns)
+        return not topic.startswith("_") and any(
+            fnmatchcase(topic, pattern) for pattern in patterns
+        )
 
     def _hidden(self, brokers: Brokers, shown: Collection[str]) -> dict[str, str]:
-        """Topics that are left out of lists, as we may not see them, and why."""
-        named = {each for each in self._count.topics if not _WILD & set(each)}
+        """Returns topics missing in lists because we may not see them, and why."""
+        named = {topic for topic in self._count.topics if not _WILD & set(topic)}
         expected = named | {key.topic for key in self._counter.known}
-        missing = sorted(each for each in expected if each not in shown and self._is_wanted(each))
+        missing = sorted(
+            topic for topic in expected if topic not in shown and self._is_wanted(topic)
+        )
         if not missing:
             return {}
-        known = brokers.persist(lambda: brokers.refresh(missing))
+        metadata = brokers.persist(lambda: brokers.refresh(missing))
         hidden: dict[str, str] = {}
         for name in missing:
             try:
-                known.topic(name, Operation.READ)
+                metadata.topic(name, Operation.READ)
             except NotAllowed as error:
                 hidden[name] = str(error)
             except ClientError:
-                continue  # it is not there, or not yet
+                continue  # it does not exist, or not yet
         return hidden
 
     def _next(self, key: PartitionKey) -> int:
@@ -188,7 +192,7 @@ class ClusterCounter:
         return -1 if place is None else place.next_offset
 
     def _read(self, brokers: Brokers, stretch: _Stretch) -> None:
-        """All of the stretch, from behind each batch that is not what was written."""
+        """Counts a stretch, continuing after each damaged batch."""
         key, topic, first, end = stretch
         epoch = topic.partitions[key.partition].leader_epoch
         seen = time.time_ns() // 1_000_000 if key in self._live else None
@@ -209,12 +213,12 @@ class ClusterCounter:
             except Corrupt as error:
                 behind = min(error.first + error.count, end)
                 if error.first < 0 or behind <= first:
-                    raise  # nobody knows where the next one begins
+                    raise  # the beginning of the next batch is unknown
                 self._counter.nothing_up_to(error.first)
                 self._counter.spoilt(error.first, behind - error.first, str(error))
                 first = behind
             except OffsetsMissing as error:
-                log.warning("counting passes over a partition for now reason=%r", str(error))
+                log.warning("counting skips a partition for now reason=%r", str(error))
                 return
         self._counter.nothing_up_to(end)
 
@@ -223,7 +227,7 @@ class ClusterCounter:
             self._counter.batch(batch.header, _whole(batch), gaps_are_empty=True)
 
     def _follow(self, keys: set[PartitionKey]) -> None:
-        """Which of these were looked at lately, so that what is new there came since then."""
+        """Notes which partitions were polled lately, so that their new batches are recent."""
         now = self._clock()
         recent = now - self._looked_at < self._count.interval * _LIVE_INTERVALS
         self._live = self._seen & keys if recent else set()
@@ -235,13 +239,13 @@ def _whole(batch: FetchedBatch) -> Callable[[], memoryview]:
 
 
 def run_counter(config: AuditConfig) -> int:
-    """Count until a signal comes; the process's exit code."""
-    told = threading.Event()
+    """Counts until a signal arrives, and returns the process's exit code."""
+    stopping = threading.Event()
 
     def stop(number: int, _: FrameType | None) -> None:
         log.info("stopping signal=%s", signal.Signals(number).name)
         signal.signal(number, signal.SIG_DFL)  # the next one ends the process
-        told.set()
+        stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
@@ -253,7 +257,7 @@ def run_counter(config: AuditConfig) -> int:
             ends.callback(certificates.stop)
             certificates.start()
             counters = [_counter(config, name, directory, ends) for name in config.all_clusters]
-            _count(counters, config.count.interval, told)
+            _count(counters, config.count.interval, stopping)
     except (AuditFailure, CounterFileDamaged, OSError) as error:
         print(f"penstock audit: {error}", file=sys.stderr)
         return CANNOT_START
@@ -261,31 +265,31 @@ def run_counter(config: AuditConfig) -> int:
     return 0
 
 
-def _count(counters: list[ClusterCounter], interval: float, told: threading.Event) -> None:
+def _count(counters: list[ClusterCounter], interval: float, stopping: threading.Event) -> None:
     threads = [
-        threading.Thread(target=_keep_looking, args=(each, interval, told), daemon=True)
-        for each in counters
+        threading.Thread(target=_keep_polling, args=(counter, interval, stopping), daemon=True)
+        for counter in counters
     ]
     for thread in threads:
         thread.start()
     log.info("counting clusters=%d", len(threads))
-    told.wait()
+    stopping.wait()
     for thread in threads:
-        thread.join(_STOP_SECONDS)  # what it has not journalled by then is counted again
+        thread.join(_STOP_SECONDS)  # what is not in its journal by then is counted again
 
 
-def _keep_looking(counter: ClusterCounter, interval: float, told: threading.Event) -> None:
-    while not told.is_set():
+def _keep_polling(counter: ClusterCounter, interval: float, stopping: threading.Event) -> None:
+    while not stopping.is_set():
         try:
-            counter.look()
+            counter.poll()
         except Exception:
-            log.exception("a look failed, trying again")
-        told.wait(interval)
+            log.exception("a poll failed, trying again")
+        stopping.wait(interval)
 
 
 def _counter(config: AuditConfig, name: str, directory: Path, ends: ExitStack) -> ClusterCounter:
     cluster = config.all_clusters[name]
-    # A name is anything that somebody has written into a file: it must stay one name here.
+    # The name comes from a configuration file, and must stay a single file name here.
     journal = CountingJournal(directory / f"{quote(name, safe='')}.counter", _KIND)
     speaker = Speaker(
         source=journal.source,

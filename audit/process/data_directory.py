@@ -1,4 +1,4 @@
-"""The directory that an audit keeps its store in: one process at a time has it."""
+"""The audit's data directory, locked by one process at a time."""
 
 from pathlib import Path
 from typing import Final
@@ -10,17 +10,16 @@ _LOCK: Final = "lock"
 
 
 def held(directory: Path) -> DirectoryLock:
-    """The directory is there, and this process's until that is closed. Raises AuditFailure."""
+    """Creates and locks the directory until the lock is closed. Raises AuditFailure."""
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         return DirectoryLock(directory / _LOCK)
     except InUse:
         raise AuditFailure(
-            f"{directory} is in use: another audit runs on it. Stop that one, or choose another "
-            "`data_dir`"
+            f"{directory} is in use by another audit: stop that one, or choose another `data_dir`"
         ) from None
     except OSError as error:
         raise AuditFailure(
             f"{directory} cannot be written to: {error.strerror}: `data_dir` must name a "
-            "directory of this user's"
+            "directory that this user owns"
         ) from None

@@ -1,8 +1,8 @@
-"""What an audit counts, and how Prometheus gets to see it.
+"""The audit's Prometheus metrics.
 
-Nothing is judged for a scrape: figures of topics are those of the last round. A topic that was
-deleted and made again has one row for each, with its id, so that no two rows are the same.
-Counters begin at zero with each start, as Prometheus expects.
+A scrape judges nothing: topics' figures are those of the writer's last round. A topic that was
+deleted and created again has a row for each id, so that no two rows are equal. Counters begin at
+zero with each start, as Prometheus expects.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ from prometheus_client.metrics_core import (
 
 from audit.api.queries import AgentsQuery
 from audit.clusters.groups.figures import group_families
-from audit.clusters.state import ClusterStanding
+from audit.clusters.state import ClusterState
 from audit.errors import NotNow, StoreDamaged
 from audit.http.asking import failing_loads
 from audit.process.altered_metrics import altered_families
@@ -35,12 +35,12 @@ _TOPIC: Final = ["cluster", "topic", "topic_id"]
 
 
 class AuditMetrics:
-    """Any thread."""
+    """Makes the metrics, on any thread."""
 
     def __init__(
         self, service: Service, certificates: Callable[[], Mapping[str, float]] = dict
     ) -> None:
-        """`certificates`: when they end, by file."""
+        """`certificates`: by file, when they expire."""
         self._service = service
         self._certificates = certificates
         self.exposition: Final = exposition_of(self.families)
@@ -66,12 +66,12 @@ class AuditMetrics:
             "Events of the last day that a tier has.",
             [*_TOPIC, "tier", "destination"],
         )
-        for each in figures:
-            for tier, count in each.events.items():
-                events.add_metric([*each.key, tier.kind.value, tier.destination], count)
+        for topic in figures:
+            for tier, count in topic.events.items():
+                events.add_metric([*topic.key, tier.kind.value, tier.destination], count)
         yield events
         yield self._kinds()
-        as_of = {name: each.as_of for name, each in self._service.standing.clusters.items()}
+        as_of = {name: cluster.as_of for name, cluster in self._service.standing.clusters.items()}
 
         def waiting(topic: TopicFigures) -> float:
             read = as_of.get(topic.key.cluster, 0)
@@ -81,127 +81,135 @@ class AuditMetrics:
             (
                 "topic_missing_events",
                 "Events that an earlier tier has and a later one lacks.",
-                lambda each: each.missing,
+                lambda topic: topic.missing,
             ),
             (
                 "topic_excess_events",
                 "Events that a later tier has more often than an earlier one.",
-                lambda each: each.excess,
+                lambda topic: topic.excess,
             ),
-            ("topic_findings", "Faults that nobody has accepted.", lambda each: each.findings),
+            ("topic_findings", "Unaccepted faults.", lambda topic: topic.findings),
             (
                 "topic_pending_windows",
-                "Windows that wait for somebody.",
-                lambda each: each.pending_windows,
+                "Pending windows.",
+                lambda topic: topic.pending_windows,
             ),
-            ("topic_pending_seconds", "Since the end of the oldest window that waits.", waiting),
+            ("topic_pending_seconds", "Time since the end of the oldest pending window.", waiting),
             (
                 "topic_state",
                 "The worst of its windows: 0 complete or empty, 1 pending, 2 unknown, 3 missing, "
                 "4 duplicated, 5 changed.",
-                lambda each: each.severity,
+                lambda topic: topic.severity,
             ),
         )
         for name, documentation, value in gauges:
             family = _gauge(name, documentation, _TOPIC)
-            for each in figures:
-                family.add_metric(each.key, value(each))
+            for topic in figures:
+                family.add_metric(topic.key, value(topic))
             yield family
 
     def _kinds(self) -> Metric:
-        """Each kind by itself: the state is the worst alone."""
+        """Makes a metric of all kinds of faults, as the state shows only the worst."""
         family = _gauge(
             "topic_findings_of_kind",
-            "Faults of one kind that nobody has accepted.",
+            "Unaccepted faults of one kind.",
             [*_TOPIC, "kind"],
         )
-        for each in self._service.figures:
-            for count in each.kinds:
-                family.add_metric([*each.key, count.kind.value], count.findings)
+        for figures in self._service.figures:
+            for count in figures.kinds:
+                family.add_metric([*figures.key, count.kind.value], count.findings)
         return family
 
     def _ledgers(self) -> Iterator[Metric]:
         clusters = self._service.standing.clusters.items()
         now = now_millis()
-        gauges: tuple[_Figure[ClusterStanding], ...] = (
+        gauges: tuple[_Figure[ClusterState], ...] = (
             (
                 "cluster_reachable",
                 "1 while the ledger of the cluster can be read.",
-                lambda each: int(not each.unreachable),
+                lambda state: int(not state.unreachable),
             ),
             (
                 "ledger_behind_entries",
-                "Entries that are still to be read; -1 before the first look.",
-                lambda each: each.behind,
+                "Entries still to be read; -1 before the first poll.",
+                lambda state: state.behind,
             ),
             (
                 "ledger_age_seconds",
-                "Since the ledger had last been read to its end; -1 before that.",
-                lambda each: max(0, now - each.as_of) / 1000 if each.read else -1,
+                "Time since the ledger was last read to its end; -1 before that.",
+                lambda state: max(0, now - state.as_of) / 1000 if state.read else -1,
             ),
         )
         for name, documentation, value in gauges:
             family = _gauge(name, documentation, ["cluster"])
-            for cluster, each in clusters:
-                family.add_metric([cluster], value(each))
+            for cluster, state in clusters:
+                family.add_metric([cluster], value(state))
             yield family
-        counters: tuple[_Figure[ClusterStanding], ...] = (
-            ("ledger_entries", "Entries folded.", lambda each: each.entries),
-            ("ledger_repeated", "Entries that had been folded before.", lambda e: e.repeated),
-            ("ledger_left_out", "Entries that could not be read.", lambda each: each.left_out),
+        counters: tuple[_Figure[ClusterState], ...] = (
+            ("ledger_entries", "Entries folded.", lambda state: state.entries),
+            (
+                "ledger_repeated",
+                "Entries that had been folded before.",
+                lambda state: state.repeated,
+            ),
+            (
+                "ledger_left_out",
+                "Entries that could not be read.",
+                lambda state: state.left_out,
+            ),
             (
                 "ledger_gaps",
-                "Times that entries were gone before they were read.",
-                lambda e: e.gaps,
+                "Times that entries were deleted before they were read.",
+                lambda state: state.gaps,
             ),
         )
         for name, documentation, count in counters:
             counter = CounterMetricFamily(PREFIX + name, documentation, labels=["cluster"])
-            for cluster, each in clusters:
-                counter.add_metric([cluster], count(each))
+            for cluster, state in clusters:
+                counter.add_metric([cluster], count(state))
             yield counter
 
     def _agents(self) -> Metric:
-        family = _gauge("agents", "Agents and hosts that are expected.", ["cluster", "state"])
+        family = _gauge("agents", "Expected agents and hosts.", ["cluster", "state"])
         config = self._service.config
         for cluster, standing in self._service.standing.clusters.items():
             try:
-                found = self._service.reading.agents(
+                answer = self._service.reading.agents(
                     AgentsQuery(cluster=cluster, size=1),
                     patience(config, standing.as_of or now_millis(), by_pace=True),
                 )
             except (NotNow, StoreDamaged):
                 continue
-            for state, count in sorted(found.by_state.items()):
+            for state, count in sorted(answer.by_state.items()):
                 family.add_metric([cluster, state], count)
         return family
 
     def _loads(self) -> Metric:
         family = _gauge(
             "load_failing_seconds",
-            "Since loads of a table began to fail; no row where they succeed.",
+            "Time since loads of a table began to fail; no row if they succeed.",
             ["cluster", "topic", "destination"],
         )
         try:
-            found = failing_loads(self._service)
+            loads = failing_loads(self._service)
         except (NotNow, StoreDamaged):
             return family
         now = now_millis()
-        for each in found:
-            labels = [each.cluster, each.topic, each.destination]
-            family.add_metric(labels, max(0, now - each.since) / 1000)
+        for load in loads:
+            labels = [load.cluster, load.topic, load.destination]
+            family.add_metric(labels, max(0, now - load.since) / 1000)
         return family
 
     def _doors(self) -> Iterator[Metric]:
         service = self._service
         yield _gauge(
             "insecure",
-            "1 where `insecure: true` lets others in without a login, or passwords go without TLS.",
+            "1 if `insecure: true` allows access without login, or passwords without TLS.",
             value=int(service.config.insecure),
         )
-        yield _gauge("sessions", "People who are logged in on the page.", value=service.sessions())
+        yield _gauge("sessions", "Users logged in on the page.", value=service.sessions())
         refused = CounterMetricFamily(
-            PREFIX + "refused", "Requests that were refused at the door.", labels=["why"]
+            PREFIX + "refused", "Requests rejected before they were answered.", labels=["why"]
         )
         for why, count in sorted(dict(service.refused).items()):
             refused.add_metric([why], count)
@@ -211,23 +219,23 @@ class AuditMetrics:
         service = self._service
         yield _gauge(
             "alerts",
-            "Alerts that are raised: with faults one for each kind, topic and hour.",
+            "Raised alerts; of faults, one for each kind, topic and hour.",
             value=service.alerts_raised,
         )
         messages = CounterMetricFamily(
             PREFIX + "alert_messages", "Messages to receivers.", labels=["receiver", "outcome"]
         )
-        for each in service.receivers.states():
-            messages.add_metric([each.name, "sent"], each.sent)
-            messages.add_metric([each.name, "failed"], each.failed)
+        for state in service.receivers.states():
+            messages.add_metric([state.name, "sent"], state.sent)
+            messages.add_metric([state.name, "failed"], state.failed)
         yield messages
         folding = HistogramMetricFamily(
-            PREFIX + "fold_seconds", "From a chunk of entries read to all of it written."
+            PREFIX + "fold_seconds", "Time to write a chunk of entries to the database."
         )
         service.folding.add_to(folding, [])
         yield folding
         requests = HistogramMetricFamily(
-            PREFIX + "request_seconds", "Making an answer of the API.", labels=["route"]
+            PREFIX + "request_seconds", "Time to answer a request of the API.", labels=["route"]
         )
         for route, histogram in sorted(service.requests.copy().items()):
             histogram.add_to(requests, [route])

@@ -1,8 +1,8 @@
-"""`penstock audit`: one audit in this process, until it is told to stop.
+"""`penstock audit`: runs one audit in this process until it is stopped.
 
-SIGTERM and SIGINT stop it gracefully, a second one at once. Killed at any point it goes on where it
-was: what was folded and up to where it was read are written in one transaction. A database that is
-damaged is moved aside and built anew from the ledgers, as all that is in it came from there.
+SIGTERM and SIGINT stop it gracefully, a second signal at once. Killed at any point it continues
+where it was: folded entries and positions are written in one transaction. A damaged database is
+moved aside and rebuilt from the ledgers, which have all of its content.
 """
 
 import gc
@@ -21,10 +21,10 @@ from audit.alerting.errors import NotTold
 from audit.alerting.notes import AlertNotes
 from audit.alerting.receivers import Pace, Receivers
 from audit.clusters.groups.lags import GroupsSeen
-from audit.clusters.groups.poller import GroupsLook
-from audit.clusters.rates import RatesLook
-from audit.clusters.registries import RegistryLook
-from audit.clusters.state import ClusterStanding, Standing
+from audit.clusters.groups.poller import GroupsPoller
+from audit.clusters.rates import RatesPoller
+from audit.clusters.registries import RegistriesPoller
+from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
 from audit.configuration.inventory import InventoryFile
 from audit.errors import AuditFailure, AuditStoreError, StoreDamaged
@@ -33,10 +33,10 @@ from audit.http.server import AuditHttpServer
 from audit.picture import TierKind
 from audit.process.data_directory import held
 from audit.process.metrics import AuditMetrics
-from audit.service.judge import Judging
-from audit.service.ledger_reader import LedgerFollower
+from audit.service.judge import Judge
+from audit.service.ledger_follower import LedgerFollower
 from audit.service.service import Service
-from audit.service.writer import Rounds
+from audit.service.writer import Writer
 from audit.store.reading import StoreReading
 from audit.store.store import AuditStore
 from client.connection.connection import SOFTWARE_VERSION
@@ -47,26 +47,26 @@ from ledger.health import HealthProbe
 
 CANNOT_START: Final = 1
 
-# Pictures and verdicts are objects by the hundred thousand that come and go together, and in no
-# rings: to look for some after each 700 takes a third of what judging does.
+# Pictures and verdicts are hundreds of thousands of objects that come and go together, without
+# cycles: a collection after each 700 would take a third of the time of judging.
 _GC_THRESHOLDS: Final = (50_000, 20, 20)
-# Of two threads that compute, one decodes entries and one folds them in many short calls that let
-# go of the interpreter; to have it back, it would wait 5 ms for the other each time.
+# One thread decodes entries, and one folds them in many short calls that release the GIL; with the
+# default it would wait 5 ms to get the GIL back each time.
 _SWITCH_INTERVAL: Final = 0.001
-_PAUSE_S: Final = 5.0  # where the database cannot be used: a full disk may be emptied
+_PAUSE_S: Final = 5.0  # before an unusable database is tried again: a full disk may be emptied
 
 log = logging.getLogger(__name__)
 
 
 def run(config: AuditConfig) -> int:
-    """Serve until a signal comes; the process's exit code."""
+    """Serves until a signal arrives, and returns the process's exit code."""
     gc.set_threshold(*_GC_THRESHOLDS)
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    with _signals() as told:
+    with _signals() as stopping:
         try:
             with ExitStack() as ends:
                 ends.enter_context(held(Path(config.data_dir)))
-                standing = Standing({name: ClusterStanding() for name in config.all_clusters})
+                standing = AuditState({name: ClusterState() for name in config.all_clusters})
                 service = _service(config, standing, ends)
                 certificates = CertificateWatch(config.certificate_files)
                 figures = AuditMetrics(service, certificates.ends).exposition
@@ -81,14 +81,14 @@ def run(config: AuditConfig) -> int:
                 )
                 if config.insecure:
                     log.warning(
-                        "insecure: who reaches host=%s port=%d has no need to log in, or shows "
-                        "passwords to whoever listens",
+                        "insecure: host=%s port=%d needs no login, or receives passwords "
+                        "unencrypted",
                         *(config.host, server.port),
                     )
                 if not NATIVE:
                     log.warning(NOT_COMPILED)
-                _look_at_clusters(service, ends)
-                _work(service, told)
+                _poll_clusters(service, ends)
+                _work(service, stopping)
         except (AuditFailure, CannotListen) as error:
             print(f"penstock audit: {error}", file=sys.stderr)
             return CANNOT_START
@@ -96,8 +96,8 @@ def run(config: AuditConfig) -> int:
     return 0
 
 
-def _service(config: AuditConfig, standing: Standing, ends: ExitStack) -> Service:
-    """With receivers that are started, and a look at registries. Raises AuditFailure."""
+def _service(config: AuditConfig, standing: AuditState, ends: ExitStack) -> Service:
+    """Creates the service, with started receivers and registry polling. Raises AuditFailure."""
     directory = Path(config.data_dir)
     try:
         pace = Pace(gather=config.alerts.gather)
@@ -106,56 +106,56 @@ def _service(config: AuditConfig, standing: Standing, ends: ExitStack) -> Servic
         raise AuditFailure(f"`alerts.receivers`: {error}") from None
     receivers.start()
     ends.callback(receivers.stop)
-    look = RegistryLook(config.all_clusters, standing)
-    look.start()
-    ends.callback(look.stop)
+    registries = RegistriesPoller(config.all_clusters, standing)
+    registries.start()
+    ends.callback(registries.stop)
     probe = HealthProbe(
         SOFTWARE_VERSION, directories=(config.data_dir,), certificates=config.certificate_files
     )
     return Service(config, standing, probe, notes=AlertNotes(directory), receivers=receivers)
 
 
-def _look_at_clusters(service: Service, ends: ExitStack) -> None:
-    """At groups and ends of logs, whatever becomes of the database."""
+def _poll_clusters(service: Service, ends: ExitStack) -> None:
+    """Polls groups and ends of logs, independent of the database."""
     config = service.config
-    looks: list[GroupsLook | RatesLook] = [
-        RatesLook(name, cluster, found=service.note_rates)
+    pollers: list[GroupsPoller | RatesPoller] = [
+        RatesPoller(name, cluster, receive=service.note_rates)
         for name, cluster in config.all_clusters.items()
     ]
     if config.groups.interval:
         service.groups.update({name: GroupsSeen() for name in config.all_clusters})
-        looks += [
-            GroupsLook(
-                name, cluster, every_seconds=config.groups.interval, found=service.note_groups
+        pollers += [
+            GroupsPoller(
+                name, cluster, every_seconds=config.groups.interval, receive=service.note_groups
             )
             for name, cluster in config.all_clusters.items()
         ]
-    for each in looks:
-        each.start()
-        ends.callback(each.join)
-    for each in looks:
-        ends.callback(each.ask_to_stop)
+    for poller in pollers:
+        poller.start()
+        ends.callback(poller.join)
+    for poller in pollers:
+        ends.callback(poller.ask_to_stop)
 
 
-def _work(service: Service, told: threading.Event) -> None:
+def _work(service: Service, stopping: threading.Event) -> None:
     directory = Path(service.config.data_dir)
-    while not told.is_set():
+    while not stopping.is_set():
         try:
-            _audit(service, directory, told)
+            _audit(service, directory, stopping)
         except StoreDamaged as error:
             aside = AuditStore.discard(directory)
-            log.error("database damaged, built anew error=%r aside=%s", str(error), aside)
-            service.standing.begin_anew(
-                rebuilt=f"The database was damaged ({error}) and is built anew from the ledger"
+            log.error("database damaged, rebuilding it error=%r aside=%s", str(error), aside)
+            service.standing.reset(
+                rebuilt=f"The database was damaged ({error}) and is rebuilt from the ledger"
             )
         except AuditStoreError as error:
             log.error("database cannot be used, trying again error=%r", str(error))
-            service.standing.begin_anew(unusable=f"The database cannot be used: {error}")
-            told.wait(_PAUSE_S)
+            service.standing.reset(unusable=f"The database cannot be used: {error}")
+            stopping.wait(_PAUSE_S)
 
 
-def _audit(service: Service, directory: Path, told: threading.Event) -> None:
-    """With one database, until it is told to stop. Raises StoreDamaged, AuditStoreError."""
+def _audit(service: Service, directory: Path, stopping: threading.Event) -> None:
+    """Runs with one database until stopped. Raises StoreDamaged, AuditStoreError."""
     config, standing = service.config, service.standing
     with ExitStack() as ends:
         store = AuditStore.open(
@@ -169,7 +169,7 @@ def _audit(service: Service, directory: Path, told: threading.Event) -> None:
         ends.callback(reading.close)
         service.reads(reading)
         ends.callback(service.reads, None)
-        judging = Judging(reading, config)
+        judging = Judge(reading, config)
         alerting = Alerting(
             *(store, reading, config, standing),
             receivers=service.receivers,
@@ -177,7 +177,7 @@ def _audit(service: Service, directory: Path, told: threading.Event) -> None:
             probe=service.probe,
         )
         inventory = InventoryFile(Path(config.inventory)) if config.inventory else None
-        rounds = Rounds(service, store, judging, alerting, inventory)
+        rounds = Writer(service, store, judging, alerting, inventory)
         for name in config.all_clusters:
             standing.note(name, as_of=_newest_entry(reading, name))
         followers = [
@@ -191,35 +191,35 @@ def _audit(service: Service, directory: Path, told: threading.Event) -> None:
             )
             for name, cluster in config.all_clusters.items()
         ]
-        for each in followers:
-            each.start()
-            ends.callback(each.join)
-        for each in followers:
-            ends.callback(each.ask_to_stop)
+        for follower in followers:
+            follower.start()
+            ends.callback(follower.join)
+        for follower in followers:
+            ends.callback(follower.ask_to_stop)
         ends.callback(rounds.end)
-        rounds.run(told)
+        rounds.run(stopping)
 
 
 def _newest_entry(reading: StoreReading, cluster: str) -> int:
-    """Up to when something is known of a cluster that may not be reachable just now."""
-    journals = (each for tier in TierKind for each in reading.journals(cluster, tier.value))
-    return max((each.last for each in journals), default=0)
+    """Returns the time of a cluster's newest entry, in case it cannot be reached at present."""
+    journals = (journal for tier in TierKind for journal in reading.journals(cluster, tier.value))
+    return max((journal.last for journal in journals), default=0)
 
 
 @contextmanager
 def _signals() -> Iterator[threading.Event]:
-    told = threading.Event()
-    before = {}
+    stopping = threading.Event()
+    handlers = {}
 
     def stop(number: int, _: FrameType | None) -> None:
         log.info("stopping signal=%s", signal.Signals(number).name)
         signal.signal(number, signal.SIG_DFL)  # the next one ends the process
-        told.set()
+        stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        before[number] = signal.signal(number, stop)
+        handlers[number] = signal.signal(number, stop)
     try:
-        yield told
+        yield stopping
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

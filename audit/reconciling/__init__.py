@@ -1,1 +1,1 @@
-"""Whether what one place says of a topic is what the next one says. Pure."""
+"""Compares what adjacent tiers report of a topic, and derives its verdict. Pure."""

@@ -1,12 +1,12 @@
-"""A fault while it is being judged: a finding without words, and what is needed to weigh it.
+"""Faults under judgement: a finding without its words, and what is needed to weigh it.
 
-What an operator has accepted: all that an acceptance gives must apply to a fault; a fault of which
-only a part is accepted is cut there, where its offsets or entries tell where. Offsets are given
-again where a log has lost its end, sources and their numbers never are. So who accepts offsets
-accepts what had been written there by then, or lost by then from the log.
+An acceptance applies to a fault if all of its conditions do. A fault that is accepted in part is
+cut at the boundary, if its offsets or entries tell where that is. Offsets can be assigned again
+after a log lost its end; sources and their seqs cannot. An acceptance by offsets therefore covers
+only what had been written there, or lost from the log, by then.
 
-Faults that go on in each other become one: events that follow each other in a file and a partition,
-windows that follow each other in time. Only what is accepted alike is joined.
+Adjacent faults are joined: events that follow each other in a file and a partition, and windows
+that follow each other in time, if they are accepted alike.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from audit.api.attribution import said_by
+from audit.api.attribution import attributed
 from audit.findings import FaultKind, Finding
 from audit.picture import Acceptance
 from audit.reconciling.windows import Pair
@@ -22,22 +22,22 @@ from ground.intervals import Intervals, covers, has
 
 
 class Fault(msgspec.Struct):
-    """`windows` are the numbers of those that it is a fault of. Where `exact` is not set, the bytes
-    and events named are those around what is meant."""
+    """A finding under judgement. `windows` has the numbers of the affected windows. Unless `exact`,
+    the bytes and events named enclose the faulty ones."""
 
     finding: Finding
-    pair: Pair | None = None  # on the way between which tiers
+    pair: Pair | None = None  # the tiers between which it arose
     exact: bool = True
-    count: int = 0  # events, as many as there can be
+    count: int = 0  # events, at most
     named: int = 0  # entries of a journal, with their first seq in the finding
     reason: str = ""
-    harmless: str = ""  # why it needs nobody to accept it
-    since: int = -1  # when it was written, or the log lost it; -1: not known
-    traces: str = ""  # of a time in which nobody watched
+    harmless: str = ""  # why no operator has to accept it
+    since: int = -1  # when it was written, or the log lost it; -1: unknown
+    traces: str = ""  # what an unwatched time left behind
     windows: list[int] = []
 
     def doubt(self, kind: FaultKind, reason: str) -> None:
-        """It may be so that only a statement is missing."""
+        """Changes the kind: maybe only a statement is missing."""
         self.finding = replace(self.finding, kind=kind)
         self.reason = reason
 
@@ -47,101 +47,110 @@ class Fault(msgspec.Struct):
 
 
 def cut(faults: Iterable[Fault], accepted: Sequence[Acceptance]) -> list[Fault]:
-    """The same faults, in pieces of which each is accepted as a whole or not at all."""
-    found: list[Fault] = []
+    """Cuts faults into pieces that are accepted as a whole or not at all."""
+    pieces: list[Fault] = []
     for fault in faults:
-        points = {point for each in accepted for point in _points(each, fault)}
-        found.extend(_pieces(fault, sorted(points)) if points else [fault])
-    return found
+        points = {point for acceptance in accepted for point in _points(acceptance, fault)}
+        pieces.extend(_pieces(fault, sorted(points)) if points else [fault])
+    return pieces
 
 
 def why_accepted(fault: Fault, accepted: Sequence[Acceptance]) -> str:
-    """Nothing if it is not."""
-    for each in accepted:
-        if _applies(each, fault):
-            return said_by(each.reason or "accepted", each.operator, each.time)
+    """Returns who accepted a fault, and why; empty if it is not accepted."""
+    for acceptance in accepted:
+        if _applies(acceptance, fault):
+            return attributed(acceptance.reason or "accepted", acceptance.operator, acceptance.time)
     return ""
 
 
-def _applies(given: Acceptance, fault: Fault) -> bool:
-    one = fault.finding
-    if given.kinds and one.tier not in given.kinds:
+def _applies(acceptance: Acceptance, fault: Fault) -> bool:
+    finding = fault.finding
+    if acceptance.kinds and finding.tier not in acceptance.kinds:
         return False
-    if given.partition >= 0 and given.partition != one.partition:
+    if acceptance.partition >= 0 and acceptance.partition != finding.partition:
         return False
-    if given.offsets and not _by_offsets(given, fault):
+    if acceptance.offsets and not _by_offsets(acceptance, fault):
         return False
-    if (given.seqs or given.bytes) and not (_by_seqs(given, fault) or _by_bytes(given, one)):
+    if (acceptance.seqs or acceptance.bytes) and not (
+        _by_seqs(acceptance, fault) or _by_bytes(acceptance, finding)
+    ):
         return False
-    if given.host and given.host != one.host:
+    if acceptance.host and acceptance.host != finding.host:
         return False
-    if given.from_time is not None and one.from_time < given.from_time:
+    if acceptance.from_time is not None and finding.from_time < acceptance.from_time:
         return False
-    return given.to_time is None or (one.from_time >= 0 and _end(one) <= given.to_time)
-
-
-def _by_offsets(given: Acceptance, fault: Fault) -> bool:
-    one = fault.finding
-    is_named = given.seqs or given.bytes
-    return (
-        one.offset >= 0
-        and (bool(is_named) or fault.since <= given.time)
-        and covers(given.offsets, ((one.offset, one.offset + one.offsets),))
+    return acceptance.to_time is None or (
+        finding.from_time >= 0 and _end(finding) <= acceptance.to_time
     )
 
 
-def _end(one: Finding) -> int:
-    return max(one.to_time, one.from_time + 1)
+def _by_offsets(acceptance: Acceptance, fault: Fault) -> bool:
+    finding = fault.finding
+    is_named = acceptance.seqs or acceptance.bytes
+    return (
+        finding.offset >= 0
+        and (bool(is_named) or fault.since <= acceptance.time)
+        and covers(acceptance.offsets, ((finding.offset, finding.offset + finding.offsets),))
+    )
 
 
-def _by_seqs(given: Acceptance, fault: Fault) -> bool:
-    one = fault.finding
-    count = fault.named or max(one.events, 0)
-    seqs = given.seqs.get(one.source, ())
-    return bool(count) and one.seq >= 0 and covers(seqs, ((one.seq, one.seq + count),))
+def _end(finding: Finding) -> int:
+    return max(finding.to_time, finding.from_time + 1)
 
 
-def _by_bytes(given: Acceptance, one: Finding) -> bool:
-    if one.kind is FaultKind.UNKNOWN and one.position >= 0:  # nobody knows where it ends
-        return has(given.bytes.get(one.source, ()), one.position)
-    known = 0 <= one.position < one.end_position
-    return known and covers(given.bytes.get(one.source, ()), ((one.position, one.end_position),))
+def _by_seqs(acceptance: Acceptance, fault: Fault) -> bool:
+    finding = fault.finding
+    count = fault.named or max(finding.events, 0)
+    seqs = acceptance.seqs.get(finding.source, ())
+    return bool(count) and finding.seq >= 0 and covers(seqs, ((finding.seq, finding.seq + count),))
 
 
-def _is_time(one: Finding) -> bool:
-    """In which nobody looked at a folder."""
-    return one.kind is FaultKind.UNKNOWN and one.position < 0 and one.offset < 0
+def _by_bytes(acceptance: Acceptance, finding: Finding) -> bool:
+    if finding.kind is FaultKind.UNKNOWN and finding.position >= 0:  # its end is unknown
+        return has(acceptance.bytes.get(finding.source, ()), finding.position)
+    known = 0 <= finding.position < finding.end_position
+    return known and covers(
+        acceptance.bytes.get(finding.source, ()), ((finding.position, finding.end_position),)
+    )
 
 
-def _points(given: Acceptance, fault: Fault) -> list[int]:
-    """How many entries or offsets of the fault lie before each place where it is to be cut; or the
-    times at which it is."""
-    one = fault.finding
-    if _is_time(one):
-        times = (given.from_time, given.to_time)
-        return [each for each in times if each is not None and one.from_time < each < one.to_time]
+def _is_time(finding: Finding) -> bool:
+    """Whether the finding is about a time in which no agent watched a folder."""
+    return finding.kind is FaultKind.UNKNOWN and finding.position < 0 and finding.offset < 0
+
+
+def _points(acceptance: Acceptance, fault: Fault) -> list[int]:
+    """Returns the cuts: numbers of entries or offsets from the fault's beginning, or times."""
+    finding = fault.finding
+    if _is_time(finding):
+        times = (acceptance.from_time, acceptance.to_time)
+        return [
+            time
+            for time in times
+            if time is not None and finding.from_time < time < finding.to_time
+        ]
     if fault.named:
-        return _within(given.seqs.get(one.source, ()), one.seq, fault.named)
-    if one.offset < 0 or not fault.count:
+        return _within(acceptance.seqs.get(finding.source, ()), finding.seq, fault.named)
+    if finding.offset < 0 or not fault.count:
         return []
-    found: list[int] = []
-    if given.partition in (-1, one.partition):
-        found += _within(given.offsets, one.offset, fault.count)
-    if one.seq >= 0:
-        found += _within(given.seqs.get(one.source, ()), one.seq, fault.count)
-    return found
+    points: list[int] = []
+    if acceptance.partition in (-1, finding.partition):
+        points += _within(acceptance.offsets, finding.offset, fault.count)
+    if finding.seq >= 0:
+        points += _within(acceptance.seqs.get(finding.source, ()), finding.seq, fault.count)
+    return points
 
 
-def _within(given: Intervals, first: int, count: int) -> list[int]:
-    ends = (end - first for pair in given for end in pair)
+def _within(accepted: Intervals, first: int, count: int) -> list[int]:
+    ends = (end - first for pair in accepted for end in pair)
     return [end for end in ends if 0 < end < count]
 
 
 def _pieces(fault: Fault, points: Sequence[int]) -> list[Fault]:
-    one = fault.finding
-    if _is_time(one):
-        times = zip((one.from_time, *points), (*points, one.to_time), strict=True)
-        pieces = (replace(one, from_time=first, to_time=after) for first, after in times)
+    finding = fault.finding
+    if _is_time(finding):
+        times = zip((finding.from_time, *points), (*points, finding.to_time), strict=True)
+        pieces = (replace(finding, from_time=first, to_time=after) for first, after in times)
         return [
             Fault(piece, reason=fault.reason, harmless=fault.harmless, traces=fault.traces)
             for piece in pieces
@@ -154,14 +163,14 @@ def _pieces(fault: Fault, points: Sequence[int]) -> list[Fault]:
 
 
 def _piece(fault: Fault, skipped: int, count: int) -> Fault:
-    one = fault.finding
+    finding = fault.finding
     if fault.named:
-        return Fault(replace(one, seq=one.seq + skipped), named=count, reason=fault.reason)
+        return Fault(replace(finding, seq=finding.seq + skipped), named=count, reason=fault.reason)
     piece = replace(
-        one,
-        seq=one.seq + skipped if one.seq >= 0 else -1,
-        events=count if one.events >= 0 else -1,
-        offset=one.offset + skipped,
+        finding,
+        seq=finding.seq + skipped if finding.seq >= 0 else -1,
+        events=count if finding.events >= 0 else -1,
+        offset=finding.offset + skipped,
         offsets=count,
     )
     return Fault(
@@ -176,14 +185,15 @@ def _piece(fault: Fault, skipped: int, count: int) -> Fault:
 
 
 def joined(faults: Iterable[Fault]) -> list[Fault]:
+    """Joins adjacent faults that are accepted alike."""
     of_files: list[Fault] = []
     of_windows: list[Fault] = []
     others: list[Fault] = []
     for fault in faults:
-        one = fault.finding
-        if one.source and one.partition >= 0:
+        finding = fault.finding
+        if finding.source and finding.partition >= 0:
             of_files.append(fault)
-        elif one.source or one.path or one.partition >= 0:
+        elif finding.source or finding.path or finding.partition >= 0:
             others.append(fault)
         else:
             of_windows.append(fault)
@@ -191,59 +201,72 @@ def joined(faults: Iterable[Fault]) -> list[Fault]:
 
 
 def _of_files(faults: list[Fault]) -> list[Fault]:
-    found: list[Fault] = []
+    joined_faults: list[Fault] = []
     for fault in sorted(faults, key=_offset_of):
-        if found and _follows(found[-1], fault):
-            _add(found[-1], fault)
+        if joined_faults and _follows(joined_faults[-1], fault):
+            _add(joined_faults[-1], fault)
         else:
-            found.append(fault)
-    return found
+            joined_faults.append(fault)
+    return joined_faults
 
 
 def _offset_of(fault: Fault) -> tuple[str, ...]:
-    one = fault.finding
-    return (one.source, one.tier, one.destination, one.kind, f"{one.partition:09}{one.offset:020}")
+    finding = fault.finding
+    return (
+        finding.source,
+        finding.tier,
+        finding.destination,
+        finding.kind,
+        f"{finding.partition:09}{finding.offset:020}",
+    )
 
 
 def _follows(before: Fault, fault: Fault) -> bool:
-    one, two = before.finding, fault.finding
+    last, next_ = before.finding, fault.finding
     return (
         before.exact
         and fault.exact
         and before.reason == fault.reason
-        and (one.source, one.tier, one.destination, one.kind, one.partition, one.accepted)
-        == (two.source, two.tier, two.destination, two.kind, two.partition, two.accepted)
-        and (one.offset + one.offsets, one.seq + one.events, one.end_position)
-        == (two.offset, two.seq, two.position)
+        and (last.source, last.tier, last.destination, last.kind, last.partition, last.accepted)
+        == (
+            next_.source,
+            next_.tier,
+            next_.destination,
+            next_.kind,
+            next_.partition,
+            next_.accepted,
+        )
+        and (last.offset + last.offsets, last.seq + last.events, last.end_position)
+        == (next_.offset, next_.seq, next_.position)
     )
 
 
 def _add(before: Fault, fault: Fault) -> None:
-    one, two = before.finding, fault.finding
+    last, next_ = before.finding, fault.finding
     before.finding = replace(
-        one,
-        events=one.events + two.events,
-        offsets=one.offsets + two.offsets,
-        end_position=two.end_position,
-        from_time=min(one.from_time, two.from_time),
-        to_time=max(one.to_time, two.to_time),
+        last,
+        events=last.events + next_.events,
+        offsets=last.offsets + next_.offsets,
+        end_position=next_.end_position,
+        from_time=min(last.from_time, next_.from_time),
+        to_time=max(last.to_time, next_.to_time),
     )
     before.count += fault.count
     before.windows += fault.windows
 
 
 def _of_windows(faults: list[Fault]) -> list[Fault]:
-    found: list[Fault] = []
+    joined_faults: list[Fault] = []
     last: dict[tuple[str, ...], Fault] = {}
-    for fault in sorted(faults, key=lambda each: each.finding.from_time):
-        one = fault.finding
-        key = (one.kind, one.tier, one.destination, one.accepted, fault.reason)
+    for fault in sorted(faults, key=lambda fault: fault.finding.from_time):
+        finding = fault.finding
+        key = (finding.kind, finding.tier, finding.destination, finding.accepted, fault.reason)
         before = last.get(key)
-        if before is not None and before.finding.to_time == one.from_time:
-            events = before.finding.events + one.events
-            before.finding = replace(before.finding, events=events, to_time=one.to_time)
+        if before is not None and before.finding.to_time == finding.from_time:
+            events = before.finding.events + finding.events
+            before.finding = replace(before.finding, events=events, to_time=finding.to_time)
             before.windows += fault.windows
         else:
-            found.append(fault)
+            joined_faults.append(fault)
             last[key] = fault
-    return found
+    return joined_faults

@@ -1,8 +1,8 @@
-"""Whether agents and brokers are done with a stretch of time, and nothing of it is missing there:
-what a loader asks before it calls an hour complete. What lies in files is not looked at; whoever
-asks knows himself what he has read.
+"""The gate of an hour: whether agents and brokers have finished it and nothing of it is missing at
+them. Loaders ask before they call an hour complete. Files are not judged, as the loader itself
+knows what it has read.
 
-What is said is the same as long as the same is waited for: there are no counts of what goes on.
+The answer stays the same while it waits for the same, so it has no counts that change.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _GATING: Final = (TierKind.AGENT, TierKind.ORIGIN, TierKind.MIRROR, TierKind.BRO
 
 
 class Gate(NamedTuple):
-    """`by` says how it is known that it is complete, `missing` for what it waits."""
+    """The answer. `by`: what proves that the hour is complete; `missing`: what it waits for."""
 
     complete: bool
     by: str = ""
@@ -29,11 +29,11 @@ class Gate(NamedTuple):
 
 
 def hour_gate(picture: TopicPicture) -> Gate:
-    """Of the time of this picture."""
+    """Judges the picture's time."""
     if picture.now < picture.to_time:
-        return Gate(complete=False, missing="the hour, which is not over")
+        return Gate(complete=False, missing="the end of the hour")
     if picture.unjoined:
-        return Gate(complete=False, missing=f"what this is a copy of: {picture.unjoined}")
+        return Gate(complete=False, missing=f"the origin of this copy: {picture.unjoined}")
     tiers = tuple(tier for tier in picture.tiers if tier.kind in _GATING)
     if not any(tier.kind is TierKind.AGENT for tier in tiers):
         return Gate(complete=False, missing=f"agents: none ships to {_shipped_to(picture)}")
@@ -42,7 +42,7 @@ def hour_gate(picture: TopicPicture) -> Gate:
             picture,
             tiers=tiers,
             file_faults=(),
-            holes=[each for each in picture.holes if each.tier in _GATING],
+            holes=[hole for hole in picture.holes if hole.tier in _GATING],
         )
     )
     return _waiting(verdict) or _faulty(verdict) or Gate(complete=True, by=_by(tiers))
@@ -60,38 +60,40 @@ def _by(tiers: Sequence[Tier]) -> str:
 
 
 def _waiting(verdict: TopicVerdict) -> Gate | None:
-    hosts = sorted({each.host for each in verdict.waits if each.on == TierKind.AGENT})
+    hosts = sorted({wait.host for wait in verdict.waits if wait.on == TierKind.AGENT})
     if hosts:
         return Gate(
             complete=False, missing=f"agents on {_few(hosts)}", names=tuple(hosts[:MOST_NAMES])
         )
-    waited = {each.on for each in verdict.waits}
+    waited = {wait.on for wait in verdict.waits}
     if TierKind.ORIGIN in waited and verdict.origin:
         who = f"the brokers of {verdict.origin.cluster}"
-        return Gate(complete=False, missing=f"{who}, which have not counted it all")
+        return Gate(complete=False, missing=f"{who}, which have not counted all of it")
     if waited & {TierKind.BROKER, TierKind.MIRROR} and verdict.origin:
-        return Gate(complete=False, missing="the copy, in which not all of it is")
+        return Gate(complete=False, missing="the copy, which does not have all of it")
     if TierKind.BROKER in waited:
-        return Gate(complete=False, missing="the brokers, which have not counted it all")
+        return Gate(complete=False, missing="the brokers, which have not counted all of it")
     if verdict.waits:
-        return Gate(complete=False, missing="the ledger, of which entries may still come")
+        return Gate(complete=False, missing="the ledger, whose entries may still arrive")
     return None
 
 
 def _faulty(verdict: TopicVerdict) -> Gate | None:
-    """What may be about any time at all is for people to look at: it holds up no hour."""
-    findings = [each for each in verdict.findings if not each.accepted and each.from_time >= 0]
+    """Returns what holds the hour up. Faults without a time are for operators, and hold up none."""
+    findings = [
+        finding for finding in verdict.findings if not finding.accepted and finding.from_time >= 0
+    ]
     if not findings:
         return None
-    hosts = sorted({each.host for each in findings if each.host})
+    hosts = sorted({finding.host for finding in findings if finding.host})
     more = f", and {len(findings) - 1:,} more" if len(findings) > 1 else ""
     return Gate(
         complete=False,
-        missing=f"a fault to be put right or accepted: {findings[0].words}{more}",
+        missing=f"a fault to be corrected or accepted: {findings[0].words}{more}",
         names=tuple(hosts[:MOST_NAMES]),
     )
 
 
 def _few(hosts: Sequence[str]) -> str:
-    said = ", ".join(hosts[:_FEW])
-    return f"{said} and {len(hosts) - _FEW} more" if len(hosts) > _FEW else said
+    names = ", ".join(hosts[:_FEW])
+    return f"{names} and {len(hosts) - _FEW} more" if len(hosts) > _FEW else names

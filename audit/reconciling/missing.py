@@ -1,17 +1,16 @@
-"""From one tier to the next by offsets: what the later one lacks, what it may still speak of, what
-it speaks of although the earlier one has not; and which events that are, by name.
+"""Finds missing events by offset: compares what two adjacent tiers have claimed, and names the
+events (host, file, seqs, bytes) that the later tier lacks.
 
-An offset above all that the later tier has spoken of in a partition is one that it may still speak
-of; one below is lacking. Spans tell which windows are concerned. Of what was cut off from a log
-nobody will speak any more: all that is absent there is lacking. There, an earlier tier need not
-have spoken of what a later one has read in time.
+An offset above everything that the later tier has claimed in a partition is pending: the tier may
+still claim it. One below is lacking. Spans tell which windows are affected. No tier will claim
+anything more of what was cut off from a log, so all that is absent there is lacking; and an earlier
+tier need not have claimed what a later one read in time.
 
-Two things tell which events are missing: host, file, seqs, bytes. Offsets that a tier lacks are
-missing with all that agents put there, which does no harm where the same events have landed from
-elsewhere: an agent that had forgotten them has shipped them again, maybe cut into other lines. And
-seqs that have not landed are missing in files, if the
-loader has been past their offsets; whether they became something else there (a dead letter has no
-seq that the loader could know) is for sums to decide.
+Missing events are named in two ways. Offsets that a tier lacks are missing with all events that
+agents put there. This is harmless if the same events landed from elsewhere: an agent that had
+forgotten them shipped them again, maybe split into other lines. And seqs that have not landed are
+missing in files once the loader has passed their offsets; whether they became dead letters, whose
+seqs the loader cannot know, is decided by sums.
 """
 
 from bisect import bisect_left
@@ -53,8 +52,8 @@ _LOGS: Final = {TierKind.ORIGIN, TierKind.BROKER}
 
 
 class Passing(msgspec.Struct, frozen=True):
-    """Of one pair of tiers. `unspoken` are offsets of the later tier that the earlier one has not
-    claimed; those before anything that it has claimed there are in `before`."""
+    """The comparison of one pair of tiers by offsets. `unspoken` counts offsets of the later tier
+    that the earlier one has not claimed; `before` those below its first claim in the partition."""
 
     pair: Pair
     claimed: Mapping[int, Intervals]  # by the later tier
@@ -62,12 +61,12 @@ class Passing(msgspec.Struct, frozen=True):
     waiting: Mapping[int, Intervals]
     unspoken: int
     before: int
-    ahead: bool  # the later tier has claimed more than the earlier one, at the end
+    ahead: bool  # at the end of a partition, the later tier has claimed more than the earlier one
     pending: frozenset[int]  # windows
-    since: int  # from when on it is waited for; -1: not known
-    cut_off: Mapping[int, PartitionPicture]  # that are not in the log any more
-    uncounted: bool  # some of that the later tier has, and the earlier one never spoke of
-    # Of a copy that is held against its origin, what the mirror has copied; None of all else.
+    since: int  # the oldest time of what is waited for; -1: unknown
+    cut_off: Mapping[int, PartitionPicture]  # former ends of partitions, no longer in the log
+    uncounted: bool  # the later tier claims some of those, which the earlier one never claimed
+    # If a copy is compared with its origin: what the mirror has copied.
     copied: Mapping[int, Intervals] | None = None
     origin: str = ""
 
@@ -75,18 +74,18 @@ class Passing(msgspec.Struct, frozen=True):
         return _FOR_EVER if number in self.cut_off else upto(self.claimed.get(number, ()))
 
     def lacks(self, fault: Fault) -> bool:
-        """Any of it."""
-        one = fault.finding
-        lacking = self.lacking.get(one.partition, ())
-        return bool(intersection(lacking, ((one.offset, one.offset + one.offsets),)))
+        """Whether the later tier lacks any of a fault's offsets."""
+        finding = fault.finding
+        lacking = self.lacking.get(finding.partition, ())
+        return bool(intersection(lacking, ((finding.offset, finding.offset + finding.offsets),)))
 
     def partition_of(self, number: int) -> int:
-        """The partition as everybody else knows it."""
+        """The partition's number in the topic, also for a cut-off part, which has its own."""
         cut = self.cut_off.get(number)
         return cut.partition if cut else number
 
     def why_gone(self, number: int, offsets: Interval) -> str:
-        """Empty for what lies in the log, unless it is a copy."""
+        """Returns why the later tier lacks offsets; empty if they are in the log of an original."""
         cut = self.cut_off.get(number)
         if cut:
             return f"{words.LOG_LOST}: {cut.reason}"
@@ -96,46 +95,51 @@ class Passing(msgspec.Struct, frozen=True):
             return f"the mirror had copied them from {self.origin}"
         return f"they were not copied from {self.origin}"
 
-    def lacking_since(self, number: int, offsets: Interval, told: "Told") -> int:
-        """When it came about that these are lacking, at the earliest: when the log lost them, or
-        when they were written, if the later tier has gone past them; -1 if that is not known."""
+    def lacking_since(self, number: int, offsets: Interval, offset_times: "OffsetTimes") -> int:
+        """Returns the earliest time from which these can be lacking: when the log lost them, or,
+        if the later tier has passed them, when they were written; -1 if unknown."""
         cut = self.cut_off.get(number)
         if cut and offsets[0] >= upto(self.claimed.get(number, ())):
             return cut.cut_time
-        return told.said(number, offsets)
+        return offset_times.claimed_at(number, offsets)
 
 
 def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
-    beyond = picture.tiers[picture.tiers.index(pair.later) :]
-    cut_off = {each.number: each for each in picture.partitions if each.is_cut_off}
+    """Compares the offsets of all partitions at two tiers."""
+    later_tiers = picture.tiers[picture.tiers.index(pair.later) :]
+    cut_off = {
+        partition.number: partition for partition in picture.partitions if partition.is_cut_off
+    }
     claimed = {
-        each.number: union(*(_claimed(each, tier) for tier in _speaking(each, pair, beyond)))
-        for each in picture.partitions
+        partition.number: union(
+            *(_claimed(partition, tier) for tier in _speaking(partition, pair, later_tiers))
+        )
+        for partition in picture.partitions
     }
     lacking: dict[int, Intervals] = {}
     waiting: dict[int, Intervals] = {}
-    unspoken = before = 0
+    unspoken = early_events = 0
     ahead = uncounted = False
-    for each in picture.partitions:
-        mine, theirs = _to_pass(each, pair, beyond), claimed[each.number]
-        if mine == theirs:
+    for partition in picture.partitions:
+        earlier, later = _to_pass(partition, pair, later_tiers), claimed[partition.number]
+        if earlier == later:
             continue
-        end = _FOR_EVER if each.is_cut_off else upto(theirs)
-        absent = minus(mine, theirs)
+        end = _FOR_EVER if partition.is_cut_off else upto(later)
+        absent = minus(earlier, later)
         if below := intersection(absent, ((0, end),)):
-            lacking[each.number] = below
+            lacking[partition.number] = below
         if above := minus(absent, ((0, end),)):
-            waiting[each.number] = above
-        extra = minus(theirs, mine)
-        first = mine[0][0] if mine else 0
-        uncounted = uncounted or (each.is_cut_off and bool(extra))
+            waiting[partition.number] = above
+        extra = minus(later, earlier)
+        first = earlier[0][0] if earlier else 0
+        uncounted = uncounted or (partition.is_cut_off and bool(extra))
         early = size(intersection(extra, ((0, first),)))
-        before += early
+        early_events += early
         unspoken += size(extra) - early
-        ahead = ahead or (not each.is_cut_off and end > upto(mine))
+        ahead = ahead or (not partition.is_cut_off and end > upto(earlier))
     pending, since = set[int](), -1
     if waiting:
-        spans = [each for each in picture.open if each.partition not in cut_off]
+        spans = [span for span in picture.open if span.partition not in cut_off]
         pending, since = _open(spans, pair.earlier, claimed, axis)
     return Passing(
         pair=pair,
@@ -143,7 +147,7 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
         lacking=lacking,
         waiting=waiting,
         unspoken=unspoken,
-        before=before,
+        before=early_events,
         ahead=ahead,
         pending=frozenset(pending),
         since=since,
@@ -159,62 +163,66 @@ _COPIED: Final = {TierKind.MIRROR, TierKind.BROKER}
 
 def _copied(picture: TopicPicture) -> dict[int, Intervals]:
     mirror = Tier(TierKind.MIRROR)
-    return {each.number: _claimed(each, mirror) for each in picture.partitions}
+    return {partition.number: _claimed(partition, mirror) for partition in picture.partitions}
 
 
-def _speaking(partition: PartitionPicture, pair: Pair, beyond: Sequence[Tier]) -> Sequence[Tier]:
+def _speaking(
+    partition: PartitionPicture, pair: Pair, later_tiers: Sequence[Tier]
+) -> Sequence[Tier]:
     if partition.is_cut_off and pair.later.kind in _LOGS:
-        return beyond if len(beyond) > 1 else ()
+        return later_tiers if len(later_tiers) > 1 else ()
     return (pair.later,)
 
 
-def _to_pass(partition: PartitionPicture, pair: Pair, beyond: Sequence[Tier]) -> Intervals:
-    """What the log has lost before anybody could take it from there is lacking at the brokers: all
-    of it, whoever has written it."""
-    if partition.is_cut_off and not _speaking(partition, pair, beyond):
+def _to_pass(partition: PartitionPicture, pair: Pair, later_tiers: Sequence[Tier]) -> Intervals:
+    """Returns the offsets that the later tier must have. The brokers lack all that a log lost
+    before a later tier could read it, whichever tier claimed it."""
+    if partition.is_cut_off and not _speaking(partition, pair, later_tiers):
         return union(_claimed(partition, pair.earlier), _claimed(partition, pair.later))
     return _claimed(partition, pair.earlier)
 
 
-class Told:
-    """When events at some offsets happened: as spans say, to the window, or as far as it is known
-    to the hour where all have passed long ago."""
+class OffsetTimes:
+    """Times of offsets: from spans, to the window; where all tiers passed long ago, to the hour, if
+    that is known."""
 
     def __init__(self, spans: Iterable[OffsetSpan], placed: Iterable[Placed]) -> None:
-        found: dict[tuple[Tier | None, int], list[OffsetSpan | Placed]] = {}
+        by_place: dict[tuple[Tier | None, int], list[OffsetSpan | Placed]] = {}
         for span in spans:
-            found.setdefault((span.tier, span.partition), []).append(span)
-        for each in placed:
-            found.setdefault((None, each.partition), []).append(each)
+            by_place.setdefault((span.tier, span.partition), []).append(span)
+        for place in placed:
+            by_place.setdefault((None, place.partition), []).append(place)
         self._spans = {
-            key: sorted(some, key=lambda span: span.first) for key, some in found.items()
+            key: sorted(places, key=lambda span: span.first) for key, places in by_place.items()
         }
-        self._first = {key: [each.first for each in some] for key, some in self._spans.items()}
+        self._first = {key: [span.first for span in spans] for key, spans in self._spans.items()}
         self._upto = {
-            key: [*accumulate((each.next_offset for each in some), max)]
-            for key, some in self._spans.items()
+            key: [*accumulate((span.next_offset for span in spans), max)]
+            for key, spans in self._spans.items()
         }
 
     def is_too_old(self, partition: int, offsets: Interval) -> bool:
-        """Whether it is known where offsets of this partition lie, and nobody spoke of these for as
-        long as anything is kept."""
+        """Whether the hours of this partition's offsets are known, but not of these: no tier has
+        claimed them for as long as anything is kept."""
         return (None, partition) in self._spans and self._at((None, partition), offsets)[0] < 0
 
     def times_of(self, tier: Tier, partition: int, offsets: Interval) -> tuple[int, int]:
-        """Between which times they may be; -1 if nobody says."""
-        found = self._at((tier, partition), offsets)
-        return self._at((None, partition), offsets) if found[0] < 0 else found
+        """Returns the earliest and latest times that the events may have; -1 if unknown."""
+        times = self._at((tier, partition), offsets)
+        return self._at((None, partition), offsets) if times[0] < 0 else times
 
-    def said(self, partition: int, offsets: Interval) -> int:
-        """When all of these had been spoken of; -1 if that is not known."""
-        here = [each for each in self._over((None, partition), offsets) if isinstance(each, Placed)]
-        rest: Intervals = (offsets,)
-        said = -1
-        for each in sorted(here, key=lambda each: each.said):
-            left = minus(rest, ((each.first, each.next_offset),))
-            if left != rest:
-                rest, said = left, each.said
-        return said
+    def claimed_at(self, partition: int, offsets: Interval) -> int:
+        """Returns the time by which all of these had been claimed; -1 if unknown."""
+        places = [
+            span for span in self._over((None, partition), offsets) if isinstance(span, Placed)
+        ]
+        unclaimed: Intervals = (offsets,)
+        time = -1
+        for place in sorted(places, key=lambda place: place.said):
+            others = minus(unclaimed, ((place.first, place.next_offset),))
+            if others != unclaimed:
+                unclaimed, time = others, place.said
+        return time
 
     def _at(self, key: tuple[Tier | None, int], offsets: Interval) -> tuple[int, int]:
         from_time = to_time = -1
@@ -227,11 +235,11 @@ class Told:
         self, key: tuple[Tier | None, int], offsets: Interval
     ) -> Iterator[OffsetSpan | Placed]:
         spans, upto = self._spans.get(key, ()), self._upto.get(key, ())
-        for at in range(bisect_left(self._first.get(key, ()), offsets[1]) - 1, -1, -1):
-            if upto[at] <= offsets[0]:
+        for number in range(bisect_left(self._first.get(key, ()), offsets[1]) - 1, -1, -1):
+            if upto[number] <= offsets[0]:
                 return
-            if spans[at].next_offset > offsets[0]:
-                yield spans[at]
+            if spans[number].next_offset > offsets[0]:
+                yield spans[number]
 
 
 def _claimed(partition: PartitionPicture, tier: Tier) -> Intervals:
@@ -241,20 +249,21 @@ def _claimed(partition: PartitionPicture, tier: Tier) -> Intervals:
 def _open(
     spans: Sequence[OffsetSpan], tier: Tier, claimed: Mapping[int, Intervals], axis: Axis
 ) -> tuple[set[int], int]:
-    ends = {number: upto(each) for number, each in claimed.items()}
+    ends = {number: upto(offsets) for number, offsets in claimed.items()}
     times = {
-        (each.from_time, each.to_time)
-        for each in spans
-        if each.tier == tier and each.next_offset > ends.get(each.partition, 0)
+        (span.from_time, span.to_time)
+        for span in spans
+        if span.tier == tier and span.next_offset > ends.get(span.partition, 0)
     }
-    found: set[int] = set()
+    windows: set[int] = set()
     for from_time, to_time in times:
-        found.update(axis.touched(from_time, to_time))
-    return found, min((from_time for from_time, _ in times), default=-1)
+        windows.update(axis.touched(from_time, to_time))
+    return windows, min((from_time for from_time, _ in times), default=-1)
 
 
 class NamedMissing(NamedTuple):
-    """`certain` are missing whatever the sums say; `doubtful` may have become dead letters."""
+    """Missing events by name. `certain`: whatever the sums say; `doubtful`: they may have become
+    dead letters."""
 
     certain: list[Fault]
     doubtful: list[Fault]
@@ -264,90 +273,114 @@ def missing(
     passages: Sequence[Passing],
     sources: Sequence[Source],
     damaged: Sequence[AlteredBatch],
-    told: Told,
+    offset_times: OffsetTimes,
 ) -> list[NamedMissing]:
-    """Of each pair of tiers. An event is named once: where it is missing first. What is damaged is
-    not named here at all."""
-    spoilt: dict[int, list[Interval]] = {}
-    for each in damaged:
-        spoilt.setdefault(each.partition, []).append((each.first, each.first + each.count))
-    gone = {partition: merged(batches) for partition, batches in spoilt.items()}
-    found = [NamedMissing([], []) for _ in passages]
-    for passing, named in zip(passages, found, strict=True):
-        of_files = passing.pair.later.kind is TierKind.HDFS
-        beyond = [] if of_files else [each for each in passages if each is not passing]
-        known: dict[int, list[Interval]] = {}
+    """Returns the missing events of each pair of tiers. An event is named once, at the first tier
+    that lacks it. Damaged batches are left out."""
+    damaged_offsets: dict[int, list[Interval]] = {}
+    for batch in damaged:
+        damaged_offsets.setdefault(batch.partition, []).append(
+            (batch.first, batch.first + batch.count)
+        )
+    explained = {partition: merged(batches) for partition, batches in damaged_offsets.items()}
+    results = [NamedMissing([], []) for _ in passages]
+    for passing, named in zip(passages, results, strict=True):
+        in_files = passing.pair.later.kind is TierKind.HDFS
+        later_passings = [] if in_files else [other for other in passages if other is not passing]
+        named_offsets: dict[int, list[Interval]] = {}
         for source in sources:
             for stretch in source.stretches:
-                _name_stretch(passing, source, stretch, told, gone=gone, known=known, named=named)
+                _name_stretch(
+                    passing,
+                    source,
+                    stretch,
+                    offset_times,
+                    explained=explained,
+                    named_offsets=named_offsets,
+                    named=named,
+                )
         for number, lacking in passing.lacking.items():
-            rest = minus(lacking, union(merged(known.get(number, ())), gone.get(number, ())))
-            rest = tuple(each for each in rest if not told.is_too_old(number, each))
-            passed = intersection(rest, union(*(each.claimed.get(number, ()) for each in beyond)))
-            for offsets in minus(rest, passed):
-                named.certain.append(_of_offsets(passing, number, offsets, told))
-            for offsets in passed:
-                fault = _of_offsets(passing, number, offsets, told)
-                fault.doubt(FaultKind.UNPROVEN, "a later one has read them there")
+            unexplained = minus(
+                lacking, union(merged(named_offsets.get(number, ())), explained.get(number, ()))
+            )
+            unexplained = tuple(
+                interval
+                for interval in unexplained
+                if not offset_times.is_too_old(number, interval)
+            )
+            passed_by = intersection(
+                unexplained, union(*(later.claimed.get(number, ()) for later in later_passings))
+            )
+            for offsets in minus(unexplained, passed_by):
+                named.certain.append(_of_offsets(passing, number, offsets, offset_times))
+            for offsets in passed_by:
+                fault = _of_offsets(passing, number, offsets, offset_times)
+                fault.doubt(FaultKind.UNPROVEN, "a later tier has read them there")
                 named.certain.append(fault)
-        if not of_files:
+        if not in_files:
             for number, lacking in passing.lacking.items():
-                gone[number] = union(gone.get(number, ()), lacking)
-    return found
+                explained[number] = union(explained.get(number, ()), lacking)
+    return results
 
 
 def _name_stretch(
     passing: Passing,
     source: Source,
     stretch: BatchPart,
-    told: Told,
+    offset_times: OffsetTimes,
     *,
-    gone: Mapping[int, Intervals],
-    known: dict[int, list[Interval]],
+    explained: Mapping[int, Intervals],
+    named_offsets: dict[int, list[Interval]],
     named: NamedMissing,
 ) -> None:
     number = stretch.partition
     lacking = passing.lacking.get(number, ())
     seqs = ((stretch.seq, stretch.seq + stretch.events),)
-    of_files = passing.pair.later.kind is TierKind.HDFS
+    in_files = passing.pair.later.kind is TierKind.HDFS
     landed = (
-        source.landed.get(passing.pair.later, ()) if of_files else union(*source.landed.values())
+        source.landed.get(passing.pair.later, ()) if in_files else union(*source.landed.values())
     )
     shift = stretch.first - stretch.seq
     offsets = tuple((first + shift, after + shift) for first, after in minus(seqs, landed))
-    if number in gone:
-        offsets = minus(offsets, gone[number])
-    if of_files:
+    if number in explained:
+        offsets = minus(offsets, explained[number])
+    if in_files:
         offsets = intersection(offsets, ((0, passing.up_to(number)),))
         inside = minus(offsets, lacking)
-        named.doubtful.extend(_fault(passing, source, stretch, told, each) for each in inside)
+        named.doubtful.extend(
+            _fault(passing, source, stretch, offset_times, interval) for interval in inside
+        )
     if not lacking:
         return
-    all_of_it = ((stretch.first, stretch.first + stretch.events),)
-    here = minus(intersection(all_of_it, lacking), gone.get(number, ()))
+    whole = ((stretch.first, stretch.first + stretch.events),)
+    absent = minus(intersection(whole, lacking), explained.get(number, ()))
     landed_here = tuple((first + shift, after + shift) for first, after in landed)
     beyond = ((_end_of(source, landed) + shift, _FOR_EVER),)
-    for some, harmless in (
-        (intersection(here, landed_here), words.shipped_again()),
-        (intersection(minus(here, landed_here), beyond), words.read_again()),
-        (minus(minus(here, landed_here), beyond), ""),
+    for offsets_, harmless in (
+        (intersection(absent, landed_here), words.shipped_again()),
+        (intersection(minus(absent, landed_here), beyond), words.read_again()),
+        (minus(minus(absent, landed_here), beyond), ""),
     ):
-        for each in some:
-            known.setdefault(number, []).append(each)
-            fault = _fault(passing, source, stretch, told, each)
+        for interval in offsets_:
+            named_offsets.setdefault(number, []).append(interval)
+            fault = _fault(passing, source, stretch, offset_times, interval)
             fault.harmless = harmless
             named.certain.append(fault)
 
 
 def _end_of(source: Source, landed: Intervals) -> int:
-    """The first seq that a file does not have of which all has landed, as its agent said at last
-    how many it has in all."""
+    """Returns the first seq after a file's end, if its agent reported the number of events and all
+    of them have landed."""
     events = source.events_at_last
     return events if events > 0 and covers(landed, ((0, events),)) else _FOR_EVER
 
 
 def _fault(
-    passing: Passing, source: Source, stretch: BatchPart, told: Told, offsets: Interval
+    passing: Passing,
+    source: Source,
+    stretch: BatchPart,
+    offset_times: OffsetTimes,
+    offsets: Interval,
 ) -> Fault:
     count = offsets[1] - offsets[0]
     tier = passing.pair.later
@@ -375,12 +408,14 @@ def _fault(
         exact=count == stretch.events and not stretch.partly,
         count=count,
         reason=passing.why_gone(stretch.partition, offsets),
-        since=passing.lacking_since(stretch.partition, offsets, told),
+        since=passing.lacking_since(stretch.partition, offsets, offset_times),
     )
 
 
-def _of_offsets(passing: Passing, number: int, offsets: Interval, told: Told) -> Fault:
-    from_time, to_time = told.times_of(passing.pair.earlier, number, offsets)
+def _of_offsets(
+    passing: Passing, number: int, offsets: Interval, offset_times: OffsetTimes
+) -> Fault:
+    from_time, to_time = offset_times.times_of(passing.pair.earlier, number, offsets)
     tier = passing.pair.later
     return Fault(
         Finding(
@@ -397,5 +432,5 @@ def _of_offsets(passing: Passing, number: int, offsets: Interval, told: Told) ->
         pair=passing.pair,
         count=offsets[1] - offsets[0],
         reason=passing.why_gone(number, offsets),
-        since=passing.lacking_since(number, offsets, told),
+        since=passing.lacking_since(number, offsets, offset_times),
     )

@@ -1,15 +1,14 @@
-"""Faults that somebody states as such, and statements that are themselves missing.
+"""Faults that programs report as such, and statements that are themselves missing.
 
-Batches that can be read and are not what was written are united before they are looked at: who
-reads a dying disk says so of each batch, each time, and several readers do. However many there are,
-so many findings at most come of them; of what is left there is one.
+Reports of damaged batches are united first, since several readers of a dying disk report each batch
+each time they read it. The number of findings is capped; one more finding stands for the rest.
 
-Rows of files, or of the ends of files, of which no agent has spoken, are untold. An agent says what
-it has shipped some seconds after it has. If it is killed before that and its data directory is
-deleted, nobody ever says it, and the next agent of that host ships the same lines again, as other
-files. So where a host has had several agents, such rows may be there twice; nobody can know. Once
-each agent that is left has said everything from before these rows were first heard of, it is none
-of theirs. Elsewhere they are somebody's who numbers events without being an agent.
+Rows of files, or of the ends of files, that no agent has reported are untold. An agent reports what
+it has shipped some seconds later. If it is killed before that and its data directory is deleted,
+the report never comes, and the host's next agent ships the same lines again, as other files. So
+where a host has had several agents, such rows may be duplicates, and cannot be told from others.
+They are judged once every living agent has reported everything from before they were first heard
+of. On other hosts they belong to programs that number events without being agents.
 """
 
 from bisect import bisect_left
@@ -36,7 +35,7 @@ from audit.picture import (
 )
 from audit.reconciling import words
 from audit.reconciling.faults import Fault
-from audit.reconciling.missing import Told
+from audit.reconciling.missing import OffsetTimes
 from audit.reconciling.windows import Axis
 from ground.intervals import (
     Interval,
@@ -56,9 +55,9 @@ _HOUR: Final = 3_600_000
 
 
 def lost(picture: TopicPicture) -> Iterator[Fault]:
-    """Bytes that were gone before they were read."""
+    """Yields bytes that were gone before they were read."""
     for source in picture.sources:
-        for each in source.lost:
+        for loss in source.lost:
             finding = Finding(
                 kind=FaultKind.LOST,
                 words="",
@@ -66,101 +65,105 @@ def lost(picture: TopicPicture) -> Iterator[Fault]:
                 host=source.host,
                 agent=source.agent,
                 path=source.path,
-                source=each.source,
-                seq=each.seq,
-                events=each.lines,
-                position=each.position,
-                end_position=each.end_position,
-                from_time=each.time,
-                to_time=each.time + 1,
+                source=loss.source,
+                seq=loss.seq,
+                events=loss.lines,
+                position=loss.position,
+                end_position=loss.end_position,
+                from_time=loss.time,
+                to_time=loss.time + 1,
             )
-            yield Fault(finding, reason=each.reason)
+            yield Fault(finding, reason=loss.reason)
 
 
 def unknown(picture: TopicPicture) -> Iterator[Fault]:
-    """Times in which nobody watched, and something happened. What would have had to happen within a
-    moment is said, and waits for nobody."""
-    for each in picture.unwatched:
+    """Yields unwatched times in which something happened. Those too short for anything likely to
+    have happened are harmless."""
+    for gap in picture.unwatched:
         finding = Finding(
             kind=FaultKind.UNKNOWN,
             words="",
             tier=TierKind.AGENT.value,
-            host=each.host,
-            agent=each.agent,
-            path=each.path,
-            source=each.source,
-            position=each.position,
-            from_time=each.from_time,
-            to_time=each.to_time,
+            host=gap.host,
+            agent=gap.agent,
+            path=gap.path,
+            source=gap.source,
+            position=gap.position,
+            from_time=gap.from_time,
+            to_time=gap.to_time,
         )
-        millis = each.to_time - each.from_time
-        harmless = words.emptied_at_most(millis) if each.traces == "brief" else ""
-        yield Fault(finding, reason=each.reason, harmless=harmless, traces=each.traces)
+        millis = gap.to_time - gap.from_time
+        harmless = words.emptied_at_most(millis) if gap.traces == "brief" else ""
+        yield Fault(finding, reason=gap.reason, harmless=harmless, traces=gap.traces)
 
 
 def withdrawn(picture: TopicPicture) -> Iterator[Fault]:
-    """What logs have lost before anybody had spoken of it. Where nobody knows how much that is, the
-    first offset stands for all."""
-    for each in picture.withdrawn:
-        if is_fresh(each, picture):
+    """Yields what logs lost before any tier had claimed it. If the amount is unknown, the first
+    offset stands for all."""
+    for loss in picture.withdrawn:
+        if is_fresh(loss, picture):
             continue
         finding = Finding(
-            kind=FaultKind.MISSING if each.offsets > 0 else FaultKind.UNKNOWN,
+            kind=FaultKind.MISSING if loss.offsets > 0 else FaultKind.UNKNOWN,
             words="",
             tier=picture.log.value,
-            partition=each.partition,
-            offset=each.first,
-            offsets=max(each.offsets, 1),
-            from_time=each.from_time,
-            to_time=each.to_time,
+            partition=loss.partition,
+            offset=loss.first,
+            offsets=max(loss.offsets, 1),
+            from_time=loss.from_time,
+            to_time=loss.to_time,
         )
-        count = max(each.offsets, 0)
-        yield Fault(finding, count=count, reason=words.uncounted(each), since=each.to_time - 1)
+        count = max(loss.offsets, 0)
+        yield Fault(finding, count=count, reason=words.uncounted(loss), since=loss.to_time - 1)
 
 
 def collided(picture: TopicPicture) -> Iterator[Fault]:
-    """Events that an agent claims and a loader made dead letters, as others have their names."""
+    """Yields events claimed by an agent that a loader made dead letters, since other events have
+    their source and seqs."""
     claimed = {
-        each.number: each.claimed.get(Tier(TierKind.AGENT), ()) for each in picture.partitions
+        partition.number: partition.claimed.get(Tier(TierKind.AGENT), ())
+        for partition in picture.partitions
     }
-    for each in picture.collided:
-        offsets = ((each.first, each.first + each.events),)
-        for first, after in intersection(offsets, claimed.get(each.number, ())):
-            beyond = first - each.first
+    for collision in picture.collided:
+        offsets = ((collision.first, collision.first + collision.events),)
+        for first, after in intersection(offsets, claimed.get(collision.number, ())):
+            skipped = first - collision.first
             finding = Finding(
                 kind=FaultKind.MISSING,
                 words="",
-                tier=each.tier.kind.value,
-                destination=each.tier.destination,
-                host=each.host,
-                agent=each.agent,
-                path=each.path,
-                source=each.source,
-                seq=each.seq + beyond,
+                tier=collision.tier.kind.value,
+                destination=collision.tier.destination,
+                host=collision.host,
+                agent=collision.agent,
+                path=collision.path,
+                source=collision.source,
+                seq=collision.seq + skipped,
                 events=after - first,
-                partition=each.partition,
+                partition=collision.partition,
                 offset=first,
                 offsets=after - first,
-                from_time=each.from_time,
-                to_time=each.to_time,
+                from_time=collision.from_time,
+                to_time=collision.to_time,
             )
-            kept = each.kept + beyond if each.kept >= 0 else -1
-            reason = words.collision(picture.key.topic, each.kept_partition, kept, after - first)
+            kept = collision.kept + skipped if collision.kept >= 0 else -1
+            reason = words.collision(
+                picture.key.topic, collision.kept_partition, kept, after - first
+            )
             yield Fault(finding, count=after - first, reason=reason)
 
 
 def is_fresh(loss: UncountedLoss, picture: TopicPicture) -> bool:
-    """Whether somebody may still speak of what was lost."""
+    """Whether a tier may still claim what was lost."""
     return loss.to_time + picture.grace_millis > picture.now
 
 
 def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:
-    """Files that had been shipped before, as another source."""
+    """Yields files that had been shipped before, as another source."""
     for source in picture.sources:
-        for original in dict.fromkeys(each.original for each in source.copied):
-            runs = [each for each in source.copied if each.original == original]
-            for first, end in merged((each.position, each.end_position) for each in runs):
-                mine = [each for each in runs if first <= each.position < end]
+        for original in dict.fromkeys(run.original for run in source.copied):
+            runs = [run for run in source.copied if run.original == original]
+            for first, end in merged((run.position, run.end_position) for run in runs):
+                overlapping = [run for run in runs if first <= run.position < end]
                 finding = Finding(
                     kind=FaultKind.DUPLICATED,
                     words="",
@@ -169,40 +172,42 @@ def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:
                     agent=source.agent,
                     path=source.path,
                     source=source.source,
-                    seq=min(each.seq for each in mine),
+                    seq=min(run.seq for run in overlapping),
                     events=min(
-                        size(merged((each.seq, each.end_seq) for each in mine)),
-                        mine[0].original_events,
+                        size(merged((run.seq, run.end_seq) for run in overlapping)),
+                        overlapping[0].original_events,
                     ),
                     position=first,
                     end_position=end,
-                    from_time=min(each.from_time for each in mine),
-                    to_time=max(each.to_time for each in mine),
+                    from_time=min(run.from_time for run in overlapping),
+                    to_time=max(run.to_time for run in overlapping),
                 )
-                fault = Fault(finding, reason=words.copy_of(mine[0], source.agent))
-                touched = (axis.touched(each.from_time, each.to_time) for each in mine)
-                fault.windows = sorted({number for some in touched for number in some})
+                fault = Fault(finding, reason=words.copy_of(overlapping[0], source.agent))
+                touched = (axis.touched(run.from_time, run.to_time) for run in overlapping)
+                fault.windows = sorted({number for numbers in touched for number in numbers})
                 yield fault
 
 
 def landed_twice(picture: TopicPicture, tier: Tier) -> Iterator[Fault]:
-    """Events of which files have more than one row."""
+    """Yields events that have more than one row in files."""
     for source in picture.sources:
-        for each in source.landed_twice.get(tier, ()):
-            yield _more_than_once(source, each, tier)
+        for seqs in source.landed_twice.get(tier, ()):
+            yield _more_than_once(source, seqs, tier)
 
 
 def twice(picture: TopicPicture) -> Iterator[Fault]:
-    """Events that their agent says it has shipped more than once. Of which there are more rows than
-    one is said of these rows."""
+    """Yields events that their agent shipped more than once by its own account; those with more
+    than one row are `landed_twice`."""
     for source in picture.sources:
         rows = merged(
-            (each.seq, each.end_seq) for some in source.landed_twice.values() for each in some
+            (double.seq, double.end_seq)
+            for doubles in source.landed_twice.values()
+            for double in doubles
         )
-        for each in source.twice:
-            if intersection(((each.seq, each.end_seq),), rows):
+        for seqs in source.twice:
+            if intersection(((seqs.seq, seqs.end_seq),), rows):
                 continue
-            yield _more_than_once(source, each, Tier(TierKind.AGENT))
+            yield _more_than_once(source, seqs, Tier(TierKind.AGENT))
 
 
 def _more_than_once(source: Source, seqs: Twice, tier: Tier) -> Fault:
@@ -224,34 +229,34 @@ def _more_than_once(source: Source, seqs: Twice, tier: Tier) -> Fault:
 
 
 def of_files(picture: TopicPicture) -> Iterator[Fault]:
-    """Landed files that are not as they were committed."""
-    for each in picture.file_faults:
+    """Yields landed files that are not as they were committed."""
+    for fault in picture.file_faults:
         finding = Finding(
-            kind=_kind_of_file(each.fault, each.committed_rows, each.found_rows),
+            kind=_kind_of_file(fault.fault, fault.committed_rows, fault.found_rows),
             words="",
-            tier=each.tier.kind.value,
-            destination=each.tier.destination,
-            path=each.path,
-            events=abs(each.committed_rows - each.found_rows)
-            if min(each.committed_rows, each.found_rows) >= 0
+            tier=fault.tier.kind.value,
+            destination=fault.tier.destination,
+            path=fault.path,
+            events=abs(fault.committed_rows - fault.found_rows)
+            if min(fault.committed_rows, fault.found_rows) >= 0
             else -1,
-            from_time=each.hour,
-            to_time=each.hour + _HOUR,
+            from_time=fault.hour,
+            to_time=fault.hour + _HOUR,
         )
-        said = words.file_fault(each.fault, each.committed_rows, each.found_rows)
-        yield Fault(finding, reason=said)
+        reason = words.file_fault(fault.fault, fault.committed_rows, fault.found_rows)
+        yield Fault(finding, reason=reason)
 
 
-def _kind_of_file(fault: str, committed: int, found: int) -> FaultKind:
-    if fault == "missing" or (fault == "changed" and found < committed):
+def _kind_of_file(fault: str, committed: int, rows: int) -> FaultKind:
+    if fault == "missing" or (fault == "changed" and rows < committed):
         return FaultKind.MISSING
-    if fault == "extra" or (fault == "changed" and found > committed >= 0):
+    if fault == "extra" or (fault == "changed" and rows > committed >= 0):
         return FaultKind.DUPLICATED
     return FaultKind.CHANGED
 
 
 def holes(picture: TopicPicture) -> Iterator[Fault]:
-    """Entries of journals that are missing for longer than they can be under way."""
+    """Yields entries of journals that have been missing for longer than they can be in transit."""
     for hole in picture.holes:
         if is_young(hole, picture):
             continue
@@ -270,34 +275,34 @@ def holes(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def disputed(picture: TopicPicture) -> Iterator[Fault]:
-    """Numbers of journals with two entries. What the first said may have been believed, so nothing
-    is proven from then on."""
-    for each in picture.disputed:
-        if each.since >= picture.to_time:
+    """Yields numbers of journals with two contradictory entries. The first may have been believed
+    at first, so nothing is proven from then on."""
+    for dispute in picture.disputed:
+        if dispute.since >= picture.to_time:
             continue
         finding = Finding(
             kind=FaultKind.UNPROVEN,
             words="",
-            tier=each.tier.value,
-            host=each.host,
-            agent=each.journal if each.tier is TierKind.AGENT else "",
-            source=each.journal,
-            seq=each.seq,
-            from_time=each.since,
+            tier=dispute.tier.value,
+            host=dispute.host,
+            agent=dispute.journal if dispute.tier is TierKind.AGENT else "",
+            source=dispute.journal,
+            seq=dispute.seq,
+            from_time=dispute.since,
             to_time=picture.to_time,
         )
-        yield Fault(finding, named=each.count, reason=words.disputed(each))
+        yield Fault(finding, named=dispute.count, reason=words.disputed(dispute))
 
 
 def is_young(hole: Hole, picture: TopicPicture) -> bool:
-    """Whether what is missing may still come."""
+    """Whether the missing entries may still arrive."""
     return hole.to_time + picture.grace_millis > picture.now
 
 
 def unproven(picture: TopicPicture) -> Iterator[Fault]:
-    """Events that their agent must have spoken of, and has not: between others that it spoke of,
-    they landed; or they are of a file that it called finished. What lies before the first that is
-    known may have been said before the ledger begins."""
+    """Yields events whose report by their agent is missing: they landed between events that it
+    reported, or belong to a file that it reported as finished. What precedes the first known report
+    may have been reported before the ledger begins."""
     holes_of: dict[str, list[Hole]] = {}
     for hole in picture.holes:
         holes_of.setdefault(hole.journal, []).append(hole)
@@ -348,18 +353,18 @@ class _Untold(NamedTuple):
 
 
 def untold(picture: TopicPicture) -> Iterator[Fault]:
-    """Those of which nobody will speak any more."""
-    of_agents = {each.agent: each.until for each in picture.agents}
-    for each in _untold(picture):
-        source, (first, after), landing = each.source, each.seqs, each.landing
+    """Yields rows that no agent will report any more."""
+    done_until = {agent.agent: agent.until for agent in picture.agents}
+    for untold in _untold(picture):
+        source, (first, after), landing = untold.source, untold.seqs, untold.landing
         if not _is_settled(picture, landing):
             continue
-        done = min(of_agents.get(source.agent, 0), landing.to_time - 1)
+        done = min(done_until.get(source.agent, 0), landing.to_time - 1)
         finding = Finding(
             kind=FaultKind.UNKNOWN,
             words="",
-            tier=each.tier.kind.value,
-            destination=each.tier.destination,
+            tier=untold.tier.kind.value,
+            destination=untold.tier.destination,
             host=source.host or (min(picture.renewed) if len(picture.renewed) == 1 else ""),
             agent=source.agent,
             path=source.path,
@@ -373,44 +378,46 @@ def untold(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def young(picture: TopicPicture) -> list[LandedFile]:
-    """Those of which somebody may still speak."""
+    """Returns landed files with rows that an agent may still report."""
     return [
-        each.landing
-        for each in _untold(picture)
-        if not _is_settled(picture, each.landing)
-        and each.landing.from_time < picture.to_time
-        and picture.from_time < each.landing.to_time
+        untold.landing
+        for untold in _untold(picture)
+        if not _is_settled(picture, untold.landing)
+        and untold.landing.from_time < picture.to_time
+        and picture.from_time < untold.landing.to_time
     ]
 
 
 def _untold(picture: TopicPicture) -> Iterator[_Untold]:
-    living = {each.agent for each in picture.agents if each.agent and each.required_until is None}
+    living = {
+        agent.agent for agent in picture.agents if agent.agent and agent.required_until is None
+    }
     for source in picture.sources:
         is_renewed = source.host in picture.renewed if source.agent else picture.renewed
         if not is_renewed or source.agent in living:
             continue
-        told = ((0, upto(source.shipped)),) if source.shipped else ()
+        shipped = ((0, upto(source.shipped)),) if source.shipped else ()
         for tier in picture.tiers:
-            for each in minus(source.landed.get(tier, ()), told):
-                yield _Untold(source, tier, each, source.landings[tier])
+            for seqs in minus(source.landed.get(tier, ()), shipped):
+                yield _Untold(source, tier, seqs, source.landings[tier])
 
 
 def _is_settled(picture: TopicPicture, landing: LandedFile) -> bool:
     due = landing.said + picture.grace_millis
     return not any(
-        each.required_until is None and each.until < due for each in picture.agents
+        agent.required_until is None and agent.until < due for agent in picture.agents
     ) and not any(hole.tier is TierKind.AGENT and is_young(hole, picture) for hole in picture.holes)
 
 
-class _Here(NamedTuple):
-    """Stretches of one partition by their first offset, and how far any so far reaches."""
+class _Stretches(NamedTuple):
+    """Stretches of one partition by first offset, with the highest end of each and all before."""
 
     stretches: Sequence[tuple[Source, BatchPart]]
     first: Sequence[int]
     upto: Sequence[int]
 
     def at(self, offsets: Interval) -> Iterator[tuple[Source, BatchPart]]:
-        """Those that have something in common with these offsets; the last first."""
+        """Yields stretches that overlap these offsets, the last first."""
         for number in range(bisect_left(self.first, offsets[1]) - 1, -1, -1):
             if self.upto[number] <= offsets[0]:
                 return
@@ -420,57 +427,61 @@ class _Here(NamedTuple):
 
 
 def united(damaged: Iterable[AlteredBatch]) -> list[AlteredBatch]:
-    """The same offsets, each once, by partition and offset; for several reasons, the first."""
-    found: list[AlteredBatch] = []
-    for each in sorted(damaged):
-        last = found[-1] if found else None
-        if last is None or not _goes_on(last, each):
-            found.append(each)
-        elif _end_of(each) > _end_of(last):
-            found[-1] = _both(last, each)
-    return found
+    """Unites overlapping batches, by partition and offset; of several reasons, the first stays."""
+    batches: list[AlteredBatch] = []
+    for batch in sorted(damaged):
+        last = batches[-1] if batches else None
+        if last is None or not _goes_on(last, batch):
+            batches.append(batch)
+        elif _end_of(batch) > _end_of(last):
+            batches[-1] = _both(last, batch)
+    return batches
 
 
-def damaged(picture: TopicPicture, told: Told) -> Iterator[Fault]:
-    """With the names of what is in them, as far as it is known."""
-    some = [one for at in TierKind for one in united(e for e in picture.damaged if e.at is at)]
-    here = _by_partition(picture.sources, {each.partition for each in some})
+def damaged(picture: TopicPicture, offset_times: OffsetTimes) -> Iterator[Fault]:
+    """Yields damaged batches, with the names of their events where they are known."""
+    batches = [
+        batch
+        for kind in TierKind
+        for batch in united(part for part in picture.damaged if part.at is kind)
+    ]
+    stretches_of = _by_partition(picture.sources, {batch.partition for batch in batches})
     spans = defaultdict(list)
     for span in picture.open:
         spans[span.partition].append(span)
     count = 0
-    for number, each in enumerate(some):
-        for fault in _faults_of(each, here.get(each.partition), spans[each.partition]):
-            fault.since = told.said(each.partition, _offsets(fault))
+    for number, batch in enumerate(batches):
+        for fault in _faults_of(batch, stretches_of.get(batch.partition), spans[batch.partition]):
+            fault.since = offset_times.claimed_at(batch.partition, _offsets(fault))
             count += 1
             if count > MOST_DAMAGES:
-                yield _more_damage(some[number:])
+                yield _more_damage(batches[number:])
                 return
             yield fault
 
 
 def _faults_of(
-    damage: AlteredBatch, here: _Here | None, spans: Sequence[OffsetSpan]
+    damage: AlteredBatch, stretches: _Stretches | None, spans: Sequence[OffsetSpan]
 ) -> Iterator[Fault]:
     offsets = (damage.first, _end_of(damage))
-    known: list[Interval] = []
+    named: list[Interval] = []
     times = [
-        (one.from_time, one.to_time)
-        for one in spans
-        if one.first < offsets[1] and offsets[0] < one.next_offset
+        (span.from_time, span.to_time)
+        for span in spans
+        if span.first < offsets[1] and offsets[0] < span.next_offset
     ] or [(damage.from_time, damage.to_time)]
     whole = Finding(
         kind=FaultKind.CHANGED,
         words="",
         tier=damage.at.value,
         partition=damage.partition,
-        from_time=min(one for one, _ in times),
-        to_time=max(one for _, one in times),
+        from_time=min(from_time for from_time, _ in times),
+        to_time=max(to_time for _, to_time in times),
     )
-    for source, stretch in here.at(offsets) if here is not None else ():
+    for source, stretch in stretches.at(offsets) if stretches is not None else ():
         first = max(stretch.first, offsets[0])
         count = min(stretch.first + stretch.events, offsets[1]) - first
-        known.append((first, first + count))
+        named.append((first, first + count))
         finding = replace(
             whole,
             host=source.host,
@@ -488,7 +499,7 @@ def _faults_of(
         )
         exact = count == stretch.events and not stretch.partly
         yield Fault(finding, exact=exact, count=count, reason=damage.reason)
-    for first, end in minus((offsets,), merged(known)):
+    for first, end in minus((offsets,), merged(named)):
         finding = replace(whole, offset=first, offsets=end - first)
         yield Fault(finding, count=end - first, reason=damage.reason)
 
@@ -497,50 +508,52 @@ def _offsets(fault: Fault) -> Interval:
     return fault.finding.offset, fault.finding.offset + fault.finding.offsets
 
 
-def _by_partition(sources: Iterable[Source], partitions: set[int]) -> Mapping[int, _Here]:
-    found: dict[int, list[tuple[Source, BatchPart]]] = defaultdict(list)
+def _by_partition(sources: Iterable[Source], partitions: set[int]) -> Mapping[int, _Stretches]:
+    by_partition: dict[int, list[tuple[Source, BatchPart]]] = defaultdict(list)
     for source in sources:
         for stretch in source.stretches:
             if stretch.partition in partitions:
-                found[stretch.partition].append((source, stretch))
-    here = {}
-    for partition, some in found.items():
-        some.sort(key=lambda each: each[1].first)
-        ends = (each.first + each.events for _, each in some)
-        here[partition] = _Here(some, [each.first for _, each in some], [*accumulate(ends, max)])
-    return here
+                by_partition[stretch.partition].append((source, stretch))
+    stretches_of = {}
+    for partition, stretches in by_partition.items():
+        stretches.sort(key=lambda row: row[1].first)
+        ends = (stretch.first + stretch.events for _, stretch in stretches)
+        stretches_of[partition] = _Stretches(
+            stretches, [stretch.first for _, stretch in stretches], [*accumulate(ends, max)]
+        )
+    return stretches_of
 
 
-def _more_damage(rest: Sequence[AlteredBatch]) -> Fault:
-    """Of what is left, in one."""
-    known = [each for each in rest if each.from_time >= 0]
+def _more_damage(batches: Sequence[AlteredBatch]) -> Fault:
+    """Returns one fault that stands for these batches."""
+    dated = [batch for batch in batches if batch.from_time >= 0]
     finding = Finding(
         kind=FaultKind.CHANGED,
         words="",
         tier=TierKind.BROKER.value,
-        events=sum(each.count for each in rest),
-        from_time=min((each.from_time for each in known), default=-1),
-        to_time=max((each.to_time for each in known), default=-1),
+        events=sum(batch.count for batch in batches),
+        from_time=min((batch.from_time for batch in dated), default=-1),
+        to_time=max((batch.to_time for batch in dated), default=-1),
     )
-    return Fault(finding, reason=words.more_damage(len(rest), finding.events))
+    return Fault(finding, reason=words.more_damage(len(batches), finding.events))
 
 
-def _goes_on(one: AlteredBatch, other: AlteredBatch) -> bool:
-    if one.partition != other.partition or _end_of(one) < other.first:
+def _goes_on(batch: AlteredBatch, next_batch: AlteredBatch) -> bool:
+    if batch.partition != next_batch.partition or _end_of(batch) < next_batch.first:
         return False
-    return one.reason == other.reason or other.first < _end_of(one)
+    return batch.reason == next_batch.reason or next_batch.first < _end_of(batch)
 
 
-def _both(one: AlteredBatch, other: AlteredBatch) -> AlteredBatch:
-    known = [each for each in (one, other) if each.from_time >= 0]
+def _both(batch: AlteredBatch, next_batch: AlteredBatch) -> AlteredBatch:
+    dated = [part for part in (batch, next_batch) if part.from_time >= 0]
     return AlteredBatch(
-        one.partition,
-        one.first,
-        _end_of(other) - one.first,
-        one.reason,
-        min((each.from_time for each in known), default=-1),
-        max((each.to_time for each in known), default=-1),
-        one.at,
+        batch.partition,
+        batch.first,
+        _end_of(next_batch) - batch.first,
+        batch.reason,
+        min((part.from_time for part in dated), default=-1),
+        max((part.to_time for part in dated), default=-1),
+        batch.at,
     )
 
 

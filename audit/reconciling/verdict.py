@@ -1,21 +1,21 @@
-"""The verdict about a topic: `reconcile`. Offsets are looked at first (missing.py), then sums of
-windows (window_sums.py), then what is a fault whatever the sums are (stated_faults.py).
+"""`reconcile` derives the verdict about a topic: from offsets (missing.py), then from the sums of
+windows (window_sums.py), then from faults that hold whatever the sums are (stated_faults.py).
 
-Rule 1. What a later tier has said nothing about yet is pending: offsets above the highest that it
-has spoken of, windows that an agent has not passed, entries of journals that may still come, and
-windows that ended just now. It is no fault.
-Rule 2. Everything else that an earlier tier has and a later one lacks is missing. Each such event
-is named by its file and offset where anybody spoke of it, and counted by its window where nobody
-did; it is a fault of the first tier that lacks it.
-Rule 3. What no earlier tier has spoken of is unclaimed, and no fault. What was spoken of, and is
-there more than once, is duplicated; as many events with another sum of CRCs are changed.
-Rule 4. Where an entry of a tier's journal never came, what is missing at that tier is not proven.
-Rule 5. Where windows' sums differ, and offsets prove what became of each event, nothing is wrong:
-the events are in other windows there.
-Rule 6. A time in which nobody watched and something happened is unknown, whatever else is there;
-the windows it touches are, even if nothing is known to have happened in them.
-Rule 7. A copy is judged with its origin. Where that is not known, nothing of the copy is complete.
-Rule 8. A window's state is the worst of its faults that nobody has accepted, and of its waits.
+Rule 1. What a later tier has not reported yet is pending, not faulty: offsets above the highest
+that it has claimed, windows that an agent has not passed, entries of journals that may still
+arrive, and windows that have just ended.
+Rule 2. Everything else that an earlier tier has and a later one lacks is missing. Such an event is
+named by its file and offset if a tier reported these, and otherwise counted in its window. It is a
+fault of the first tier that lacks it.
+Rule 3. What no earlier tier has claimed is unclaimed, not faulty. What was claimed and is there
+more than once is duplicated; as many events with another sum of CRCs are changed.
+Rule 4. If an entry of a tier's journal never arrived, what is missing at that tier is unproven.
+Rule 5. If sums of windows differ, but offsets prove what became of each event, nothing is wrong:
+the later tier has the events in other windows.
+Rule 6. An unwatched time in which something happened is unknown, whatever else is there, and so are
+the windows that it touches, even empty ones.
+Rule 7. A copy is judged with its origin. While that is unknown, nothing of the copy is complete.
+Rule 8. A window's state is the worst of its unaccepted faults and its waits.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,25 +28,25 @@ from audit.findings import FaultKind, Finding, State, identified, worst
 from audit.picture import ExpectedAgent, LandedFile, TierKind, TopicPicture, Window
 from audit.reconciling import stated_faults, words
 from audit.reconciling.faults import Fault, cut, joined, why_accepted
-from audit.reconciling.missing import NamedMissing, Passing, Told, missing, passed
+from audit.reconciling.missing import NamedMissing, OffsetTimes, Passing, missing, passed
 from audit.reconciling.window_sums import LEDGER, Tallied, Tally, attach
 from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_copied, with_unwatched
 from ground.intervals import Interval, Intervals, gaps, intersection, minus, size
 
 MOST_FINDINGS: Final = 2_000
-_WINDOW: Final = 60_000  # where there is none to tell how long they are
+_WINDOW: Final = 60_000  # the length, if there is no window to take it from
 _KINDS: Final = list(FaultKind)
 
 
 def reconcile(picture: TopicPicture) -> TopicVerdict:
-    """What holds of a topic between two times, and of each of its windows."""
+    """Judges a topic between two times, and each of its windows."""
     axis = Axis(with_unwatched(with_copied(aligned(picture.windows), picture), picture))
-    # By offsets: what is damaged, and what each tier lacks of the one before it.
-    told = Told(picture.open, picture.placed)
+    # By offsets: damage, and what each tier lacks of the one before it.
+    offset_times = OffsetTimes(picture.open, picture.placed)
     passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
-    named = missing(passages, picture.sources, picture.damaged, told)
-    damaged = cut(stated_faults.damaged(picture, told), picture.accepted)
-    # By sums: what is not named, too much, or still to come.
+    named = missing(passages, picture.sources, picture.damaged, offset_times)
+    damaged = cut(stated_faults.damaged(picture, offset_times), picture.accepted)
+    # By sums: what is unnamed, too many, or pending.
     tally = Tally(picture, axis)
     steps = [
         tally.of(passing, names, damaged, _beyond(passing, passages, named))
@@ -54,13 +54,13 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     ]
     doubled = [fault for step in steps for fault in step.doubled]
     attach([*damaged, *doubled], axis)
-    # By what somebody states, whatever the sums are.
+    # By reports, whatever the sums are.
     faults = [*damaged, *(fault for step in steps for fault in step.faults), *doubled]
     faults += _lost(picture, axis)
     faults += _files(picture, axis)
-    faults += _said(picture, axis, steps)
+    faults += _stated(picture, axis, steps)
     judged = joined(_accepted(picture, faults))
-    # What all of it comes to.
+    # The result.
     young = stated_faults.young(picture)
     waits = list(_waits(picture, axis, steps, young))
     awaited = _awaited(axis, tally, steps, young)
@@ -68,7 +68,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
         for number in range(len(axis.windows)):
             awaited.setdefault(number, set()).add(TierKind.ORIGIN.value)
     windows = _windows(picture, axis, awaited, steps, judged)
-    states = {each.state for each in windows}
+    states = {window.state for window in windows}
     states |= {fault.finding.kind.state for fault in judged if not fault.finding.accepted}
     if waits:
         states.add(State.PENDING)
@@ -84,28 +84,30 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
         totals=totals(fault.finding for fault in judged),
         hosts=by_host(fault.finding for fault in judged),
         origin=picture.origin,
-        uncounted=frozenset(tier for each in axis.windows for tier in each.uncounted),
+        uncounted=frozenset(tier for window in axis.windows for tier in window.uncounted),
     )
 
 
 def _beyond(
     passing: Passing, passages: Sequence[Passing], named: Sequence[NamedMissing]
 ) -> list[NamedMissing]:
-    """What those lack that come after this later tier."""
+    """Returns what the tiers after this pair lack."""
     return [
         names
-        for each, names in zip(passages, named, strict=True)
-        if each.pair.earlier == passing.pair.later
+        for other, names in zip(passages, named, strict=True)
+        if other.pair.earlier == passing.pair.later
     ]
 
 
 def _lost(picture: TopicPicture, axis: Axis) -> list[Fault]:
-    """Each in the window in which it is counted: that of its statement, or of the events about it.
-    What is counted and has no name is a fault all the same."""
+    """Returns lost bytes, each in the window that counts it: that of its report, or of the events
+    around it. Losses that are counted but not named are faults, too."""
     windows = axis.windows
     faults = list(stated_faults.lost(picture))
     attach(faults, axis)
-    counted = [number for number, each in enumerate(windows) if each.lost_events or each.lost_bytes]
+    counted = [
+        number for number, window in enumerate(windows) if window.lost_events or window.lost_bytes
+    ]
     named = {number for fault in faults for number in fault.windows}
     away = [fault for fault in faults if not set(fault.windows).intersection(counted)]
     for number in counted:
@@ -130,45 +132,45 @@ def _lost_in(number: int, window: Window) -> Fault:
 
 
 def _files(picture: TopicPicture, axis: Axis) -> list[Fault]:
-    """Each in the windows of which its tier has anything."""
+    """Returns faulty files, each in those windows of which its tier has events."""
     files = list(stated_faults.of_files(picture))
     attach(files, axis)
     for fault in files:
         fault.windows = [
-            each
-            for each in fault.windows
+            number
+            for number in fault.windows
             if any(
                 sums.events
-                for tier, sums in axis.windows[each].sums.items()
+                for tier, sums in axis.windows[number].sums.items()
                 if (tier.kind, tier.destination) == (fault.finding.tier, fault.finding.destination)
             )
         ]
     return files
 
 
-def _said(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[Fault]:
-    """Statements that are missing, that contradict others, or that say that nobody knows."""
-    said = [
+def _stated(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[Fault]:
+    """Returns faults of statements: missing, contradictory, or about something unknown."""
+    faults = [
         fault
         for fault in stated_faults.holes(picture)
         if _concerns(fault.finding.tier, picture, steps)
     ]
-    said += stated_faults.disputed(picture)
-    said += stated_faults.unproven(picture)
-    said += _twice(picture, axis, steps)
-    said += stated_faults.unknown(picture)
-    said += stated_faults.withdrawn(picture)
-    said += stated_faults.collided(picture)
-    said += stated_faults.untold(picture)
-    said = cut(said, picture.accepted)
-    said += stated_faults.copied(picture, axis)
-    attach(said, axis)
-    return said
+    faults += stated_faults.disputed(picture)
+    faults += stated_faults.unproven(picture)
+    faults += _twice(picture, axis, steps)
+    faults += stated_faults.unknown(picture)
+    faults += stated_faults.withdrawn(picture)
+    faults += stated_faults.collided(picture)
+    faults += stated_faults.untold(picture)
+    faults = cut(faults, picture.accepted)
+    faults += stated_faults.copied(picture, axis)
+    attach(faults, axis)
+    return faults
 
 
 def _concerns(kind: str, picture: TopicPicture, steps: Sequence[Tallied]) -> bool:
-    """Whether a missing entry may have been about this topic. An agent's may; one of brokers or
-    loaders speaks of offsets, and if it was about this topic, some are not spoken of now."""
+    """Whether a missing entry may have been about this topic. An agent's may always; one of brokers
+    or loaders claims offsets, and if it was about this topic, some are unclaimed now."""
     if kind == TierKind.AGENT or not steps:
         return True
     for step in steps:
@@ -187,35 +189,35 @@ def _concerns(kind: str, picture: TopicPicture, steps: Sequence[Tallied]) -> boo
 
 
 def _twice(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[Fault]:
-    """What loaders have dropped does no harm, nor does what a log had lost before; as long as they
-    have not come to it, nobody knows."""
-    found = list(stated_faults.twice(picture))
+    """Returns events that were shipped twice. They are harmless if loaders dropped the duplicates,
+    or a log had lost one of the two. Until all loaders have passed them, they are left out."""
+    faults = list(stated_faults.twice(picture))
     loaders = [tier for tier in picture.tiers if tier.kind is TierKind.HDFS]
-    if not found or not loaders:
-        return found
+    if not faults or not loaders:
+        return faults
     awaited = {
         number
-        for each in steps
-        for number, waits in each.waits.items()
+        for tallied in steps
+        for number, waits in tallied.waits.items()
         if TierKind.HDFS.value in waits
     }
-    times = [axis.touched(each.finding.from_time, each.finding.to_time) for each in found]
+    times = [axis.touched(fault.finding.from_time, fault.finding.to_time) for fault in faults]
     settled = [
         (fault, touched)
-        for fault, touched in zip(found, times, strict=True)
+        for fault, touched in zip(faults, times, strict=True)
         if awaited.isdisjoint(touched)
     ]
     doubled: set[int] = set()
     for tier in loaders:
-        dropped = [sums_at(each, tier).duplicates for each in axis.windows]
+        dropped = [sums_at(window, tier).duplicates for window in axis.windows]
         lost = _lost_copies(steps)
         for fault, touched in settled:
-            left = fault.count - _taken(lost, fault.finding)
+            remaining = fault.count - _taken(lost, fault.finding)
             for number in touched:
-                taken = min(left, dropped[number])
-                dropped[number] -= taken
-                left -= taken
-            if left:
+                covered = min(remaining, dropped[number])
+                dropped[number] -= covered
+                remaining -= covered
+            if remaining:
                 doubled.add(id(fault))
     for fault, _ in settled:
         if id(fault) not in doubled:
@@ -224,42 +226,42 @@ def _twice(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[
 
 
 def _lost_copies(steps: Sequence[Tallied]) -> dict[str, list[Interval]]:
-    """By file, seqs that a log has lost and that have landed all the same."""
-    found: dict[str, list[Interval]] = {}
-    for fault in (each for step in steps for each in step.faults if each.harmless):
-        one = fault.finding
-        found.setdefault(one.source, []).append((one.seq, one.seq + one.events))
-    return found
+    """Returns, by source, seqs that a log lost and that landed nevertheless."""
+    seqs_of: dict[str, list[Interval]] = {}
+    for fault in (fault for step in steps for fault in step.faults if fault.harmless):
+        finding = fault.finding
+        seqs_of.setdefault(finding.source, []).append((finding.seq, finding.seq + finding.events))
+    return seqs_of
 
 
-def _taken(lost: dict[str, list[Interval]], one: Finding) -> int:
-    """How many of its events are among these, which they are no more."""
-    mine: Intervals = ((one.seq, one.seq + one.events),)
-    taken = 0
-    rest: list[Interval] = []
-    for each in lost.get(one.source, ()):
-        mine_of_it = intersection(mine, (each,))
-        taken += size(mine_of_it)
-        mine = minus(mine, (each,))
-        rest += minus((each,), mine_of_it)
-    if taken:
-        lost[one.source] = rest
-    return taken
+def _taken(lost: dict[str, list[Interval]], finding: Finding) -> int:
+    """Takes the finding's events out of `lost`, and returns how many there were."""
+    seqs: Intervals = ((finding.seq, finding.seq + finding.events),)
+    count = 0
+    remaining: list[Interval] = []
+    for lost_seqs in lost.get(finding.source, ()):
+        shared = intersection(seqs, (lost_seqs,))
+        count += size(shared)
+        seqs = minus(seqs, (lost_seqs,))
+        remaining += minus((lost_seqs,), shared)
+    if count:
+        lost[finding.source] = remaining
+    return count
 
 
 def _accepted(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
-    """Those of the time that is asked for, with what was accepted of them."""
-    found: list[Fault] = []
+    """Returns the faults within the picture's time, with their acceptances."""
+    shown: list[Fault] = []
     for fault in faults:
-        one = fault.finding
-        if one.from_time < 0 or (
-            one.from_time < picture.to_time
-            and picture.from_time < max(one.to_time, one.from_time + 1)
+        finding = fault.finding
+        if finding.from_time < 0 or (
+            finding.from_time < picture.to_time
+            and picture.from_time < max(finding.to_time, finding.from_time + 1)
         ):
             accepted = why_accepted(fault, picture.accepted) or fault.harmless
-            fault.finding = replace(one, accepted=accepted)
-            found.append(fault)
-    return found
+            fault.finding = replace(finding, accepted=accepted)
+            shown.append(fault)
+    return shown
 
 
 def _waits(
@@ -282,10 +284,10 @@ def _waits(
         kinds = {kind for waits in step.waits.values() for kind in waits}
         if later.kind.value in kinds:
             offsets = sum(size(waiting) for waiting in passing.waiting.values())
-            said = words.offsets_ahead(later, offsets, len(passing.waiting), passing.since)
+            text = words.offsets_ahead(later, offsets, len(passing.waiting), passing.since)
             if passing.copied is not None:
-                said = words.copies_ahead(offsets, passing.origin, passing.since)
-            yield Wait(on=later.kind.value, words=said, since=passing.since)
+                text = words.copies_ahead(offsets, passing.origin, passing.since)
+            yield Wait(on=later.kind.value, words=text, since=passing.since)
         if earlier.kind.value in kinds:
             yield Wait(on=earlier.kind.value, words=words.behind_files(earlier, later))
         if LEDGER in kinds:
@@ -296,45 +298,46 @@ def _waits(
             yield Wait(
                 on=LEDGER, words=words.missing_entry(hole, host), host=host, since=hole.from_time
             )
-    fresh = [each for each in picture.withdrawn if stated_faults.is_fresh(each, picture)]
+    fresh = [loss for loss in picture.withdrawn if stated_faults.is_fresh(loss, picture)]
     if fresh:
-        since = min(each.from_time for each in fresh)
+        since = min(loss.from_time for loss in fresh)
         yield Wait(on=LEDGER, words=words.fresh(), since=since)
     if young:
-        since = min(each.said for each in young)
+        since = min(landing.said for landing in young)
         yield Wait(on=LEDGER, words=words.untold(len(young)), since=since)
 
 
 def _behind(picture: TopicPicture, windows: Sequence[Window]) -> list[ExpectedAgent]:
-    """Agents without whom this time is not complete, the one furthest behind first. One that is
-    retired is waited for up to then only. Where the time that is asked for is not over yet, an
-    agent that is as far as agents are (a window and what may be under way) is not behind."""
+    """Returns the agents without which this time is not complete, the one furthest behind first. A
+    retired agent is required up to its retirement only. If the time is not over yet, an agent that
+    is behind by no more than is usual (a window, and what may be in transit) is not listed."""
     due = picture.to_time
     if due > picture.now:
-        length = max((each.length for each in windows), default=_WINDOW)
+        length = max((window.length for window in windows), default=_WINDOW)
         due = picture.now - 2 * length - picture.grace_millis
     late = [
-        each
-        for each in picture.agents
-        if each.until < due and (each.required_until is None or each.until < each.required_until)
+        agent
+        for agent in picture.agents
+        if agent.until < due
+        and (agent.required_until is None or agent.until < agent.required_until)
     ]
-    return sorted(late, key=lambda each: (each.until, each.host, each.agent))
+    return sorted(late, key=lambda agent: (agent.until, agent.host, agent.agent))
 
 
 def _awaited(
     axis: Axis, tally: Tally, steps: Sequence[Tallied], young: Sequence[LandedFile]
 ) -> dict[int, set[str]]:
-    """By window, who has still something to say of it."""
-    found: dict[int, set[str]] = {}
+    """Returns, by window, what may still report something of it."""
+    awaited_in: dict[int, set[str]] = {}
     for number in tally.agents_awaited:
-        found.setdefault(number, set()).add(TierKind.AGENT.value)
-    for each in young:
-        for number in axis.touched(each.from_time, each.to_time):
-            found.setdefault(number, set()).add(LEDGER)
+        awaited_in.setdefault(number, set()).add(TierKind.AGENT.value)
+    for landing in young:
+        for number in axis.touched(landing.from_time, landing.to_time):
+            awaited_in.setdefault(number, set()).add(LEDGER)
     for step in steps:
         for number, awaited in step.waits.items():
-            found.setdefault(number, set()).update(awaited)
-    return found
+            awaited_in.setdefault(number, set()).update(awaited)
+    return awaited_in
 
 
 def _windows(
@@ -344,14 +347,14 @@ def _windows(
     steps: Sequence[Tallied],
     faults: Iterable[Fault],
 ) -> list[WindowVerdict]:
-    """What is said of each window. Most are as they should be, and cost little."""
+    """Judges each window. Most are complete, and cost little."""
     tiers = picture.tiers
     faults_of: dict[int, list[Finding]] = {}
     for fault in faults:
         for number in set(fault.windows):
             faults_of.setdefault(number, []).append(fault.finding)
     files = [number for number, tier in enumerate(tiers) if tier.kind is TierKind.HDFS]
-    found: list[WindowVerdict] = []
+    verdicts: list[WindowVerdict] = []
     for number, window in enumerate(axis.windows):
         sums = [sums_at(window, tier) for tier in tiers]
         late = duplicates = dead = 0
@@ -360,78 +363,88 @@ def _windows(
             late += landed.late
             duplicates += landed.duplicates
             dead += landed.dead
-        some = faults_of.get(number, ())
+        findings = faults_of.get(number, ())
         awaited = awaited_in.get(number, ())
-        missing = pending = excess = unclaimed = yet = elsewhere = 0
-        for each in steps:
-            if (step := each.steps.get(number)) is not None:
+        missing = pending = excess = unclaimed = unclaimed_yet = elsewhere = 0
+        for tallied in steps:
+            if (step := tallied.steps.get(number)) is not None:
                 missing += step.missing
                 pending += step.pending
                 excess += step.excess
                 unclaimed += step.unclaimed
-                yet += step.unclaimed_yet
+                unclaimed_yet += step.unclaimed_yet
                 elsewhere += step.elsewhere
-        found.append(
+        verdicts.append(
             WindowVerdict(
                 start=window.start,
                 length=window.length,
-                state=_state(some, awaited),
+                state=_state(findings, awaited),
                 sums=sums,
                 missing=missing,
                 pending=pending,
                 excess=excess,
                 unclaimed=unclaimed,
-                unclaimed_yet=yet,
+                unclaimed_yet=unclaimed_yet,
                 elsewhere=elsewhere,
-                changed=any(each.kind is FaultKind.CHANGED for each in some) if some else False,
+                changed=any(finding.kind is FaultKind.CHANGED for finding in findings)
+                if findings
+                else False,
                 late=late,
                 duplicates=duplicates,
                 dead=window.dead + dead,
                 filtered=window.filtered,
                 lost=window.lost_events,
                 waits=sorted(awaited) if awaited else [],
-                accepted=all(each.accepted for each in some) if some else False,
+                accepted=all(finding.accepted for finding in findings) if findings else False,
             )
         )
-    return found
+    return verdicts
 
 
 def _state(findings: Collection[Finding], awaited: Collection[str]) -> State:
     if not findings and not awaited:
         return State.COMPLETE
-    states = [each.kind.state for each in findings if not each.accepted]
+    states = [finding.kind.state for finding in findings if not finding.accepted]
     if awaited:
         states.append(State.PENDING)
     return worst(states)
 
 
 def _findings(picture: TopicPicture, faults: Sequence[Fault]) -> list[Finding]:
-    """The worst first, and what was accepted last. Of what is too many, one for each kind."""
+    """Returns the findings, the worst first, accepted ones last. Beyond the limit, one finding of
+    each kind stands for the rest."""
     worst_first = sorted(faults, key=lambda fault: _rank(fault.finding))
-    found = [
+    findings = [
         replace(fault.finding, words=words.of(picture.key.topic, fault), reason=words.why(fault))
         for fault in worst_first[:MOST_FINDINGS]
     ]
-    rest: dict[tuple[bool, FaultKind], list[Finding]] = {}
+    grouped: dict[tuple[bool, FaultKind], list[Finding]] = {}
     for fault in worst_first[MOST_FINDINGS:]:
-        one = fault.finding
-        rest.setdefault((bool(one.accepted), one.kind), []).append(one)
-    found += [_all_of(some) for some in rest.values()]
-    return [identified(each, picture.key) for each in found]
+        finding = fault.finding
+        grouped.setdefault((bool(finding.accepted), finding.kind), []).append(finding)
+    findings += [_all_of(group) for group in grouped.values()]
+    return [identified(finding, picture.key) for finding in findings]
 
 
 def _all_of(findings: Sequence[Finding]) -> Finding:
-    """One that stands for these, which are of one kind."""
-    known = [each for each in findings if each.from_time >= 0]
+    """Returns one finding that stands for these, all of one kind."""
+    dated = [finding for finding in findings if finding.from_time >= 0]
     return Finding(
         kind=findings[0].kind,
         words=words.more_faults(len(findings)),
-        events=sum(each.count for each in findings if each.count >= 0) or -1,
-        from_time=min((each.from_time for each in known), default=-1),
-        to_time=max((each.to_time for each in known), default=-1),
+        events=sum(finding.count for finding in findings if finding.count >= 0) or -1,
+        from_time=min((finding.from_time for finding in dated), default=-1),
+        to_time=max((finding.to_time for finding in dated), default=-1),
         accepted=findings[0].accepted,
     )
 
 
-def _rank(one: Finding) -> tuple[bool, int, str, str, int, int]:
-    return (bool(one.accepted), _KINDS.index(one.kind), one.host, one.path, one.from_time, one.seq)
+def _rank(finding: Finding) -> tuple[bool, int, str, str, int, int]:
+    return (
+        bool(finding.accepted),
+        _KINDS.index(finding.kind),
+        finding.host,
+        finding.path,
+        finding.from_time,
+        finding.seq,
+    )

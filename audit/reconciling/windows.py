@@ -1,11 +1,11 @@
-"""The windows of a picture, and what of each got from one tier to the next.
+"""The windows of a picture, and the steps of their events from one tier to the next.
 
-Brokers are held against agents, files against brokers, or against agents where no broker counts.
-The brokers of a copy are held against those of its origin. A step's parts always add up: what the
-earlier tier has, less missing and pending, plus excess and unclaimed, is what the later tier
-accounts for; with those that are elsewhere: in another window there, which offsets prove.
+Brokers are compared with agents, and files with brokers, or with agents if no broker counts. The
+brokers of a copy are compared with those of its origin. A step always adds up: the events of the
+earlier tier, less missing and pending ones, plus excess and unclaimed ones, plus those that offsets
+prove to be in another window there (`elsewhere`), are what the later tier accounts for.
 
-Stretches of time are half-open; one without length is the moment it begins.
+Intervals of time are half-open; an empty one stands for the moment at which it begins.
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,38 +27,38 @@ class Pair(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What one window has of the way between two tiers, in events."""
+    """What became of one window's events between two tiers."""
 
     pair: Pair
     missing: int = 0
     pending: int = 0
     excess: int = 0
     unclaimed: int = 0
-    unclaimed_yet: int = 0  # of these, events of which the earlier tier may still speak
-    elsewhere: int = 0  # more here than at the earlier tier; below zero: fewer
+    unclaimed_yet: int = 0  # those of `unclaimed` that the earlier tier may still claim
+    elsewhere: int = 0  # moved here from other windows; below zero: moved away
 
 
 _NOTHING: Final = WindowSums()
-_WINDOW: Final = 60_000  # where there is none to tell how long they are
+_WINDOW: Final = 60_000  # the length, if there is no window to take it from
 
 
 def pairs(tiers: Sequence[Tier]) -> list[Pair]:
-    """A mirror is a tier that others are held against only where no broker counts its copy."""
-    found: list[Pair] = []
+    """Returns adjacent tiers. A mirror is one of them only if no broker counts its copy."""
+    tier_pairs: list[Pair] = []
     earlier: Tier | None = None
     is_counted = any(tier.kind is TierKind.BROKER for tier in tiers)
     for tier in tiers:
         if tier.kind is TierKind.MIRROR and is_counted:
             continue
         if earlier is not None and tier.kind is not TierKind.AGENT:
-            found.append(Pair(earlier, tier))
+            tier_pairs.append(Pair(earlier, tier))
         if tier.kind is not TierKind.HDFS:
             earlier = tier
-    return found
+    return tier_pairs
 
 
 def accounted(tier: Tier, sums: WindowSums) -> int:
-    """How many events a tier has or can say what became of them."""
+    """Returns how many events a tier has, or can account for."""
     if tier.kind is TierKind.HDFS:
         return sums.events + sums.duplicates + sums.dead
     return sums.events
@@ -69,17 +69,17 @@ def sums_at(window: Window, tier: Tier) -> WindowSums:
 
 
 def is_counted(window: Window, pair: Pair) -> bool:
-    """Whether the sums of both are all that they have said."""
+    """Whether the sums of both tiers include all that they have reported."""
     return window.uncounted.isdisjoint(pair)
 
 
 def compared(window: Window, pair: Pair) -> tuple[int, bool]:
-    """How many events the earlier tier has more; and whether, where it has as many, they are not
-    the same ones."""
+    """Returns how many more events the earlier tier has; and, if there are as many, whether they
+    differ."""
     earlier = window.sums.get(pair.earlier, _NOTHING)
     later = window.sums.get(pair.later, _NOTHING)
-    more = earlier.events - accounted(pair.later, later)
-    return more, more == 0 and earlier.crc_sum != later.crc_sum
+    surplus = earlier.events - accounted(pair.later, later)
+    return surplus, surplus == 0 and earlier.crc_sum != later.crc_sum
 
 
 class Axis:
@@ -87,84 +87,87 @@ class Axis:
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = windows
-        self._starts = [each.start for each in windows]
-        self._ends = [each.start + each.length for each in windows]
+        self._starts = [window.start for window in windows]
+        self._ends = [window.start + window.length for window in windows]
 
     def touched(self, from_time: int, to_time: int) -> range:
-        """Those that have something in common with this time."""
+        """Returns the numbers of the windows that overlap this time."""
         first = bisect_right(self._ends, from_time)
         return range(first, bisect_left(self._starts, max(to_time, from_time + 1), lo=first))
 
 
 def aligned(windows: Sequence[Window]) -> Sequence[Window]:
-    """Windows of which none overlaps another: where tiers have windows of unequal length, the
-    shorter ones are taken together to the longer."""
-    if all(one.start + one.length <= two.start for one, two in pairwise(windows)):
+    """Returns windows that do not overlap: if tiers have windows of unequal lengths, the shorter
+    ones are merged into the longer."""
+    if all(
+        window.start + window.length <= following.start for window, following in pairwise(windows)
+    ):
         return windows
-    found: list[Window] = []
-    for window in sorted(windows, key=lambda each: (each.start, -each.length)):
-        if found and window.start < found[-1].start + found[-1].length:
-            found[-1] = _together(found[-1], window)
+    merged_windows: list[Window] = []
+    for window in sorted(windows, key=lambda window: (window.start, -window.length)):
+        if merged_windows and window.start < merged_windows[-1].start + merged_windows[-1].length:
+            merged_windows[-1] = _together(merged_windows[-1], window)
         else:
-            found.append(window)
-    return found
+            merged_windows.append(window)
+    return merged_windows
 
 
-def _together(one: Window, other: Window) -> Window:
-    sums = dict(one.sums)
-    for tier, more in other.sums.items():
-        sums[tier] = WindowSums(*map(sum, zip(sums.get(tier, _NOTHING), more, strict=True)))
-    unknown = one.lost_events < 0 or other.lost_events < 0
+def _together(window: Window, next_window: Window) -> Window:
+    sums = dict(window.sums)
+    for tier, added in next_window.sums.items():
+        sums[tier] = WindowSums(*map(sum, zip(sums.get(tier, _NOTHING), added, strict=True)))
+    unknown = window.lost_events < 0 or next_window.lost_events < 0
     return Window(
-        start=one.start,
-        length=max(one.start + one.length, other.start + other.length) - one.start,
+        start=window.start,
+        length=max(window.start + window.length, next_window.start + next_window.length)
+        - window.start,
         sums=sums,
-        filtered=one.filtered + other.filtered,
-        dead=one.dead + other.dead,
-        lost_events=-1 if unknown else one.lost_events + other.lost_events,
-        lost_bytes=one.lost_bytes + other.lost_bytes,
-        uncounted=one.uncounted | other.uncounted,
+        filtered=window.filtered + next_window.filtered,
+        dead=window.dead + next_window.dead,
+        lost_events=-1 if unknown else window.lost_events + next_window.lost_events,
+        lost_bytes=window.lost_bytes + next_window.lost_bytes,
+        uncounted=window.uncounted | next_window.uncounted,
     )
 
 
 def with_copied(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
-    """Where a mirror's sums are too small, and by their offsets it has spoken of all that brokers
-    have of the copy, it has what they have: nobody else writes there."""
+    """Replaces sums of a mirror that are too small by the brokers', if its offsets cover all that
+    brokers have of the copy: only the mirror writes there."""
     mirror, broker = Tier(TierKind.MIRROR), Tier(TierKind.BROKER)
     if not {mirror, broker}.issubset(picture.tiers):
         return windows
     spoken = all(
-        covers(each.claimed.get(mirror, ()), each.claimed.get(broker, ()))
-        for each in picture.partitions
+        covers(partition.claimed.get(mirror, ()), partition.claimed.get(broker, ()))
+        for partition in picture.partitions
     )
     if not spoken:
         return windows
     return [
         replace(
-            each,
-            sums={**each.sums, mirror: sums_at(each, broker)},
-            uncounted=each.uncounted - {mirror},
+            window,
+            sums={**window.sums, mirror: sums_at(window, broker)},
+            uncounted=window.uncounted - {mirror},
         )
-        if mirror in each.uncounted and broker not in each.uncounted
-        else each
-        for each in windows
+        if mirror in window.uncounted and broker not in window.uncounted
+        else window
+        for window in windows
     ]
 
 
 def with_unwatched(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
-    """Windows in which nothing is known to have happened are there as well, where nobody knows."""
+    """Adds empty windows where agents did not watch."""
     blind = merged(
-        (max(each.from_time, picture.from_time), min(each.to_time, picture.to_time))
-        for each in picture.unwatched
+        (max(gap.from_time, picture.from_time), min(gap.to_time, picture.to_time))
+        for gap in picture.unwatched
     )
     if not blind:
         return windows
-    length = min((each.length for each in windows), default=_WINDOW)
+    length = min((window.length for window in windows), default=_WINDOW)
     blind = merged((first - first % length, end + -end % length) for first, end in blind)
-    known = merged((each.start, each.start + each.length) for each in windows)
+    present = merged((window.start, window.start + window.length) for window in windows)
     empty = [
         Window(start, min(length, end - start), {})
-        for first, end in minus(blind, known)
+        for first, end in minus(blind, present)
         for start in range(first, end, length)
     ]
-    return sorted([*windows, *empty], key=lambda each: each.start)
+    return sorted([*windows, *empty], key=lambda window: window.start)

@@ -1,7 +1,7 @@
-"""What verdicts say to a person: each sentence that the audit has for a fault or for waiting.
+"""The sentences of verdicts: one for each fault and each wait.
 
-Times are UTC. Events, seqs and offsets are given from the first to the last, bytes from the first
-to the one after the last, as positions in a file are.
+Times are UTC. Ranges of events, seqs and offsets include the last; those of bytes end behind it, as
+positions in a file do.
 """
 
 from datetime import UTC, datetime
@@ -22,12 +22,12 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
-def count(value: int, one: str, several: str = "") -> str:
-    return f"{number(value)} {one if value == 1 else several or one + 's'}"
+def count(value: int, singular: str, plural: str = "") -> str:
+    return f"{number(value)} {singular if value == 1 else plural or singular + 's'}"
 
 
 def moment(time: int) -> str:
-    """A time, to the second; those that no calendar has as they are."""
+    """Formats a time, to the second; one outside the calendar as milliseconds."""
     try:
         return datetime.fromtimestamp(time / 1000, UTC).strftime(_DAY_AND_TIME)
     except (ValueError, OverflowError, OSError):
@@ -44,7 +44,7 @@ def between(from_time: int, to_time: int) -> str:
 
 
 def place(tier: str, destination: str) -> str:
-    """Where something is, or is not."""
+    """Returns where something is or is missing."""
     if tier == TierKind.HDFS:
         return f"in {destination}" if destination else "in the files"
     if tier == TierKind.ORIGIN:
@@ -55,93 +55,94 @@ def place(tier: str, destination: str) -> str:
 
 
 def more_damage(batches: int, offsets: int) -> str:
-    """Of what is not said one by one."""
-    of = count(batches, "stretch", "stretches")
-    return f"{of} of batches more, {count(offsets, 'offset')}, are not as they were written"
+    """Stands for damage beyond the limit."""
+    of = count(batches, "more stretch", "more stretches")
+    return f"{of} of batches ({count(offsets, 'offset')}) are not as they were written"
 
 
 def more_faults(faults: int) -> str:
-    """Of what is not said one by one."""
-    return f"And {count(faults, 'more fault')}: the worst are said"
+    """Stands for findings beyond the limit."""
+    return f"And {count(faults, 'more fault')}: only the worst are listed"
 
 
 def at(tier: Tier) -> str:
     return place(tier.kind.value, tier.destination)
 
 
-def _events(one: Finding) -> str:
-    if one.events == 1:
-        return f"event {number(one.seq)}"
-    return f"events {number(one.seq)} to {number(one.seq + one.events - 1)}"
+def _events(finding: Finding) -> str:
+    if finding.events == 1:
+        return f"event {number(finding.seq)}"
+    return f"events {number(finding.seq)} to {number(finding.seq + finding.events - 1)}"
 
 
-def _bytes(one: Finding) -> str:
-    return f"bytes {number(one.position)} to {number(one.end_position)}"
+def _bytes(finding: Finding) -> str:
+    return f"bytes {number(finding.position)} to {number(finding.end_position)}"
 
 
-def _offsets(topic: str, one: Finding) -> str:
-    if one.offsets == 1:
-        return f"{topic}-{one.partition}, offset {number(one.offset)}"
-    last = one.offset + one.offsets - 1
-    return f"{topic}-{one.partition}, offsets {number(one.offset)} to {number(last)}"
+def _offsets(topic: str, finding: Finding) -> str:
+    if finding.offsets == 1:
+        return f"{topic}-{finding.partition}, offset {number(finding.offset)}"
+    last = finding.offset + finding.offsets - 1
+    return f"{topic}-{finding.partition}, offsets {number(finding.offset)} to {number(last)}"
 
 
-def _file(one: Finding) -> str:
-    return f"{one.host or 'a host'}: {one.path or 'file ' + one.source}"
+def _file(finding: Finding) -> str:
+    return f"{finding.host or 'a host'}: {finding.path or 'file ' + finding.source}"
 
 
-def _when(one: Finding) -> str:
-    return between(one.from_time, one.to_time)
+def _when(finding: Finding) -> str:
+    return between(finding.from_time, finding.to_time)
 
 
 def of(topic: str, fault: Fault) -> str:
-    """A finding in one sentence."""
-    one = fault.finding
-    if one.kind is FaultKind.LOST:
+    """Returns a finding in one sentence."""
+    finding = fault.finding
+    if finding.kind is FaultKind.LOST:
         return _lost(fault)
-    if one.kind is FaultKind.UNKNOWN:
+    if finding.kind is FaultKind.UNKNOWN:
         return _unknown(topic, fault)
     if fault.named:
         return _hole(fault)
-    if one.path and not one.source:
+    if finding.path and not finding.source:
         return _landed_file(fault)
-    if one.source:
+    if finding.source:
         return _of_file(topic, fault)
-    if one.partition >= 0:
+    if finding.partition >= 0:
         return _of_partition(topic, fault)
     return _of_windows(fault)
 
 
 def _unknown(topic: str, fault: Fault) -> str:
-    one = fault.finding
-    if one.partition >= 0:
+    finding = fault.finding
+    if finding.partition >= 0:
         return (
-            f"{topic}-{one.partition}: what was written from offset {number(one.offset)} on is"
-            f" gone, and nobody knows how much that was: {fault.reason}"
+            f"{topic}-{finding.partition}: what was written from offset {number(finding.offset)} on"
+            f" is gone, and how much that was is unknown: {fault.reason}"
         )
-    if one.seq >= 0:
-        are = "is" if one.events == 1 else "are"
+    if finding.seq >= 0:
+        are = "is" if finding.events == 1 else "are"
         return (
-            f"{_file(one)}, {_events(one)} {are} {place(one.tier, one.destination)}, and no agent"
-            " has said that it shipped them: another one of that host may have shipped them again"
+            f"{_file(finding)}, {_events(finding)} {are} {place(finding.tier, finding.destination)}"
+            ", and no agent has reported shipping them: another agent of that host may have"
+            " shipped them again"
         )
-    when = f"from {moment(one.from_time)} to {moment(one.to_time)}"
+    when = f"from {moment(finding.from_time)} to {moment(finding.to_time)}"
     why = f": {fault.reason}" if fault.reason else ""
-    if not one.source:
+    if not finding.source:
         names = {
             "changed": "and names changed there",
             "brief": "and a file was begun there",
-        }.get(fault.traces, "and it is not known what happened there")
-        return f"{_file(one)} was not watched {when}, {names}{why}"
+        }.get(fault.traces, "and what happened there is unknown")
+        return f"{_file(finding)} was not watched {when}, {names}{why}"
     if fault.traces == "truncated":
         return (
-            f"{_file(one)} was truncated while no agent watched it, {when}; what was in it beyond "
-            f"byte {number(one.position)} is unknown{why}"
+            f"{_file(finding)} was truncated while no agent watched it, {when}; what was in it"
+            f" beyond byte {number(finding.position)} is unknown{why}"
         )
-    what = "vanished" if fault.traces == "vanished" else "was not seen to its end"
+    what = "vanished" if fault.traces == "vanished" else "was not read to its end"
     return (
-        f"{_file(one)} {what} while no agent watched it, {when}; unknown beyond byte"
-        f" {number(one.position)}{why}"
+        f"{_file(finding)} {what} while no agent watched it, {when}; unknown beyond byte"
+        f" {number(finding.position)}{why}"
     )
 
 
@@ -154,31 +155,31 @@ _UNWATCHED: Final = {
 
 
 def why(fault: Fault) -> str:
-    """The reason alone, without what it is the reason of."""
-    one = fault.finding
-    if one.kind is not FaultKind.UNKNOWN or one.partition >= 0:
+    """Returns the reason of a fault alone."""
+    finding = fault.finding
+    if finding.kind is not FaultKind.UNKNOWN or finding.partition >= 0:
         return fault.reason
-    if one.seq >= 0:
-        return "no agent has said that it shipped them"
-    said = f": {fault.reason}" if fault.reason else ""
-    return f"{_UNWATCHED.get(fault.traces, 'no agent was watching')}{said}"
+    if finding.seq >= 0:
+        return "no agent has reported shipping them"
+    reason = f": {fault.reason}" if fault.reason else ""
+    return f"{_UNWATCHED.get(fault.traces, 'no agent was watching')}{reason}"
 
 
 def uncounted(loss: UncountedLoss) -> str:
-    """Why something is gone of which nobody had spoken."""
-    return f"the log lost them before anybody had counted them: {loss.reason}"
+    """Explains a loss that no tier had counted."""
+    return f"the log lost them before they were counted: {loss.reason}"
 
 
 def disputed(numbers: Disputed) -> str:
-    """Why entries of a journal are not believed."""
+    """Explains why entries of a journal are not believed."""
     return (
-        f"there are two that say other things, and neither is believed; from"
-        f" {moment(numbers.since)} on nothing is proven"
+        f"there are two that contradict each other, and neither is believed; nothing is proven"
+        f" from {moment(numbers.since)} on"
     )
 
 
 def collision(topic: str, partition: int, kept: int, events: int) -> str:
-    """Why events are dead letters that could be decoded."""
+    """Explains why events that could be decoded are dead letters."""
     if kept < 0:
         return "others with their source and numbers had landed before, and cannot be compared"
     last = (
@@ -193,7 +194,7 @@ def collision(topic: str, partition: int, kept: int, events: int) -> str:
 
 
 def copy_of(run: Copied, agent: str) -> str:
-    """Whose copy a file is that was shipped by this agent."""
+    """Explains how a file came to be shipped again by this agent."""
     since = f" since {moment(run.since)}" if run.since >= 0 else ""
     if run.agent and run.agent == agent:
         when = f",{since}" if since else ""
@@ -203,8 +204,8 @@ def copy_of(run: Copied, agent: str) -> str:
         )
     who = f"agent {run.agent}" if run.agent else "another agent"
     return (
-        f"had been shipped before by {who} as source {run.original}: the agent's data directory is"
-        f" another one{since}"
+        f"had been shipped before by {who} as source {run.original}: the agent has another data"
+        f" directory{since}"
     )
 
 
@@ -212,116 +213,122 @@ _MOMENT: Final = 5_000
 
 
 def emptied_at_most(millis: int) -> str:
-    """Why nobody needs to accept that a new file may have been emptied in so long a time."""
+    """Explains why it is harmless that a new file may have been emptied within this time."""
     if millis <= _MOMENT:
-        return "for a moment only, and hardly anybody empties a new file within one"
-    return "every name is known, and hardly anybody empties a new file in place before it is read"
+        return "for a moment only, and new files are hardly ever emptied that soon"
+    return (
+        "every name is known, and new files are hardly ever emptied in place before they are read"
+    )
 
 
 def landed_once() -> str:
-    """Why it is no fault that something was sent twice."""
+    """Explains why events that were sent twice are harmless."""
     return "sent twice, landed once"
 
 
 def shipped_again() -> str:
-    """Why it is no fault that a log has lost something."""
+    """Explains why a log's loss is harmless."""
     return "shipped again since, and landed"
 
 
 def read_again() -> str:
-    """Why it is no fault that a log has lost more events than a file has."""
-    return "the file was read again, and all that its agent says is in it has landed"
+    """Explains why a log's loss of more events than the file has is harmless."""
+    return "the file was read again, and all of its events, as counted by its agent, have landed"
 
 
 def _lost(fault: Fault) -> str:
-    one = fault.finding
-    size = f"bytes {number(one.position)} to {number(one.end_position)}"
-    lines = f" ({count(one.events, 'line')})" if one.events >= 0 else ""
+    finding = fault.finding
+    size = f"bytes {number(finding.position)} to {number(finding.end_position)}"
+    lines = f" ({count(finding.events, 'line')})" if finding.events >= 0 else ""
     why = f": {fault.reason}" if fault.reason else ""
-    return f"{_file(one)}, {size}{lines} were gone before they were read{why}"
+    return f"{_file(finding)}, {size}{lines} were gone before they were read{why}"
 
 
 def _of_file(topic: str, fault: Fault) -> str:
-    one = fault.finding
-    if one.kind is FaultKind.DUPLICATED and one.position >= 0:
-        return f"{_file(one)}, {_bytes(one)} ({count(one.events, 'event')}) {fault.reason}"
-    if one.kind is FaultKind.DUPLICATED and one.tier == TierKind.HDFS:
-        return f"{_file(one)}, {_events(one)} are {place(one.tier, one.destination)} twice"
-    if one.kind is FaultKind.DUPLICATED:
-        were = "was" if one.events == 1 else "were"
-        return f"{_file(one)}, {_events(one)} {were} shipped more than once"
-    if one.partition < 0:
-        return f"{_file(one)}: the agent's statement about {_events(one)} is missing" + (
+    finding = fault.finding
+    if finding.kind is FaultKind.DUPLICATED and finding.position >= 0:
+        return (
+            f"{_file(finding)}, {_bytes(finding)} ({count(finding.events, 'event')}) {fault.reason}"
+        )
+    if finding.kind is FaultKind.DUPLICATED and finding.tier == TierKind.HDFS:
+        where = place(finding.tier, finding.destination)
+        return f"{_file(finding)}, {_events(finding)} are {where} twice"
+    if finding.kind is FaultKind.DUPLICATED:
+        were = "was" if finding.events == 1 else "were"
+        return f"{_file(finding)}, {_events(finding)} {were} shipped more than once"
+    if finding.partition < 0:
+        return f"{_file(finding)}: the agent's statement about {_events(finding)} is missing" + (
             f", {fault.reason}" if fault.reason else ""
         )
-    bytes_named = one.position >= 0 and one.end_position >= 0
+    bytes_named = finding.position >= 0 and finding.end_position >= 0
     if not bytes_named:
-        what = f"{_file(one)}, {_events(one)}"
+        what = f"{_file(finding)}, {_events(finding)}"
     elif fault.exact:
-        what = f"{_file(one)}, {_bytes(one)} ({_events(one)})"
+        what = f"{_file(finding)}, {_bytes(finding)} ({_events(finding)})"
     else:
-        what = f"{_file(one)}, {_events(one)} (within {_bytes(one)})"
-    are = "is" if one.events == 1 and not bytes_named else "are"
-    return f"{what} {are} {_verdict(one, fault)} ({_offsets(topic, one)})"
+        what = f"{_file(finding)}, {_events(finding)} (within {_bytes(finding)})"
+    are = "is" if finding.events == 1 and not bytes_named else "are"
+    return f"{what} {are} {_verdict(finding, fault)} ({_offsets(topic, finding)})"
 
 
-def _verdict(one: Finding, fault: Fault) -> str:
-    if one.kind is FaultKind.CHANGED:
+def _verdict(finding: Finding, fault: Fault) -> str:
+    if finding.kind is FaultKind.CHANGED:
         return f"not as they were written: {fault.reason}"
-    if one.kind is FaultKind.UNPROVEN:
-        return f"not proven to be {place(one.tier, one.destination)}: {fault.reason}"
-    return f"not {place(one.tier, one.destination)}" + (f": {fault.reason}" if fault.reason else "")
+    if finding.kind is FaultKind.UNPROVEN:
+        return f"not proven to be {place(finding.tier, finding.destination)}: {fault.reason}"
+    return f"not {place(finding.tier, finding.destination)}" + (
+        f": {fault.reason}" if fault.reason else ""
+    )
 
 
 def _of_partition(topic: str, fault: Fault) -> str:
-    one = fault.finding
-    are = "is" if one.offsets == 1 else "are"
-    return f"{_offsets(topic, one)} {are} {_verdict(one, fault)}"
+    finding = fault.finding
+    are = "is" if finding.offsets == 1 else "are"
+    return f"{_offsets(topic, finding)} {are} {_verdict(finding, fault)}"
 
 
 def _of_windows(fault: Fault) -> str:
-    one = fault.finding
-    where = place(one.tier, one.destination)
-    if one.kind is FaultKind.CHANGED and fault.reason:
+    finding = fault.finding
+    where = place(finding.tier, finding.destination)
+    if finding.kind is FaultKind.CHANGED and fault.reason:
         return fault.reason
-    if one.kind is FaultKind.CHANGED:
-        return f"{_when(one)}: as many events are {where} as before, but their CRCs differ"
-    if one.kind is FaultKind.DUPLICATED:
-        return f"{_when(one)}: {count(one.events, 'event')} too many {where}"
-    if one.kind is FaultKind.UNPROVEN:
-        return (
-            f"{_when(one)}: {count(one.events, 'event')} not proven to be {where}: {fault.reason}"
-        )
-    return f"{_when(one)}: {count(one.events, 'event')} not {where}, and nobody knows which"
+    if finding.kind is FaultKind.CHANGED:
+        return f"{_when(finding)}: as many events are {where} as before, but their CRCs differ"
+    if finding.kind is FaultKind.DUPLICATED:
+        return f"{_when(finding)}: {count(finding.events, 'event')} too many {where}"
+    if finding.kind is FaultKind.UNPROVEN:
+        events = count(finding.events, "event")
+        return f"{_when(finding)}: {events} not proven to be {where}: {fault.reason}"
+    return f"{_when(finding)}: {count(finding.events, 'event')} not {where}; which ones is unknown"
 
 
 def _hole(fault: Fault) -> str:
-    one = fault.finding
-    whose = _WHOSE.get(one.tier, one.tier)
-    host = f" on {one.host}" if one.host else ""
-    last = one.seq + fault.named - 1
+    finding = fault.finding
+    whose = _WHOSE.get(finding.tier, finding.tier)
+    host = f" on {finding.host}" if finding.host else ""
+    last = finding.seq + fault.named - 1
     which = (
-        f"entry {number(one.seq)}"
+        f"entry {number(finding.seq)}"
         if fault.named == 1
-        else (f"entries {number(one.seq)} to {number(last)}")
+        else (f"entries {number(finding.seq)} to {number(last)}")
     )
     if fault.reason:
-        return f"{which} in the journal {one.source} of the {whose}{host}: {fault.reason}"
+        return f"{which} in the journal {finding.source} of the {whose}{host}: {fault.reason}"
     return (
-        f"{which} in the journal {one.source} of the {whose}{host} never came, written"
-        f" {_when(one)}: what was said there is not known"
+        f"{which} in the journal {finding.source} of the {whose}{host} never arrived, written"
+        f" {_when(finding)}: the content is unknown"
     )
 
 
 def _landed_file(fault: Fault) -> str:
-    one = fault.finding
-    return f"{one.path} {place(one.tier, one.destination)} {fault.reason}"
+    finding = fault.finding
+    return f"{finding.path} {place(finding.tier, finding.destination)} {fault.reason}"
 
 
-def file_fault(fault: str, committed: int, found: int) -> str:
-    """What is wrong with a landed file."""
+def file_fault(fault: str, committed: int, rows: int) -> str:
+    """Explains what is wrong with a landed file."""
     had = count(committed, "row") if committed >= 0 else "an unknown number of rows"
-    has = count(found, "row") if found >= 0 else "rows that cannot be read"
+    has = count(rows, "row") if rows >= 0 else "rows that cannot be read"
     if fault == "missing":
         return f"is gone: {had} were committed there"
     if fault == "extra":
@@ -332,21 +339,21 @@ def file_fault(fault: str, committed: int, found: int) -> str:
 def hole_reason(hole: Hole) -> str:
     whose = _WHOSE[hole.tier.value]
     entries = "an entry" if hole.count == 1 else "entries"
-    return f"{entries} of the {whose}'s journal {hole.journal} never came"
+    return f"{entries} of the {whose}'s journal {hole.journal} never arrived"
 
 
 def behind(agent: ExpectedAgent) -> str:
-    """Why an agent is waited for."""
+    """Explains why an agent is waited for."""
     if not agent.heard:
-        return f"{agent.host}: nothing was ever heard from there"
+        return f"{agent.host}: no agent has ever reported from there"
     heard = f"last heard at {moment(agent.heard)}"
     if not agent.until:
-        return f"{agent.host}: the agent has not said yet up to when it is done ({heard})"
+        return f"{agent.host}: the agent has not reported yet up to when it is done ({heard})"
     return f"{agent.host}: the agent is done up to {moment(agent.until)} ({heard})"
 
 
 def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
-    """What a later tier is waited for."""
+    """Explains what a later tier has yet to do."""
     who = {
         TierKind.BROKER: "the brokers have yet to count",
         TierKind.ORIGIN: f"the brokers of {tier.destination} have yet to count",
@@ -358,7 +365,7 @@ def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
 
 
 def copies_ahead(offsets: int, origin: str, since: int) -> str:
-    """What the brokers of a copy are waited for."""
+    """Explains what the brokers of a copy have yet to do."""
     from_when = f", from {moment(since)} on" if since >= 0 else ""
     return f"{count(offsets, 'offset')} of {origin} are yet to be copied, and counted{from_when}"
 
@@ -372,13 +379,13 @@ def missing_entry(hole: Hole, host: str) -> str:
     on = f" on {host}" if host else ""
     return (
         f"{count(hole.count, 'entry', 'entries')} of the {hole.tier.value}'s journal"
-        f" {hole.journal}{on} may still come"
+        f" {hole.journal}{on} may still arrive"
     )
 
 
 def untold(files: int) -> str:
-    return f"agents have yet to speak of events of {count(files, 'file')} that have landed"
+    return f"agents have yet to report events of {count(files, 'file')} that have landed"
 
 
 def fresh() -> str:
-    return "statements about the newest windows may still come"
+    return "statements about the newest windows may still arrive"

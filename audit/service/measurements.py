@@ -1,7 +1,7 @@
-"""What this audit measures once a minute and keeps, as no ledger has it: lags of agents, groups and
-loaders; and what it saw change: groups, and brokers that went or came back.
+"""Measures, once a minute, what no ledger has: lags of agents, groups and loaders; and changes of
+groups and brokers.
 
-Belongs to the thread that writes. What is seen between two minutes is kept with the next.
+Belongs to the writer thread. Changes between two minutes are stored at once.
 """
 
 from collections.abc import Iterator
@@ -14,19 +14,21 @@ from audit.service.service import Service, now_millis
 from audit.store.fleet.lags import AGENT, FILES, GROUP, MINUTE, MeasuredLag
 from audit.store.store import AuditStore
 
-_OLD_LOOKS: Final = 3  # intervals between looks at groups, after which what was seen is too old
+_OLD_POLLS: Final = 3  # poll intervals after which groups' lags are too old
 
 
-class Measuring:
+class Measurements:
+    """Stores lags and changes."""
+
     def __init__(self, service: Service, store: AuditStore) -> None:
         self._service = service
         self._store = store
-        self._minute = 0  # that was measured last
-        self._brokers: dict[str, dict[int, BrokerFacts]] = {}  # as seen last, by cluster
+        self._minute = 0  # the last measured one
+        self._brokers: dict[str, dict[int, BrokerFacts]] = {}  # by cluster, as last seen
         self._marks: list[Mark] = []
 
-    def look(self) -> None:
-        """Raises StoreDamaged, AuditStoreError."""
+    def take(self) -> None:
+        """Measures what is due. Raises StoreDamaged, AuditStoreError."""
         now = now_millis()
         self._marks += self._brokers_changed(now)
         self._marks += self._service.taken_marks()
@@ -45,17 +47,17 @@ class Measuring:
             self._minute = minute
 
     def _measured(self, now: int) -> tuple[list[tuple[str, str]], list[MeasuredLag]]:
-        """Kinds with their clusters, and what they lack. Of a cluster whose ledger is not read to
-        its end nothing is known."""
+        """Returns the measured kinds with their clusters, and the lags. A cluster whose ledger is
+        not read to its end is unknown."""
         service = self._service
-        read = {name for name, each in service.standing.clusters.items() if each.read}
+        read = {name for name, cluster in service.standing.clusters.items() if cluster.read}
         kinds = [(kind, name) for kind in (AGENT, FILES) for name in sorted(read)]
         lags = service.reading.agent_lags()
         lags += [
             MeasuredLag(FILES, row.cluster, row.topic, row.consumer, row.lag)
             for row in service.reading.consumers()
         ]
-        oldest = now - int(_OLD_LOOKS * service.config.groups.interval * 1000)
+        oldest = now - int(_OLD_POLLS * service.config.groups.interval * 1000)
         for name, seen in list(service.groups.items()):
             if seen.looked >= oldest and not (seen.troubles and not seen.lags):
                 kinds.append((GROUP, name))
@@ -66,21 +68,21 @@ class Measuring:
         for name, standing in self._service.standing.clusters.items():
             if not standing.looked or standing.unreachable:
                 continue
-            brokers = {each.id: each for each in standing.brokers}
-            before = self._brokers.get(name)
+            brokers = {broker.id: broker for broker in standing.brokers}
+            former = self._brokers.get(name)
             self._brokers[name] = brokers
-            if before is None:
+            if former is None:
                 continue
-            for number in sorted(before.keys() ^ brokers.keys()):
-                gone = number in before
-                broker = before[number] if gone else brokers[number]
+            for number in sorted(former.keys() ^ brokers.keys()):
+                is_gone = number in former
+                broker = former[number] if is_gone else brokers[number]
                 yield Mark(
                     time=now,
                     kind="broker",
                     cluster=name,
                     group=str(number),
                     words=f"Broker {number} at {broker.address} "
-                    + ("left the cluster" if gone else "joined the cluster"),
+                    + ("left the cluster" if is_gone else "joined the cluster"),
                 )
 
 

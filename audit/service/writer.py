@@ -1,17 +1,16 @@
-"""The one thread that writes: it folds what followers have read, has judged what that touched,
-raises and resolves alerts, and lets go of what is too old. Round after round, until it is stopped.
+"""The writer thread: folds the chunks that followers have read, has the touched hours judged,
+raises and resolves alerts, and expires old data, in rounds until it is stopped.
 
-Followers wait while there is something to fold. Nothing of a cluster is judged while its ledger is
-read in the middle: what one tier has said is there then, and what another has said is still to
-come. Other clusters do not wait for it longer than a moment. Time stands still for a cluster that
-cannot be read, for the same reason. A kill at any point leaves a store that is as if the chunk had
-never been read, or as if it had been folded.
+Followers wait while a chunk is folded. A cluster is not judged while its ledger is read only in
+part: some tiers' reports are there then, and others' are not. Other clusters wait for it only a
+moment. For the same reason time stands still for a cluster that cannot be read. A kill at any point
+leaves a store in which a chunk is folded completely or not at all.
 
-One entry that nobody foresaw must not keep an audit from all the others, nor come back with each
-start. So a chunk that cannot be folded is folded in halves, and these again, down to the single
-entry that fails: it is left out, counted and said. Only then the positions behind the chunk are
-kept. A kill before that repeats all of it, which changes nothing. What is wrong with the database
-itself (a full disk, damage) is none of this, and is raised.
+An unforeseen entry must not block all others, nor fail again after each restart. So a chunk that
+cannot be folded is split into halves, and these again, down to the entry that fails: it is left
+out, counted and logged. Only then are the positions after the chunk kept. A kill before that
+repeats all of it, which changes nothing. Failures of the database itself (a full disk, damage) are
+raised instead.
 """
 
 import logging
@@ -26,31 +25,31 @@ import pyarrow as pa
 from audit.alerting.alerting import Alerting
 from audit.configuration.inventory import InventoryFile
 from audit.errors import AuditStoreError, TooLargeToStore
-from audit.service.judge import Judging
-from audit.service.ledger_reader import FollowingStopped, Handed, ReadTo
-from audit.service.measurements import Measuring
+from audit.service.judge import Judge
+from audit.service.ledger_follower import FollowerStopped, Handed, ReadTo
+from audit.service.measurements import Measurements
 from audit.service.service import Service, now_millis
 from audit.store.judged_hours import DAY, HourVerdict, figures_of
 from audit.store.rows import Touched
 from audit.store.store import AuditStore
 from ledger.reading import LedgerChunk, LedgerPositions
 
-_CHUNKS: Final = 1  # that wait to be folded: they are large
-_AT_WORK_S: Final = 0.05  # until hours are judged on
-_AT_REST_S: Final = 0.25  # until it is seen that time has passed, or that all is over
+_CHUNKS: Final = 1  # waiting to be folded: they are large
+_AT_WORK_S: Final = 0.05  # to wait for a chunk while hours are due
+_AT_REST_S: Final = 0.25  # to wait for a chunk otherwise
 _ALERTS_S: Final = 1.0
 _INVENTORY_S: Final = 2.0
 _MEASURING_S: Final = 1.0
 _EXPIRE_S: Final = 600.0
 _FIGURES_S: Final = 5.0
-_OTHERS_S: Final = 2.0  # where one ledger takes long to be read
-_NEWS_S: Final = 5.0  # what changes no verdict: that an agent was heard, that a run was loaded
+_OTHERS_S: Final = 2.0  # between judgements while a ledger takes long to be read
+_NEWS_S: Final = 5.0  # between updates that change no verdict: an agent was heard, a run loaded
 
 log = logging.getLogger(__name__)
 
 
 class _Every(msgspec.Struct):
-    """Something that is due so often."""
+    """A task that is due at intervals."""
 
     seconds: float
     _at: float = 0.0
@@ -63,27 +62,27 @@ class _Every(msgspec.Struct):
         return True
 
 
-class Rounds:
-    """`hand_over` is called by followers, everything else by one thread."""
+class Writer:
+    """The rounds of the writer thread. Only `hand_over` is called by other threads."""
 
     def __init__(
         self,
         service: Service,
         store: AuditStore,
-        judging: Judging,
+        judge: Judge,
         alerting: Alerting,
         inventory: InventoryFile | None,
     ) -> None:
         self._service = service
         self._standing = service.standing
         self._store = store
-        self._judging = judging
+        self._judge = judge
         self._alerting = alerting
         self._inventory = inventory
         self._queue: queue.Queue[tuple[str, Handed]] = queue.Queue(_CHUNKS)
         self._ended = threading.Event()
-        self._amid: set[str] = set()  # clusters whose ledger is read in the middle
-        self._measuring = Measuring(service, store)
+        self._amid: set[str] = set()  # clusters whose ledger is read only in part
+        self._measurements = Measurements(service, store)
         self._measuring_due = _Every(_MEASURING_S)
         self._alerts_due = _Every(_ALERTS_S)
         self._inventory_due = _Every(_INVENTORY_S)
@@ -91,36 +90,36 @@ class Rounds:
         self._figures_due = _Every(_FIGURES_S)
         self._news_due = _Every(_NEWS_S)
         self._others_due = _Every(_OTHERS_S)
-        self._folded = False  # since there were news
-        self._is_behind = True  # with judging
+        self._folded = False  # since the last update
+        self._is_behind = True  # in judging
 
     def hand_over(self, cluster: str, handed: Handed) -> None:
-        """Waits while others wait. Raises FollowingStopped."""
+        """Blocks until the queue has room. Raises FollowerStopped."""
         while not self._ended.is_set():
             try:
                 self._queue.put((cluster, handed), timeout=0.5)
             except queue.Full:
                 continue
             return
-        raise FollowingStopped
+        raise FollowerStopped
 
     def end(self) -> None:
-        """Whoever waits to hand something over does not any more."""
+        """Releases followers that wait to hand something over."""
         self._ended.set()
 
-    def run(self, told: threading.Event) -> None:
-        """Until it is told to stop. Raises StoreDamaged, AuditStoreError."""
+    def run(self, stopping: threading.Event) -> None:
+        """Runs until stopped. Raises StoreDamaged, AuditStoreError."""
         self._look_at_inventory()
         self._standing.retired = self._service.reading.retired()
-        while not told.is_set():
+        while not stopping.is_set():
             self._take(_AT_WORK_S if self._is_behind else _AT_REST_S)
             changed = False
             if (self._all_read() and self._queue.empty()) or self._others_due.is_due():
-                changed = self._judge()
+                changed = self._judge_due()
             if self._inventory_due.is_due():
                 changed |= self._look_at_inventory()
             if self._measuring_due.is_due():
-                self._measuring.look()
+                self._measurements.take()
             if self._expire_due.is_due():
                 self._expire()
             if self._folded and self._news_due.is_due():
@@ -145,23 +144,23 @@ class Rounds:
         began = time.monotonic()
         touched = folded(self._store, cluster, chunk)
         self._service.folding.observe(time.monotonic() - began)
-        self._judging.touch(touched.hours)
-        self._standing.speak_of({key for key, _ in touched.hours})
+        self._judge.touch(touched.hours)
+        self._standing.note_reported({key for key, _ in touched.hours})
         if len(chunk.body.field("retired").flatten()):
-            self._judging.sweep()  # somebody is not waited for any more, whatever the topic
+            self._judge.sweep()  # a retired host may affect any topic
         if self._standing.retired or len(chunk.body.field("accepted").flatten()):
             self._standing.retired = self._service.reading.retired()
         self._folded |= touched.entries > 0
-        before = self._standing.clusters[cluster]
-        if before.read and not chunk.to_come:
+        former = self._standing.clusters[cluster]
+        if former.read and not chunk.to_come:
             self._standing.clocks.note(cluster, chunk.body, now_millis())
         self._standing.note(
             cluster,
             behind=chunk.to_come,
-            entries=before.entries + touched.entries,
-            repeated=before.repeated + touched.repeated,
-            left_out=before.left_out + chunk.left_out + touched.left_out,
-            gaps=before.gaps + chunk.gap,
+            entries=former.entries + touched.entries,
+            repeated=former.repeated + touched.repeated,
+            left_out=former.left_out + chunk.left_out + touched.left_out,
+            gaps=former.gaps + chunk.gap,
         )
 
     def _note_read(self, cluster: str, read: ReadTo) -> None:
@@ -172,25 +171,25 @@ class Rounds:
             log.info("ledger read to its end cluster=%s", cluster)
 
     def _all_read(self) -> bool:
-        """Whether nothing is half read that goes on being read just now."""
+        """Whether every reachable ledger is read to its end."""
         clusters = self._standing.clusters
         return all(
-            each.unreachable or (each.read and name not in self._amid)
-            for name, each in clusters.items()
+            cluster.unreachable or (cluster.read and name not in self._amid)
+            for name, cluster in clusters.items()
         )
 
-    def _judge(self) -> bool:
+    def _judge_due(self) -> bool:
         now = now_millis()
         as_of = {
-            name: each.as_of
-            for name, each in self._standing.clusters.items()
-            if each.read and name not in self._amid
+            name: cluster.as_of
+            for name, cluster in self._standing.clusters.items()
+            if cluster.read and name not in self._amid
         }
-        changed = self._judging.judge(as_of, self._keep)
-        if self._standing.unjudged != self._judging.failing:
-            self._standing.unjudged = self._judging.failing
+        changed = self._judge.judge(as_of, self._keep)
+        if self._standing.unjudged != self._judge.failing:
+            self._standing.unjudged = self._judge.failing
             changed = True
-        self._is_behind = self._judging.is_behind(as_of)
+        self._is_behind = self._judge.is_behind(as_of)
         if self._is_behind:
             return changed
         for name in as_of:
@@ -201,7 +200,7 @@ class Rounds:
             self._standing.note_all_read(now)
             changed = True
         if self._alerts_due.is_due():
-            changed |= self._alerting.judge(self._judging.open_hours, as_of, now)
+            changed |= self._alerting.judge(self._judge.open_hours, as_of, now)
             self._service.alerts_raised = self._alerting.raised
             self._service.alerts_waiting = self._alerting.waiting
             self._service.alert_groups = self._alerting.groups
@@ -209,38 +208,38 @@ class Rounds:
         if self._figures_due.is_due():
             since = max(as_of.values(), default=now) - DAY
             self._service.figures = figures_of(
-                self._judging.said, since=since, is_deleted=self._standing.is_deleted
+                self._judge.verdicts, since=since, is_deleted=self._standing.is_deleted
             )
         return changed
 
     def _keep(self, hours: list[HourVerdict]) -> None:
-        self._store.judged([each.judged for each in hours])
+        self._store.judged([hour.judged for hour in hours])
 
     def _look_at_inventory(self) -> bool:
         if self._inventory is None:
             return False
         hosts = self._inventory.changed()
-        said = self._standing.inventory != self._inventory.problem
+        has_changed = self._standing.inventory != self._inventory.problem
         self._standing.inventory = self._inventory.problem
         if hosts is None:
-            return said
+            return has_changed
         self._store.set_inventory(hosts, now_millis())
-        self._judging.sweep()
+        self._judge.sweep()
         return True
 
     def _expire(self) -> None:
         now = now_millis()
-        gone = self._store.expire(now)
-        self._judging.forget_before(now - int(self._service.config.retention * 1000))
-        if gone:
-            log.info("what is too old is gone rows=%d", gone)
+        count = self._store.expire(now)
+        self._judge.forget_before(now - int(self._service.config.retention * 1000))
+        if count:
+            log.info("old data deleted rows=%d", count)
 
 
 _MOST_NAMED: Final = 10  # entries of a chunk, in the log
 
 
 class Folds(Protocol):
-    """As a Store does."""
+    """The part of AuditStore that folds."""
 
     def positions(self, cluster: str) -> LedgerPositions: ...
 
@@ -248,14 +247,14 @@ class Folds(Protocol):
 
 
 def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
-    """As much of it as can be. Raises AuditStoreError; then some of it may have been folded, and is
-    going to be read again."""
+    """Folds as much of a chunk as possible. Raises AuditStoreError; then a part may have been
+    folded, and will be read again."""
     try:
         return store.fold(cluster, chunk.body, chunk.positions)
     except Exception as error:
         if not _is_of_entries(error):
             raise
-        log.exception("chunk cannot be folded, in pieces now cluster=%s", cluster)
+        log.exception("chunk cannot be folded, trying it in pieces cluster=%s", cluster)
     pieces = _Pieces(store, cluster)
     touched = pieces.fold(chunk.body) if len(chunk.body) else Touched(set())
     store.fold(cluster, _part(chunk.body, 0, 0), chunk.positions)
@@ -264,7 +263,7 @@ def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
 
 
 class _Pieces:
-    """Folded without going on from the positions that were kept before."""
+    """Folds pieces of a chunk without advancing the positions."""
 
     def __init__(self, store: Folds, cluster: str) -> None:
         self._store = store
@@ -277,16 +276,16 @@ class _Pieces:
         if not half:
             return self._one(body)
         parts = (_part(body, 0, half), _part(body, half, len(body)))
-        one, other = (self._whole(each) or self.fold(each) for each in parts)
+        first, second = (self._whole(part) or self.fold(part) for part in parts)
         return Touched(
-            one.hours | other.hours,
-            one.entries + other.entries,
-            one.repeated + other.repeated,
-            one.left_out + other.left_out,
+            first.hours | second.hours,
+            first.entries + second.entries,
+            first.repeated + second.repeated,
+            first.left_out + second.left_out,
         )
 
     def _whole(self, body: pa.StructArray) -> Touched | None:
-        """None if something of it cannot be folded."""
+        """Folds a piece as a whole; None if any of it cannot be folded."""
         try:
             return self._store.fold(self._cluster, body, self._at)
         except Exception as error:
@@ -310,10 +309,10 @@ class _Pieces:
 
 
 def _is_of_entries(error: Exception) -> bool:
-    """Whether others may well be folded; whatever it is, if it is not the database itself."""
+    """Whether the error is about entries, so that others can be folded, and not the database."""
     return isinstance(error, TooLargeToStore) or not isinstance(error, AuditStoreError)
 
 
 def _part(body: pa.StructArray, first: int, end: int) -> pa.StructArray:
-    """A copy, whose lists begin at their beginning."""
+    """Copies a slice, so that its lists begin at offset 0."""
     return body.take(pa.array(range(first, end), pa.int64()))

@@ -1,1 +1,1 @@
-"""The folded ledger in SQLite: kept by one thread (store.py), read by any (reading.py)."""
+"""The folded ledger in SQLite, written by one thread (store.py) and read by any (reading.py)."""

@@ -1,9 +1,9 @@
-"""The database: its tables and what their columns mean, its file opened, checked after an unclean
-end, moved aside if it is damaged.
+"""The database: its tables and columns, and its file: opened, checked after an unclean end, moved
+aside if damaged.
 
-A file beside it, `audit.open`, says that somebody has it open. If it is there when it is opened,
-the last one did not close it, and SQLite is asked whether all is well; it repairs by itself what a
-kill leaves behind. A database of another version is damaged in our eyes: it is built anew.
+A file beside it, `audit.open`, exists while it is open. If it exists on opening, the last process
+did not close the database, and SQLite checks it; SQLite itself repairs what a kill leaves behind. A
+database of another version counts as damaged: it is rebuilt.
 
 Each text is stored once and referred to by a number: hosts, paths and agents in `names`, topics in
 `topics`, programs in `journals`, files in `sources`. The writer assigns the numbers
@@ -51,7 +51,7 @@ def open_for_writing(directory: Path) -> sqlite3.Connection:
 
 
 def closed(directory: Path) -> None:
-    """All connections are closed, and all is well."""
+    """Notes that the database was closed cleanly. All connections must be closed."""
     (directory / MARK).unlink(missing_ok=True)
 
 
@@ -68,7 +68,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 
 
 def moved_aside(directory: Path) -> Path | None:
-    """Where the damaged database is now; the one that was moved before is gone."""
+    """Moves the damaged database aside, replacing an earlier one, and returns its path."""
     path = directory / FILE
     aside = path.with_name(f"{FILE}.damaged")
     if not path.exists():
@@ -83,20 +83,20 @@ def moved_aside(directory: Path) -> Path | None:
 
 @contextlib.contextmanager
 def damage_said(path: Path) -> Iterator[None]:
-    """SQLite's errors as ours."""
+    """Turns SQLite's errors into AuditStoreError."""
     try:
         yield
     except (sqlite3.DatabaseError, OSError) as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _DAMAGE:
-            raise StoreDamaged(f"{path} is damaged ({error}): it must be built anew") from None
+            raise StoreDamaged(f"{path} is damaged ({error}): it must be rebuilt") from None
         if code in _TOO_MUCH:
             raise TooLargeToStore(f"{path}: {error}") from error
         raise AuditStoreError(f"{path}: {error}") from error
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None:
-    # One that is being made is on no disk yet: of what a power failure leaves nothing is lost.
+    # A new database needs no flushes: nothing is lost if a power failure destroys it.
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("PRAGMA page_size = 8192")
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -113,11 +113,11 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
         connection.execute("COMMIT")
     connection.execute("PRAGMA synchronous = NORMAL")
     if version not in {0, VERSION}:
-        raise StoreDamaged(f"{path} is of version {version}, not {VERSION}: it must be built anew")
+        raise StoreDamaged(f"{path} has version {version}, not {VERSION}: it must be rebuilt")
     if version and check:
-        found = connection.execute("PRAGMA quick_check(1)").fetchall()
-        if found != [("ok",)]:
-            raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
+        problems = connection.execute("PRAGMA quick_check(1)").fetchall()
+        if problems != [("ok",)]:
+            raise StoreDamaged(f"{path} is damaged ({problems[0][0]}): it must be rebuilt")
 
 
 VERSION: Final = 29
@@ -125,7 +125,7 @@ VERSION: Final = 29
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
--- Of each cluster: up to where its ledger was folded, and the time of its newest entry.
+-- By cluster: the positions up to which its ledger was folded, and the time of its newest entry.
 CREATE TABLE positions (cluster TEXT PRIMARY KEY, positions BLOB, newest INT) WITHOUT ROWID;
 
 CREATE TABLE names (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -133,16 +133,16 @@ CREATE TABLE topic_names (id INTEGER PRIMARY KEY, cluster TEXT, topic TEXT,
     UNIQUE (topic, cluster));
 CREATE TABLE topics (id INTEGER PRIMARY KEY, name INT, topic_id TEXT, last INT DEFAULT 0,
     UNIQUE (name, topic_id));
--- Of what runs have committed, each commit log is a tier of its own: `history` is its journal.
+-- Each commit log of a loader is a tier: `history` is its journal.
 CREATE TABLE tiers (id INTEGER PRIMARY KEY, kind TEXT, destination TEXT, history TEXT,
     UNIQUE (kind, destination, history));
 CREATE TABLE topic_tiers (topic INT, tier INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
--- When a commit log last spoke of a topic; and those whose place another one has taken there, of
--- which nothing counts (partitions/commit_logs.py).
+-- When a commit log last reported a topic; and logs that another one has replaced there, which do
+-- not count (partitions/commit_logs.py).
 CREATE TABLE histories (topic INT, tier INT, said INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
 CREATE TABLE replaced (topic INT, tier INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
 
--- Which entries of a journal are there: first, end, and when these two were written.
+-- Entries of a journal that were folded: intervals, with the times of the first and last of each.
 CREATE TABLE journals (id INTEGER PRIMARY KEY, cluster TEXT, journal TEXT, tier TEXT, host INT,
     first_seq INT, first_time INT, end_seq INT, last_time INT, entries INT, holes INT, seen BLOB,
     UNIQUE (journal, cluster));
@@ -150,14 +150,13 @@ CREATE INDEX journals_with_holes ON journals (cluster) WHERE holes > 0;
 CREATE INDEX journals_begun ON journals (cluster, first_seq);
 CREATE INDEX journals_by_time ON journals (cluster, first_time, first_seq);
 CREATE INDEX journals_by_tier ON journals (cluster, tier);
--- Digests of the entries that are there, by number // 64, and when the last was folded; and numbers
--- with two entries that say other things, from when on nothing is proven, and when that was found.
+-- Digests of these entries, by number // 64, and when the last was folded; and numbers with two
+-- different entries, from when on nothing is proven, and when that was found.
 CREATE TABLE entry_digests (journal INT, block INT, said INT, digests BLOB,
     PRIMARY KEY (journal, block)) WITHOUT ROWID;
 CREATE TABLE disputed (journal INT, seq INT, since INT, said INT,
     PRIMARY KEY (journal, seq)) WITHOUT ROWID;
--- Journals that were not heard for long, up to where they had come: one that is heard again goes on
--- there.
+-- Journals that were not heard for long, with their ends: one that is heard again continues there.
 CREATE TABLE silent (cluster TEXT, journal TEXT, first_seq INT, first_time INT, end_seq INT,
     last_time INT, PRIMARY KEY (cluster, journal)) WITHOUT ROWID;
 CREATE TABLE journal_topics (name INT, journal INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
@@ -185,18 +184,18 @@ CREATE TABLE health (cluster TEXT, kind TEXT, host TEXT, name TEXT, time INT, st
 CREATE TABLE sums (topic INT, start INT, length INT, tier INT, run INT, events INT, bytes INT,
     crc_sum INT, late INT, duplicates INT, dead INT,
     PRIMARY KEY (topic, start, length, tier, run)) WITHOUT ROWID;
--- Windows of which a tier has said more than is in `sums`, and nobody knows how much.
+-- Windows of which a tier has reported more than is in `sums`, by an unknown amount.
 CREATE TABLE uncounted (topic INT, start INT, length INT, tier INT,
     PRIMARY KEY (topic, start, length, tier)) WITHOUT ROWID;
 CREATE TABLE voided (topic INT, tier INT, run INT, from_time INT, to_time INT,
     PRIMARY KEY (topic, tier, run, from_time, to_time)) WITHOUT ROWID;
--- What became of lines, by the window of most of what went with them, or when agents said so.
+-- What became of lines, by the window of most events in their runs, or of the agent's report.
 CREATE TABLE flows (topic INT, start INT, length INT, shipped INT, events INT, filtered INT,
     dead INT, lost INT, lost_unknown INT, lost_bytes INT,
     PRIMARY KEY (topic, start, length)) WITHOUT ROWID;
 CREATE TABLE hours (topic INT, hour INT, tier INT, events INT,
     PRIMARY KEY (topic, hour, tier)) WITHOUT ROWID;
--- Hours that have not come, and since when they are known.
+-- Hours in the future, and since when they are known.
 CREATE TABLE ahead (topic INT, hour INT, since INT, PRIMARY KEY (topic, hour)) WITHOUT ROWID;
 CREATE TABLE delays (topic INT, hour INT, tier INT, doubling INT, events INT,
     PRIMARY KEY (topic, hour, tier, doubling)) WITHOUT ROWID;
@@ -218,37 +217,37 @@ CREATE VIEW copied AS SELECT origins.topic AS copy, topics.id AS origin FROM ori
     JOIN topic_names ON topic_names.topic = origin_topic AND topic_names.cluster = origins.cluster
     JOIN topics ON topics.name = topic_names.id AND topics.topic_id = origin_id;
 
--- By the leader epoch under which it was said. `upto`: as far as that is still in the log.
+-- By the leader epoch of the claim. `upto`: the end of what is still in the log.
 CREATE TABLE claimed (topic INT, partition INT, tier INT, epoch INT, upto INT, intervals BLOB,
     PRIMARY KEY (topic, partition, tier, epoch)) WITHOUT ROWID;
--- Between which offsets a partition lost what it had when a leader epoch began, and when that was
--- first said (partitions/generations.py).
+-- Offsets that a partition lost when a leader epoch began, and when that was first reported
+-- (partitions/generations.py).
 CREATE TABLE cuts (topic INT, partition INT, epoch INT, next_offset INT, first INT, reason TEXT,
     time INT, PRIMARY KEY (topic, partition, epoch, next_offset)) WITHOUT ROWID;
--- What brokers say that a log has lost when a leader epoch began; `count` is -1 if nobody knows how
--- much that is (partitions/log_losses.py).
+-- Losses of logs that brokers reported, by leader epoch; `count` is -1 if unknown
+-- (partitions/log_losses.py).
 CREATE TABLE withdrawn (topic INT, partition INT, epoch INT, first INT, count INT, reason TEXT,
     time INT, PRIMARY KEY (topic, partition, epoch, first, count)) WITHOUT ROWID;
--- How far one journal has counted a partition under each leader epoch, and when it began to.
+-- What one journal has counted of a partition under each leader epoch, and when it began to.
 CREATE TABLE counted_under (topic INT, partition INT, journal INT, epoch INT, first INT,
     next_offset INT, time INT, PRIMARY KEY (topic, partition, journal, epoch)) WITHOUT ROWID;
--- Where leader epochs begin, as their leaders say, and when that was first said.
+-- Where leader epochs begin by their leaders' reports, and when that was first reported.
 CREATE TABLE begun (topic INT, partition INT, epoch INT, first INT, time INT,
     PRIMARY KEY (topic, partition, epoch)) WITHOUT ROWID;
 -- Offsets for which a tier reported another number of events than there are (exactness.py).
 CREATE TABLE inexact (topic INT, tier INT, partition INT, epoch INT, said INT, first INT,
     next_offset INT, from_time INT, to_time INT,
     PRIMARY KEY (topic, tier, partition, epoch, said)) WITHOUT ROWID;
--- Offsets that were spoken of, by the window in which their events begin.
+-- Claimed offsets, by the window in which their events begin.
 CREATE TABLE spans (topic INT, tier INT, partition INT, epoch INT, from_time INT, to_time INT,
     first INT, next_offset INT, events INT, said INT,
     PRIMARY KEY (topic, tier, partition, from_time, epoch)) WITHOUT ROWID;
--- Offsets by the hour in which events there happened, and that in which it was said.
+-- Offsets by the hour of their events, and the hour of the report.
 CREATE TABLE placed (topic INT, partition INT, hour INT, said INT, epoch INT, first INT,
     next_offset INT, to_time INT, time INT,
     PRIMARY KEY (topic, partition, hour, said, epoch)) WITHOUT ROWID;
 -- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed, 3 between
--- offsets that brokers have spoken of, 4 landed and kept (files/shipped_stretches.py).
+-- offsets that brokers have claimed, 4 landed and kept (files/shipped_stretches.py).
 CREATE TABLE details (id INTEGER PRIMARY KEY, topic INT, kind INT, said INT, stretches BLOB);
 CREATE INDEX details_by_topic ON details (topic, kind, said);
 
@@ -261,11 +260,11 @@ CREATE INDEX sources_by_host ON sources (topic, host, suspect);
 CREATE INDEX sources_by_path ON sources (path);
 CREATE TABLE topic_hosts (topic INT, host INT, PRIMARY KEY (topic, host)) WITHOUT ROWID;
 CREATE INDEX topic_hosts_by_host ON topic_hosts (host);
--- `first_time`: when a loader first said so; the other two are of the windows of all its events.
+-- `first_time`: when a loader first reported it; the other times span the windows of its events.
 CREATE TABLE landed (source INT, tier INT, first_time INT, events INT, intervals BLOB,
     from_time INT, to_time INT,
     PRIMARY KEY (source, tier)) WITHOUT ROWID;
--- `newest` is what was said last of `events`: a file that is read again may have fewer lines.
+-- `newest` is the latest report of `events`: a file that is read again may have fewer lines.
 CREATE TABLE finished (name INT, source TEXT, events INT, size INT, time INT, newest INT,
     PRIMARY KEY (source, name)) WITHOUT ROWID;
 CREATE TABLE lost (source INT, seq INT, position INT, end_position INT, lines INT, bytes INT,
@@ -276,42 +275,42 @@ CREATE TABLE twice (source INT, seq INT, end_seq INT, from_time INT, to_time INT
 
 CREATE TABLE accepted (name INT, journal TEXT, seq INT, number INT, time INT, topic_id TEXT,
     statement BLOB, PRIMARY KEY (name, journal, seq, number)) WITHOUT ROWID;
--- Of each hour and destination the latest comparison. `said`: when, by the clock of who said so.
+-- The latest comparison of each hour and destination. `said`: when, by the reporter's clock.
 CREATE TABLE checked (name INT, tier INT, hour INT, time INT, said INT, journal TEXT, seq INT,
     files INT, rows INT, faults BLOB, PRIMARY KEY (name, tier, hour)) WITHOUT ROWID;
 CREATE TABLE damaged (name INT, topic_id TEXT, partition INT, first INT, count INT, reason TEXT,
     time INT, last INT, PRIMARY KEY (name, topic_id, partition, first, count)) WITHOUT ROWID;
--- When the log of a partition was last read again by its broker: its young segments, and all of
--- them, by when that began; 0: never. `time`: of the newest entry that says so.
+-- When a broker last scrubbed a partition's log: its young segments, and all of them; the time is
+-- that of the beginning, 0: never. `time`: of the newest entry that reports it.
 CREATE TABLE scrubbed (name INT, topic_id TEXT, partition INT, recent INT, whole INT, time INT,
     PRIMARY KEY (name, topic_id, partition)) WITHOUT ROWID;
--- Of each topic and destination the latest that was said of how its loads end; `said` as above.
+-- The latest result of the loads of each topic and destination; `said` as above.
 CREATE TABLE loads_tried (name INT, tier INT, time INT, said INT, journal TEXT, seq INT,
     failed INT, since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;
 
--- Events that lost their place to others with their source and seq: see partitions/collisions.py.
+-- Events displaced by others with their source and seq (partitions/collisions.py).
 CREATE TABLE collided (topic INT, tier INT, run INT, partition INT, epoch INT, first INT,
     events INT, source TEXT, seq INT, kept_partition INT, kept INT, from_time INT, to_time INT,
     said INT, PRIMARY KEY (topic, tier, run, partition, first, seq, source)) WITHOUT ROWID;
 
--- Of each partition the batches that brokers have listed, all offsets that they have listed, and
--- what agents claim, as far as the two were not compared yet (partitions/agent_claims.py).
+-- By partition: batches that brokers have listed, all listed offsets, and agents' claims, as far as
+-- not compared yet (partitions/agent_claims.py).
 CREATE TABLE listed (topic INT, partition INT, batches BLOB, offsets BLOB, claims BLOB, said INT,
     PRIMARY KEY (topic, partition)) WITHOUT ROWID;
 
--- Text that is not what the file has, and unread files: see statements/altered_text.py.
+-- Text that differs from the file's, and unread files (statements/altered_text.py).
 CREATE TABLE altered (name INT, hour INT, host TEXT, input TEXT, path TEXT, kind TEXT, field TEXT,
     lines INT, count INT, first INT, last INT, hint TEXT,
     PRIMARY KEY (name, hour, host, input, path, kind, field)) WITHOUT ROWID;
 CREATE INDEX altered_unread ON altered (name, host, path) WHERE kind = 'unread';
 
--- Times that agents cannot vouch for; `number` in the entry. A journal's rest of too many: seq -1.
+-- Times that agents did not watch; `number` within the entry. Beyond the limit, one row: seq -1.
 CREATE TABLE unwatched (name INT, journal TEXT, seq INT, number INT, time INT, host TEXT, path TEXT,
     source TEXT, position INT, from_time INT, to_time INT, traces TEXT, reason TEXT,
     PRIMARY KEY (name, journal, seq, number)) WITHOUT ROWID;
--- Which file a source is (`seq`: the newest entry that says so), and all identities of those that
--- had more than one; and, of one that is a file which
--- was shipped before as another source, which events and bytes those were (files/reshipments.py).
+-- The file of each source (`seq`: of the newest entry that reports it); all identities of sources
+-- that had several; and, for a file that was shipped before as another source, which events and
+-- bytes those were (files/reshipments.py).
 CREATE TABLE files (name INT, source TEXT, host INT, journal INT, path TEXT, identity TEXT,
     head_size INT, head TEXT, shorter TEXT, first INT, time INT, seq INT, forgotten_before INT,
     PRIMARY KEY (name, source)) WITHOUT ROWID;
@@ -336,11 +335,11 @@ CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, hour INT, r
     PRIMARY KEY (kind, cluster, topic, host, hour, raised)) WITHOUT ROWID;
 CREATE INDEX alerts_by_time ON alerts (raised);
 
--- What this audit saw of groups and brokers, which is in no ledger (fleet/marks.py).
+-- Changes of groups and brokers seen by this audit, which are in no ledger (fleet/marks.py).
 CREATE TABLE seen_marks (time INT, kind TEXT, cluster TEXT, topic TEXT, name TEXT, words TEXT,
     PRIMARY KEY (time, kind, cluster, topic, name)) WITHOUT ROWID;
 -- Lags measured by this audit, which are in no ledger (fleet/lags.py). `kind`: agent, group, files.
--- A series without a name is the sum over its kind, and says that it was measured.
+-- A series without a name is the sum over its kind, and shows that it was measured.
 CREATE TABLE lag_series (id INTEGER PRIMARY KEY, kind TEXT, cluster TEXT, topic TEXT, name TEXT,
     UNIQUE (name, kind, cluster, topic));
 CREATE TABLE lags (series INT, time INT, amount INT, behind INT, PRIMARY KEY (series, time))
@@ -353,9 +352,9 @@ _Value = int | str | bytes | None
 
 
 def changed(connection: sqlite3.Connection, statement: str, values: Sequence[_Value] = ()) -> int:
-    """How many rows a statement has inserted, changed or deleted. A cursor's own count is not
-    asked: Python tells by the letters of a statement whether it changes anything, and in a locale
-    whose small letter for I is another one, as in Turkish, it takes INSERT for something else."""
+    """Executes a statement, and returns how many rows it inserted, changed or deleted. A cursor's
+    `rowcount` is not reliable: Python recognizes INSERT by lowercasing the statement, which fails
+    in a Turkish locale."""
     before = connection.total_changes
     connection.execute(statement, values)
     return connection.total_changes - before

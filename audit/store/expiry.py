@@ -1,10 +1,10 @@
-"""What is older than the audit keeps: gone, a piece at a time. Within a transaction.
+"""Deletes what is older than the retention, within one transaction.
 
-Windows, lines, hours, delays and loads go by their own time, or, if that has not come, by when they
-were first seen here; files by when they were last spoken of, with all that is known of them; agents
-and journals when they were not heard for as long as agents are expected, or windows kept; of a
-journal it is kept up to where it had come, for some years. Topics
-and texts go when nothing speaks of them any more; of texts, so many are looked at each time.
+Windows, lines, hours, delays and loads expire by their own time; those in the future by when they
+were first seen. Files expire, with all that is known of them, by their latest report. Agents and
+journals expire after not being heard for as long as agents are expected or windows are kept; the
+end of a journal is kept for some years. Topics and texts expire when nothing refers to them; only
+a limited number of texts is checked each time.
 """
 
 import sqlite3
@@ -69,7 +69,7 @@ _UNHEARD: Final = (
     " last_time FROM journals WHERE last_time < ? AND seen IS NOT NULL",
     "DELETE FROM journals WHERE last_time < ?",
 )
-# An hour in the year 4000 does not say when it may go.
+# An hour in the year 4000 does not tell when it may expire.
 _AHEAD: Final = """
 INSERT OR IGNORE INTO ahead SELECT ?1, hour, ?2 FROM (
     SELECT hour FROM hours WHERE topic = ?1 AND hour > ?3
@@ -111,10 +111,10 @@ _BY_NAME: Final = (
 _UNSPOKEN: Final = " ".join(
     (
         "DELETE FROM topics WHERE last < ?",
-        *(f"AND NOT EXISTS (SELECT 1 FROM {each} WHERE topic = topics.id)" for each in _BY_TOPIC),  # noqa: S608
+        *(f"AND NOT EXISTS (SELECT 1 FROM {part} WHERE topic = topics.id)" for part in _BY_TOPIC),  # noqa: S608
         *(
-            f"AND NOT EXISTS (SELECT 1 FROM {each} WHERE {each}.name = topics.name)"  # noqa: S608
-            for each in _BY_NAME
+            f"AND NOT EXISTS (SELECT 1 FROM {part} WHERE {part}.name = topics.name)"  # noqa: S608
+            for part in _BY_NAME
         ),
     )
 )
@@ -145,27 +145,27 @@ AND id NOT IN (SELECT host FROM journals WHERE host IS NOT NULL)
 
 
 def expire(connection: sqlite3.Connection, now: int, retention_millis: int) -> int:
-    """Returns how many rows are gone."""
+    """Deletes what is too old, and returns the number of rows."""
     floor = now - retention_millis
     hour = floor - floor % _HOUR
-    gone = 0
+    count = 0
     for (topic,) in connection.execute("SELECT id FROM topics").fetchall():
         for statement in _BY_TIME:
-            gone += changed(connection, statement, (hour, topic))
+            count += changed(connection, statement, (hour, topic))
         connection.execute(_AHEAD, (topic, now, now + _DAY))
-    gone += _expire_ahead(connection, now, hour)
+    count += _expire_ahead(connection, now, hour)
     for statement in _OLD:
-        gone += changed(connection, statement, (hour,))
-    gone += _expire_sources(connection, hour)
+        count += changed(connection, statement, (hour,))
+    count += _expire_sources(connection, hour)
     for statement in _UNHEARD:
-        gone += changed(connection, statement, (min(hour, now - AGENTS_KEPT),))
-    gone += changed(
+        count += changed(connection, statement, (min(hour, now - AGENTS_KEPT),))
+    count += changed(
         connection, "DELETE FROM silent WHERE last_time < ?", (min(hour, now - _SILENT_KEPT),)
     )
-    gone += lags.expire(connection, now, hour) + marks.expire(connection, hour)
-    gone += _expire_topics(connection, hour) + _expire_names(connection)
+    count += lags.expire(connection, now, hour) + marks.expire(connection, hour)
+    count += _expire_topics(connection, hour) + _expire_names(connection)
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('floor', ?)", (hour,))
-    return gone
+    return count
 
 
 def _expire_sources(connection: sqlite3.Connection, before: int) -> int:
@@ -190,31 +190,31 @@ def _expire_sources(connection: sqlite3.Connection, before: int) -> int:
 def _expire_ahead(connection: sqlite3.Connection, now: int, before: int) -> int:
     connection.execute("DELETE FROM ahead WHERE hour <= ?", (now + _DAY,))
     rows = connection.execute("SELECT topic, hour FROM ahead WHERE since < ?", (before,)).fetchall()
-    gone = 0
+    count = 0
     for topic, hour in rows:
         for statement in _OF_HOUR:
-            gone += changed(connection, statement, (topic, hour, hour + _HOUR))
+            count += changed(connection, statement, (topic, hour, hour + _HOUR))
     connection.execute("DELETE FROM ahead WHERE since < ?", (before,))
-    return gone
+    return count
 
 
 def _expire_topics(connection: sqlite3.Connection, before: int) -> int:
-    gone = changed(connection, _UNSPOKEN, (before,))
-    if gone:
+    count = changed(connection, _UNSPOKEN, (before,))
+    if count:
         for statement in _OF_TOPICS:
-            gone += changed(connection, statement)
-    return gone
+            count += changed(connection, statement)
+    return count
 
 
 def _expire_names(connection: sqlite3.Connection) -> int:
-    """Those after where it stopped the last time; then from the beginning again."""
+    """Checks the next texts, continuing after the last ones; at the end, from the beginning."""
     rows = connection.execute("SELECT value FROM meta WHERE name = 'names_swept'").fetchall()
     swept = rows[0][0] if rows else 0
-    gone = changed(connection, _NAMES, (swept, _SWEPT))
-    ((more,),) = connection.execute(
+    count = changed(connection, _NAMES, (swept, _SWEPT))
+    ((remain,),) = connection.execute(
         "SELECT EXISTS (SELECT 1 FROM names WHERE id > ?)", (swept + _SWEPT,)
     ).fetchall()
     connection.execute(
-        "INSERT OR REPLACE INTO meta VALUES ('names_swept', ?)", (swept + _SWEPT if more else 0,)
+        "INSERT OR REPLACE INTO meta VALUES ('names_swept', ?)", (swept + _SWEPT if remain else 0,)
     )
-    return gone
+    return count

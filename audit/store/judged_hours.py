@@ -1,5 +1,5 @@
-"""A topic's verdict, hour by hour: what is kept of it, what may be worth an alert, and what hours
-add up to for Prometheus. Pure.
+"""Splits a topic's verdict into hours: what is stored of each, what may raise an alert, and their
+sums for Prometheus. Pure.
 """
 
 from collections import defaultdict
@@ -25,28 +25,28 @@ _COMMANDS: Final = CommandsConfig()
 
 
 class HourVerdict(msgspec.Struct, frozen=True):
-    """One hour. `faults` has, by what is wrong, what is said of the worst finding and how many more
-    there are, and `worst` that finding, with its command; of a copy without what was wrong before
-    it was copied, as that is said of its origin."""
+    """The verdict about one hour. `faults` has, by state, the words of the worst finding and the
+    number of others; `worst` that finding, with its command. A copy's exclude faults from before
+    it was copied, which its origin shows."""
 
     judged: JudgedHour
     faults: Mapping[State, str] = {}
     worst: Mapping[State, Finding] = {}
-    hosts: Mapping[State, tuple[str, ...]] = {}  # by what is wrong, where
-    events: Mapping[Tier, int] = {}  # by tier
-    pending_since: int = -1  # the end of its first window that still waits
+    hosts: Mapping[State, tuple[str, ...]] = {}  # affected ones
+    events: Mapping[Tier, int] = {}
+    pending_since: int = -1  # the end of its first pending window
     waits_on: frozenset[str] = frozenset()  # what that window waits for, as in `Wait.on`
     unreported_since: int = -1  # as `pending_since`, of windows that wait for others than a loader
 
     @property
     def is_open(self) -> bool:
-        """Whether another verdict may come without anything that is said of this very hour."""
+        """Whether the verdict may change without any new report about this hour."""
         return self.judged.state != State.COMPLETE
 
     def lines(self, state: State) -> int:
-        """How many events have that fault; -1 where that is not known."""
-        counts = [each for each in self.judged.kinds if each.kind.state is state]
-        return sum(each.events for each in counts) or -1
+        """Returns how many events have that fault; -1 if unknown."""
+        counts = [kind for kind in self.judged.kinds if kind.kind.state is state]
+        return sum(count.events for count in counts) or -1
 
 
 def hour_of(time: int) -> int:
@@ -56,12 +56,12 @@ def hour_of(time: int) -> int:
 def by_hour(
     verdict: TopicVerdict, hours: Iterable[int], commands: CommandsConfig = _COMMANDS
 ) -> list[HourVerdict]:
-    """What it says of these hours, all of which lie in it."""
+    """Splits a verdict into these hours, all within it."""
     windows: dict[int, list[WindowVerdict]] = defaultdict(list)
     for window in verdict.windows:
         windows[hour_of(window.start)].append(window)
     findings: dict[int, list[Finding]] = defaultdict(list)
-    begun: dict[int, list[Finding]] = defaultdict(list)  # each counts once: where it begins
+    begun: dict[int, list[Finding]] = defaultdict(list)  # a finding counts in its first hour
     for finding in open_findings(verdict):
         begun[hour_of(finding.from_time)].append(finding)
     for finding in verdict.findings:
@@ -70,24 +70,26 @@ def by_hour(
                 findings[hour].append(finding)
     return [
         _hour(
-            *(verdict, each, windows[each], findings[each]),
-            counted=totals(begun[each]),
+            *(verdict, hour, windows[hour], findings[hour]),
+            counted=totals(begun[hour]),
             commands=commands,
         )
-        for each in hours
+        for hour in hours
     ]
 
 
 def open_findings(verdict: TopicVerdict) -> Iterator[Finding]:
-    """Those that nobody has accepted, and that have a time."""
-    return (each for each in verdict.findings if not each.accepted and each.from_time >= 0)
+    """Yields unaccepted findings that have a time."""
+    return (
+        finding for finding in verdict.findings if not finding.accepted and finding.from_time >= 0
+    )
 
 
 def _hours_of(
     finding: Finding, windows: Mapping[int, Sequence[WindowVerdict]], verdict: TopicVerdict
 ) -> Sequence[int]:
-    """Those with a faulty window that it may be about. Where there is none, such as with a file
-    that should not be there, or a hole while nothing happened, the one that it begins in."""
+    """Returns the hours with a faulty window that the finding may be about. If there is none, as
+    with an extra file, or a hole while nothing happened, the hour in which it begins."""
     end = max(finding.to_time, finding.from_time + 1)
     hours = range(hour_of(finding.from_time), end, HOUR)
     if finding.kind is FaultKind.UNKNOWN:  # with events or without
@@ -97,10 +99,10 @@ def _hours_of(
         hour
         for hour in hours
         if any(
-            each.state.is_fault
-            and each.start < end
-            and each.start + each.length > finding.from_time
-            for each in windows.get(hour, ())
+            hour_window.state.is_fault
+            and hour_window.start < end
+            and hour_window.start + hour_window.length > finding.from_time
+            for hour_window in windows.get(hour, ())
         )
     ]
     return faulty if faulty and len(hours) > 1 else hours[:1]
@@ -110,46 +112,52 @@ def _hour(
     verdict: TopicVerdict,
     hour: int,
     windows: Sequence[WindowVerdict],
-    about: Sequence[Finding],
+    all_findings: Sequence[Finding],
     *,
     counted: Totals,
     commands: CommandsConfig,
 ) -> HourVerdict:
-    findings = [each for each in about if not each.accepted]
-    pending = [each for each in windows if each.state is State.PENDING]
-    waited = {on for each in pending for on in each.waits}
-    states = [each.state for each in windows] + [each.kind.state for each in findings]
+    findings = [finding for finding in all_findings if not finding.accepted]
+    pending = [window for window in windows if window.state is State.PENDING]
+    waited = {on for window in pending for on in window.waits}
+    states = [window.state for window in windows] + [finding.kind.state for finding in findings]
     judged = JudgedHour(
         key=verdict.key,
         hour=hour,
         state=worst(states).value,
-        events=sum(max((sums.events for sums in each.sums), default=0) for each in windows),
+        events=sum(max((sums.events for sums in window.sums), default=0) for window in windows),
         missing=counted.missing + counted.lost,
         excess=counted.duplicated,
         pending_windows=len(pending),
         findings=len(findings),
-        waits=_joined(list(dict.fromkeys(e.words for e in verdict.waits if e.on in waited))),
-        partly_unseen=any(each.is_accepted_unknown for each in about),
-        kinds=summed([*counted.kinds, *(KindCount(kind=each.kind) for each in findings)]),
+        waits=_joined(
+            list(dict.fromkeys(wait.words for wait in verdict.waits if wait.on in waited))
+        ),
+        partly_unseen=any(finding.is_accepted_unknown for finding in all_findings),
+        kinds=summed([*counted.kinds, *(KindCount(kind=finding.kind) for finding in findings)]),
     )
     first = min(pending, key=lambda window: window.start, default=None)
-    unreported = [each for each in pending if set(each.waits) != {TierKind.HDFS.value}]
+    unreported = [window for window in pending if set(window.waits) != {TierKind.HDFS.value}]
     events = {
-        tier: sum(each.sums[number].events for each in windows)
+        tier: sum(window.sums[number].events for window in windows)
         for number, tier in enumerate(verdict.tiers)
     }
-    told = [each for each in findings if verdict.origin is None or each.tier not in OF_ORIGIN]
-    faulty = () if len(told) < len(findings) else windows
+    shown = [
+        finding for finding in findings if verdict.origin is None or finding.tier not in OF_ORIGIN
+    ]
+    faulty = () if len(shown) < len(findings) else windows
     by_state: dict[State, list[Finding]] = defaultdict(list)
-    for each in told:
-        by_state[each.kind.state].append(each)
+    for finding in shown:
+        by_state[finding.kind.state].append(finding)
     worst_of = {
-        state: replace(some[0], **cure_for(some[0], verdict.key, commands).fields)
-        for state, some in by_state.items()
+        state: replace(
+            state_findings[0], **cure_for(state_findings[0], verdict.key, commands).fields
+        )
+        for state, state_findings in by_state.items()
     }
     hosts = {
-        state: tuple(sorted({each.host for each in some if each.host}))
-        for state, some in by_state.items()
+        state: tuple(sorted({finding.host for finding in state_findings if finding.host}))
+        for state, state_findings in by_state.items()
     }
     return HourVerdict(
         judged,
@@ -164,44 +172,48 @@ def _hour(
 
 
 def _first_end(windows: Iterable[WindowVerdict]) -> int:
-    return min((each.start + each.length for each in windows), default=-1)
+    return min((window.start + window.length for window in windows), default=-1)
 
 
 def _faults(
     windows: Sequence[WindowVerdict], findings: Mapping[State, Sequence[Finding]]
 ) -> dict[State, str]:
-    """By what is wrong, the first of what is said of it, and how many findings more there are."""
-    said = {state: _first_of(some) for state, some in findings.items()}
+    """Returns, by state, the words of the first finding and the number of others."""
+    texts = {state: _first_of(state_findings) for state, state_findings in findings.items()}
     for window in windows:
         if window.state is State.UNKNOWN:
-            said.setdefault(window.state, "no agent was watching")
+            texts.setdefault(window.state, "no agent was watching")
         elif window.state.is_fault:
-            said.setdefault(window.state, "the tiers do not agree")
-    return said
+            texts.setdefault(window.state, "the tiers do not agree")
+    return texts
 
 
 def _first_of(findings: Sequence[Finding]) -> str:
-    more = len(findings) - 1
+    others = len(findings) - 1
     also = (
-        "" if not more else "; and 1 more finding" if more == 1 else f"; and {more:,} more findings"
+        ""
+        if not others
+        else "; and 1 more finding"
+        if others == 1
+        else f"; and {others:,} more findings"
     )
     return f"{findings[0].words}{also}"
 
 
 def _joined(waits: Sequence[str]) -> str:
-    """Whole ones, as many as there is room for: nobody can use half of a time."""
-    said = ""
-    for number, each in enumerate(waits):
-        longer = f"{said}; {each}" if said else each
+    """Joins as many waits as there is room for, none cut in the middle."""
+    text = ""
+    for number, wait in enumerate(waits):
+        longer = f"{text}; {wait}" if text else wait
         if len(longer) > _LONGEST_WAITS:
-            left = f"{len(waits) - number:,} more"
-            return f"{said}; and {left}" if said else f"{each[: _LONGEST_WAITS - 1]}…"
-        said = longer
-    return said
+            remaining = f"{len(waits) - number:,} more"
+            return f"{text}; and {remaining}" if text else f"{wait[: _LONGEST_WAITS - 1]}…"
+        text = longer
+    return text
 
 
 class TopicFigures(msgspec.Struct):
-    """One topic. What is wrong counts as long as it is kept, events for a day."""
+    """The figures of one topic. Faults count as long as they are kept, events for a day."""
 
     key: TopicKey
     events: dict[Tier, int] = {}
@@ -213,41 +225,41 @@ class TopicFigures(msgspec.Struct):
     unreported_since: int = -1
     severity: int = 0
     kinds: Kinds = ()
-    is_deleted: bool = False  # nothing is waited for any more
+    is_deleted: bool = False  # so nothing is pending
 
     def add(self, hour: HourVerdict, since: int) -> None:
-        said = hour.judged
-        if said.hour >= since:
+        judged = hour.judged
+        if judged.hour >= since:
             for tier, events in hour.events.items():
                 self.events[tier] = self.events.get(tier, 0) + events
-        self.missing += said.missing
-        self.excess += said.excess
-        self.findings += said.findings
-        if said.kinds:
-            self.kinds = summed([*self.kinds, *said.kinds])
-        state = State(said.state)
+        self.missing += judged.missing
+        self.excess += judged.excess
+        self.findings += judged.findings
+        if judged.kinds:
+            self.kinds = summed([*self.kinds, *judged.kinds])
+        state = State(judged.state)
         if self.is_deleted:
             self.severity = max(self.severity, settled_state(state).severity)
             return
-        self.pending_windows += said.pending_windows
+        self.pending_windows += judged.pending_windows
         self.severity = max(self.severity, state.severity)
         self.pending_since = _earlier(self.pending_since, hour.pending_since)
         self.unreported_since = _earlier(self.unreported_since, hour.unreported_since)
 
 
-def _earlier(one: int, other: int) -> int:
-    """-1 is none."""
-    return min((each for each in (one, other) if each >= 0), default=-1)
+def _earlier(*times: int) -> int:
+    """Returns the earlier of two times, of which -1 is none."""
+    return min((time for time in times if time >= 0), default=-1)
 
 
 def figures_of(
     hours: Iterable[HourVerdict], *, since: int, is_deleted: Callable[[TopicKey], bool]
 ) -> Sequence[TopicFigures]:
-    """By topic, in the order of their names."""
-    found: dict[TopicKey, TopicFigures] = {}
+    """Returns the figures of all topics, ordered by name."""
+    figures: dict[TopicKey, TopicFigures] = {}
     for hour in hours:
         key = hour.judged.key
-        if key not in found:
-            found[key] = TopicFigures(key, is_deleted=is_deleted(key))
-        found[key].add(hour, since)
-    return [found[key] for key in sorted(found)]
+        if key not in figures:
+            figures[key] = TopicFigures(key, is_deleted=is_deleted(key))
+        figures[key].add(hour, since)
+    return [figures[key] for key in sorted(figures)]

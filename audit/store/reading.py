@@ -1,7 +1,7 @@
-"""All that is read from the database. Any thread; each has a connection of its own.
+"""Reads the database, from any thread; each has a connection of its own.
 
-Every answer is of one moment. What is asked comes as one value and goes down as it is; what comes
-up is shown as it is, but for what only judges can say.
+Each answer is a snapshot. Queries are passed down, and answers passed up, unchanged, except for
+what only the judge knows.
 """
 
 import contextlib
@@ -41,8 +41,8 @@ from audit.store.database import damage_said, open_for_reading
 from audit.store.files import listing
 from audit.store.fleet import agents, health, lags, marks
 from audit.store.fleet.agents import SilencePatience
-from audit.store.fleet.lags import LagsAsked, LagsOverTime, MeasuredLag
-from audit.store.fleet.marks import MarksAsked
+from audit.store.fleet.lags import LagsOverTime, LagsQuery, MeasuredLag
+from audit.store.fleet.marks import MarksQuery
 from audit.store.partitions import origins
 from audit.store.rows import Alert, JournalRow, LoadEnd, TopicShare
 from audit.store.statements import altered_text, loads, scrubs, shares
@@ -59,7 +59,7 @@ _STATES: Final = {None: "1", "raised": _STANDING, "resolved": "resolved >= 0"}
 
 
 class StoreReading:
-    """Open until it is closed. Everything raises StoreDamaged and AuditStoreError."""
+    """The database, open for reading. All methods raise StoreDamaged and AuditStoreError."""
 
     def __init__(self, path: Path, grace_millis: int) -> None:
         self._path = path
@@ -69,7 +69,7 @@ class StoreReading:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Nobody reads any more."""
+        """Closes all connections. No thread may be reading."""
         with self._lock:
             while self._all:
                 self._all.pop().close()
@@ -89,12 +89,12 @@ class StoreReading:
                 connection.execute("ROLLBACK")
 
     def topics(self) -> list[TopicKey]:
-        """All that are known, without those that are not judged (their names begin with `_`)."""
+        """Returns all known topics that are judged; names beginning with `_` are not."""
         with self._moment() as connection:
             return topics.topics(connection)
 
     def retired(self) -> frozenset[TopicKey]:
-        """Of which nothing is expected any more, as operators say."""
+        """Returns the topics that operators have retired."""
         with self._moment() as connection:
             return topics.retired(connection)
 
@@ -108,65 +108,64 @@ class StoreReading:
         expected_millis: int,
         names: bool = True,
     ) -> TopicPicture:
-        """What judges need to know. Without `names` there are no sources in it."""
+        """Returns the picture that is judged; with `names`, including sources."""
         with self._moment() as connection:
-            asked = pictures.Asked(
+            query = pictures.PictureQuery(
                 from_time, to_time, now, expected_millis, self._grace_millis, names
             )
-            return pictures.picture(connection, key, asked)
+            return pictures.picture(connection, key, query)
 
     def origin(self, key: TopicKey) -> TopicKey | None:
-        """What it is a copy of, if it is one."""
+        """Returns the topic that this one is a copy of."""
         with self._moment() as connection:
-            found = origins.origins(connection, pictures.Topic(connection, key).id)
-            return found[0] if found else None
+            keys = origins.origins(connection, pictures.Topic(connection, key).id)
+            return keys[0] if keys else None
 
     def open_hours(self, key: TopicKey) -> list[int]:
-        """Hours of which something is known and that were not judged complete, the oldest first."""
+        """Returns the known hours that were not judged complete, the oldest first."""
         with self._moment() as connection:
             return topics.open_hours(connection, pictures.Topic(connection, key).id)
 
     def faulty_hours(self, key: TopicKey) -> list[int]:
-        """Hours that were judged to have faults that nobody has accepted, the oldest first."""
+        """Returns the hours with unaccepted faults, the oldest first."""
         with self._moment() as connection:
             return topics.faulty_hours(connection, pictures.Topic(connection, key).id)
 
     def hole_hours(self, key: TopicKey) -> set[int]:
-        """About which entries are missing, or which nobody watched, whether anything else is known
-        of them or not."""
+        """Returns the hours that missing entries or unwatched times may affect, known or not."""
         with self._moment() as connection:
             return pictures.hole_hours(pictures.Topic(connection, key))
 
     def hour_counts(self, from_hour: int) -> dict[TopicKey, dict[int, int]]:
-        """Events by hour, as the first tier that counts has them."""
+        """Returns events by hour, as counted by the first tier that counts."""
         with self._moment() as connection:
             return topics.hour_counts(connection, from_hour)
 
     def overview(
         self, query: TopicsQuery, to_hour: int, is_deleted: Callable[[TopicKey], bool]
     ) -> Overview:
-        """Those that were deleted wait for nobody."""
+        """Returns the list of topics. Deleted ones are not pending."""
         with self._moment() as connection:
             return topics.overview(connection, query, to_hour, is_deleted)
 
     def faulty_topics(self, cluster: str, from_hour: int, to_hour: int) -> list[FaultyTopic]:
-        """Of one cluster, or of all."""
+        """Returns the topics with faults, of one cluster or all."""
         with self._moment() as connection:
             return topics.faulty_topics(connection, cluster, from_hour, to_hour)
 
     def hosts(self, key: TopicKey, query: HostsQuery) -> Hosts:
-        """Those with faults first."""
+        """Returns a topic's hosts, those with faults first."""
         with self._moment() as connection:
             return listing.hosts(connection, pictures.Topic(connection, key).id, query)
 
     def sources(self, key: TopicKey, query: SourcesQuery) -> Sources:
-        """Those with faults first."""
+        """Returns a topic's files, those with faults first."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
             return listing.sources(connection, topic.id, topic.name, query)
 
     def paths(self, sources: Collection[str]) -> dict[str, str]:
-        """The files that these sources are, as far as their agents named them."""
+        """Returns the paths of sources, as far as agents reported them."""
         with self._moment() as connection:
             return listing.paths(connection, sources)
 
@@ -175,29 +174,29 @@ class StoreReading:
             return agents.agents(connection, query, patience)
 
     def agents_of(self, cluster: str, patience: SilencePatience) -> dict[str, AgentRow]:
-        """Those that were ever heard, by their id."""
+        """Returns all agents that were ever heard, by id."""
         with self._moment() as connection:
             return agents.by_agent(connection, cluster, patience)
 
     def loads(self, query: LoadsQuery) -> Loads:
-        """The newest first."""
+        """Returns loads, the newest first."""
         with self._moment() as connection:
             return loads.loads(connection, query)
 
     def load_ends(self) -> list[LoadEnd]:
-        """How the last load of each table ended, as loaders say."""
+        """Returns the result of each table's last load."""
         with self._moment() as connection:
             return loads.ends(connection)
 
     def failing_loads(self) -> list[FailingLoad]:
-        """Tables whose last load failed; what fails longest comes first."""
+        """Returns tables whose last load failed, the longest failing first."""
         with self._moment() as connection:
             return loads.failing(connection)
 
     def hours(
         self, key: TopicKey, destination: str, *, from_time: int, to_time: int
     ) -> list[HourRow]:
-        """The newest first."""
+        """Returns the hours of a table, the newest first."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
             return loads.hours(
@@ -210,57 +209,58 @@ class StoreReading:
             )
 
     def delays(self, key: TopicKey, from_time: int, to_time: int) -> Delays:
-        """Element 0 counts delays below a millisecond, element i those of 2^(i-1) up to 2^i."""
+        """Returns counts of delays by tier: element 0 counts those below a millisecond, element i
+        those from 2^(i-1) to 2^i milliseconds."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
             return topics.delays(connection, topic.id, topic.tiers, from_time, to_time)
 
     def flow(self, key: TopicKey, from_time: int, to_time: int) -> Flow:
-        """Of lines, in the window of the events that they were read with."""
+        """Returns what became of lines, in the windows of the events that they were read with."""
         with self._moment() as connection:
             return topics.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
 
     def remarks(
         self, key: TopicKey, from_time: int, to_time: int
     ) -> tuple[list[AlteredTotal], list[Remark]]:
-        """What of its text is not what the files have: by kind, and by file."""
+        """Returns altered text: totals by kind, and remarks by file."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key).id
             return altered_text.remarks(connection, topic, from_time, to_time)
 
     def altered_since(self, from_time: int) -> list[tuple[str, str, str, int, int]]:
-        """Of all topics: cluster, topic, kind, lines and count."""
+        """Returns altered text of all topics: cluster, topic, kind, lines and count."""
         with self._moment() as connection:
             return altered_text.totals(connection, from_time)
 
     def shares(self, from_time: int) -> list[TopicShare]:
-        """Of all topics, the lines since then: all, dead letters, altered ones."""
+        """Returns the share of dead letters and altered lines of all topics since then."""
         with self._moment() as connection:
             return shares.shares(connection, from_time)
 
     def delays_by_hour(self, key: TopicKey, from_time: int, to_time: int) -> dict[int, Delays]:
-        """As `delays`, of each hour that has any, in their order."""
+        """Returns `delays` by hour, in ascending order."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
             return topics.delays_by_hour(connection, topic.id, topic.tiers, from_time, to_time)
 
-    def lags(self, asked: LagsAsked) -> LagsOverTime:
-        """As this audit measured them."""
+    def lags(self, query: LagsQuery) -> LagsOverTime:
+        """Returns lags as measured by this audit."""
         with self._moment() as connection:
-            return lags.lags(connection, asked)
+            return lags.lags(connection, query)
 
     def agent_lags(self) -> list[MeasuredLag]:
-        """Of all hosts that have any, now."""
+        """Returns the present lags of agents."""
         with self._moment() as connection:
             return lags.agent_lags(connection)
 
-    def marks(self, asked: MarksAsked) -> list[Mark]:
-        """What changed, the newest first."""
+    def marks(self, query: MarksQuery) -> list[Mark]:
+        """Returns marks on the time axis, the newest first."""
         with self._moment() as connection:
-            return marks.marks(connection, asked)
+            return marks.marks(connection, query)
 
     def checks(self, key: TopicKey) -> LogChecks:
-        """When brokers last read its logs again."""
+        """Returns when brokers last scrubbed the topic's logs."""
         with self._moment() as connection:
             return scrubs.checks(connection, pictures.Topic(connection, key).id)
 
@@ -269,17 +269,17 @@ class StoreReading:
             return loads.consumers(connection, cluster)
 
     def journals(self, cluster: str = "", tier: str = "broker") -> list[JournalRow]:
-        """Who writes entries, and when the last one was."""
+        """Returns the journals of a tier, with their last entries."""
         with self._moment() as connection:
             return agents.journals(connection, cluster, tier)
 
     def programs(self, heard_since: int) -> list[Program]:
-        """With their latest statements of health, without those of retired hosts."""
+        """Returns programs with their latest statements of health, without retired hosts."""
         with self._moment() as connection:
             return health.programs(connection, heard_since)
 
     def alerts(self, query: AlertsQuery) -> tuple[ListPage, list[Alert]]:
-        """The newest first."""
+        """Returns alerts, the newest first."""
         where = _STATES[query.state]
         with self._moment() as connection:
             ((total,),) = connection.execute(
@@ -288,7 +288,7 @@ class StoreReading:
             return query.of(total), _alerts(connection, where, query.size, query.skipped)
 
     def raised_alerts(self, most: int) -> list[Alert]:
-        """Those that stand, at most so many."""
+        """Returns at most `most` unresolved alerts."""
         with self._moment() as connection:
             return _alerts(connection, _STANDING, most, 0)
 

@@ -1,6 +1,6 @@
-"""What is kept of verdicts and alerts, and what is said of those who write entries. Values.
+"""Rows of the database as values: judged hours, alerts, journals, and what a chunk touched.
 
-Times are milliseconds since 1970 UTC; -1 or an empty text where something is not known.
+Times are milliseconds since 1970 UTC; -1 or an empty text means unknown.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from audit.picture import TopicKey
 
 
 class JudgedHour(NamedTuple):
-    """What was said of an hour of a topic, the last time. States are verdicts' words."""
+    """The latest verdict about an hour of a topic."""
 
     key: TopicKey
     hour: int
@@ -19,15 +19,15 @@ class JudgedHour(NamedTuple):
     missing: int = 0
     excess: int = 0
     pending_windows: int = 0
-    findings: int = 0  # that nobody has accepted
+    findings: int = 0  # unaccepted ones
     waits: str = ""
-    partly_unseen: bool = False  # nobody watched for a time, and that is accepted
-    # What is wrong in the hour, each kind by itself; events and findings where they begin.
+    partly_unseen: bool = False  # an unwatched time was accepted
+    # The faults of the hour by kind; events and findings count in the hour where they begin.
     kinds: Kinds = ()
 
 
 class Alert(NamedTuple):
-    """Raised once, resolved once. What it is about is its name."""
+    """An alert, raised once and resolved once, identified by what it is about."""
 
     kind: str
     cluster: str
@@ -37,13 +37,13 @@ class Alert(NamedTuple):
     raised: int
     resolved: int = -1
     hour: int = -1  # of event time, with a fault
-    finding: str = ""  # with a fault, the id of the first when it was raised
-    since: int = -1  # when it began, as far as that is known
+    finding: str = ""  # with a fault, the id of the first finding when it was raised
+    since: int = -1  # when it began, as far as known
 
 
 class TopicShare(NamedTuple):
-    """Lines of a topic that agents read in some time, and those among them that became dead letters
-    or were altered."""
+    """Lines of a topic that agents read within a time, and how many of them became dead letters or
+    were altered."""
 
     cluster: str
     topic: str
@@ -53,18 +53,18 @@ class TopicShare(NamedTuple):
 
 
 class LoadEnd(NamedTuple):
-    """How the last load of a table ended."""
+    """The result of the last load of a table."""
 
     cluster: str
     topic: str
     destination: str
     failed: bool
-    since: int  # when the first of the loads began that have failed
-    time: int  # when the loader said so
+    since: int  # when the first of the failed loads began
+    time: int  # of the loader's report
 
 
 class JournalRow(NamedTuple):
-    """Somebody who writes entries."""
+    """A journal, and the program that writes it."""
 
     cluster: str
     journal: str
@@ -75,7 +75,7 @@ class JournalRow(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """What has changed by a chunk, to be judged again."""
+    """The hours that a chunk changed, to be judged again, and how many entries it had."""
 
     hours: set[tuple[TopicKey, int]]
     entries: int = 0  # new ones

@@ -1,12 +1,11 @@
 """The audit's database, written by one thread.
 
-All of a chunk is folded in one transaction with the positions up to which the ledger was read: a
-kill at any point leaves either both or neither. Whatever is in it can be read from `_audit` again,
-so nothing is flushed more than SQLite does with `synchronous=NORMAL`: after a power failure the
-last chunks are read again.
+A chunk is folded in one transaction with the positions up to which the ledger was read: a kill at
+any point leaves both or neither. The content can be read from `_audit` again, so SQLite's flushes
+with `synchronous=NORMAL` are enough: after a power failure the last chunks are read again.
 
-Of a chunk, numbers are taken first, then offsets, as these say what was counted already, then all
-the rest.
+A chunk's ids are assigned first, then offsets are kept, as these tell what was counted already,
+then all the rest.
 """
 
 import contextlib
@@ -62,7 +61,7 @@ def _now_millis() -> int:
 
 
 class AuditStore(msgspec.Struct):
-    """Open in one process only, which the service's lock of the directory sees to."""
+    """The database, open for writing. One process at a time, ensured by the directory's lock."""
 
     directory: Path
     window_millis: int
@@ -91,7 +90,7 @@ class AuditStore(msgspec.Struct):
 
     @staticmethod
     def discard(directory: Path) -> Path | None:
-        """Moves a damaged database aside, and says where it is now."""
+        """Moves a damaged database aside, and returns its new path."""
         return moved_aside(directory)
 
     def close(self) -> None:
@@ -99,11 +98,11 @@ class AuditStore(msgspec.Struct):
         closed(self.directory)
 
     def reading(self) -> StoreReading:
-        """May be used by any threads at once. To be closed by whoever asked for it."""
+        """Opens the database for reading, by any number of threads. The caller closes it."""
         return StoreReading(self.directory / FILE, self.grace_millis)
 
     def positions(self, cluster: str) -> LedgerPositions:
-        """Up to where the cluster's ledger was folded; empty if it never was."""
+        """Returns the positions up to which the cluster's ledger was folded; empty at first."""
         with damage_said(self.directory / FILE):
             rows = self._connection.execute(
                 "SELECT positions FROM positions WHERE cluster = ? AND length(positions)",
@@ -116,8 +115,8 @@ class AuditStore(msgspec.Struct):
         )
 
     def fold(self, cluster: str, body: pa.StructArray, positions: LedgerPositions) -> Touched:
-        """Entries of one cluster's `_audit` as `LEDGER_TYPE`. The same again changes nothing.
-        Raises StoreDamaged, AuditStoreError; then nothing of it was folded."""
+        """Folds entries of one cluster's `_audit`, given as `LEDGER_TYPE`. Repetitions change
+        nothing. Raises StoreDamaged, AuditStoreError; then nothing was folded."""
         with self._transaction() as connection:
             touched = _folded(connection, self._numbers, cluster, body, self._clock())
             connection.execute(
@@ -128,36 +127,35 @@ class AuditStore(msgspec.Struct):
         return touched
 
     def expire(self, now: int) -> int:
-        """What is older than is kept goes. Returns how many rows that were."""
+        """Deletes what is older than the retention, and returns the number of rows."""
         with self._transaction() as connection:
-            gone = expiry.expire(connection, now, self.retention_millis)
+            count = expiry.expire(connection, now, self.retention_millis)
         self._numbers.forget()
         with damage_said(self.directory / FILE):
             self._connection.execute("PRAGMA incremental_vacuum(10000)").fetchall()
-        return gone
+        return count
 
     def set_inventory(self, hosts: Sequence[Inventory], now: int) -> None:
-        """Who is expected to ship, in place of those who were before: those who are new, from now
-        on."""
-        wanted = [(each.host, topic) for each in hosts for topic in each.topics or ("",)]
+        """Replaces the hosts that are expected to ship. New ones are expected from now on."""
+        expected = [(host.host, topic) for host in hosts for topic in host.topics or ("",)]
         with self._transaction() as connection:
             query = "SELECT host, topic, since FROM inventory"
-            known = {(host, topic): since for host, topic, since in connection.execute(query)}
+            since_ = {(host, topic): since for host, topic, since in connection.execute(query)}
             connection.execute("DELETE FROM inventory")
             connection.executemany(
                 "INSERT OR IGNORE INTO inventory VALUES (?, ?, ?)",
-                [(*each, known.get(each, now)) for each in wanted],
+                [(*pair, since_.get(pair, now)) for pair in expected],
             )
 
     def judged(self, hours: Sequence[JudgedHour]) -> None:
-        """What was said of these hours, in place of what was said before."""
+        """Replaces the verdicts about these hours."""
         numbers = self._numbers
         with self._transaction() as connection:
             rows = []
-            for (cluster, topic, topic_id), *said, kinds in hours:
+            for (cluster, topic, topic_id), *values, kinds in hours:
                 (name,) = numbers.topic_names.of([topic], cluster)
                 packed = msgspec.json.encode(kinds).decode()
-                rows.append((*numbers.topics.of([topic_id], name), *said, packed))
+                rows.append((*numbers.topics.of([topic_id], name), *values, packed))
             connection.executemany(
                 "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
@@ -166,17 +164,17 @@ class AuditStore(msgspec.Struct):
         self,
         time: int,
         measured: Sequence[tuple[str, str]],
-        found: Sequence[lags.MeasuredLag],
-        seen: Sequence[Mark],
+        lags_: Sequence[lags.MeasuredLag],
+        marks_: Sequence[Mark],
     ) -> None:
-        """Lags at a time, of the kinds and clusters that were measured, and what was seen."""
+        """Keeps the lags measured at a time, of these kinds and clusters, and new marks."""
         with self._transaction() as connection:
-            lags.keep(connection, self._numbers.lag_series, time, measured, found)
-            marks.keep_seen(connection, seen)
+            lags.keep(connection, self._numbers.lag_series, time, measured, lags_)
+            marks.keep_seen(connection, marks_)
 
     def keep_alerts(self, alerts: Sequence[Alert]) -> None:
-        """New ones, and known ones that have changed: kind, cluster, topic, host, hour and when it
-        was raised say which one it is."""
+        """Keeps new and changed alerts, identified by kind, cluster, topic, host, hour and the time
+        when they were raised."""
         with self._transaction() as connection:
             connection.executemany(_ALERT, alerts)
 
@@ -201,26 +199,26 @@ def _folded(
     body: pa.StructArray,
     now: int,
 ) -> Touched:
-    """Of hosts whose clock is ahead nothing is taken for later than `now`."""
+    """Folds entries. Times after `now`, of hosts whose clocks are ahead, count as `now`."""
     if not len(body):
         return Touched(set())
     entries = Entries.of(body, now)
     seen = journals.take(connection, numbers_, cluster, entries)
     doubt = disputes.check(connection, cluster, entries, seen)
-    known = numbers(body.field("version")) <= VERSION
-    known &= ~entries.of_tier("unknown")
+    is_understood = numbers(body.field("version")) <= VERSION
+    is_understood &= ~entries.of_tier("unknown")
     named = np.array([bool(text) for text in entries.journal.values])[entries.journal.codes]
-    left_out = int((~named | (seen.new & (~known | doubt.entries))).sum())
-    mine = seen.new & known & ~doubt.entries
-    repeated = len(body) - left_out - int(mine.sum())
-    if not mine.any():
+    left_out = int((~named | (seen.new & (~is_understood | doubt.entries))).sum())
+    is_folded = seen.new & is_understood & ~doubt.entries
+    repeated = len(body) - left_out - int(is_folded.sum())
+    if not is_folded.any():
         return Touched(_named(connection, doubt.hours), 0, repeated, left_out)
     journal = seen.journal
-    if not mine.all():
-        body = body.filter(pa.array(mine))
-        entries, journal = Entries.of(body, now), journal[mine]
+    if not is_folded.all():
+        body = body.filter(pa.array(is_folded))
+        entries, journal = Entries.of(body, now), journal[is_folded]
     chunk = Chunk.of(connection, numbers_, cluster, entries, journal)
-    newest = _came(connection, cluster, entries)
+    newest = _newest(connection, cluster, entries)
     _fold(chunk, newest)
     shipped_stretches.drop(connection, cluster, newest)
     hours = _named(connection, chunk.touched | doubt.hours)
@@ -258,7 +256,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
 
 
 def _keep_writers(chunk: Chunk) -> None:
-    """Who speaks of which topics: to these his missing entries matter."""
+    """Keeps which journals report which topics: their missing entries affect these."""
     name = chunk.numbers.topic_names
     codes = np.array(name.of(chunk.passages.topic.values, chunk.cluster), np.int64)
     journal: Numbers = chunk.journal[chunk.passages.entry]
@@ -266,12 +264,13 @@ def _keep_writers(chunk: Chunk) -> None:
     new = chunk.numbers.journal_topics.added(*pairs)
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO journal_topics VALUES (?, ?)",
-        zip(*(each[new].tolist() for each in pairs), strict=True),
+        zip(*(column[new].tolist() for column in pairs), strict=True),
     )
 
 
-def _came(connection: sqlite3.Connection, cluster: str, entries: Entries) -> int:
-    """How far the cluster's ledger has come in time. Most clocks are right."""
+def _newest(connection: sqlite3.Connection, cluster: str, entries: Entries) -> int:
+    """Returns the time that the cluster's ledger has reached, by the median entry of a chunk, since
+    most clocks are right."""
     middle = (len(entries) - 1) // 2
     connection.execute(
         "INSERT INTO positions (cluster, positions, newest) VALUES (?, x'', ?)"
@@ -289,8 +288,8 @@ def _named(
 ) -> set[tuple[TopicKey, int]]:
     topics = {topic for topic, _ in touched}
     keys = {
-        topic: TopicKey(*rest)
-        for topic, *rest in connection.execute(
+        topic: TopicKey(*values)
+        for topic, *values in connection.execute(
             "SELECT topics.id, cluster, topic, topic_id FROM topics JOIN topic_names"
             " ON topic_names.id = name WHERE topics.id IN (SELECT value FROM json_each(?))"
             " AND topic NOT LIKE '\\_%' ESCAPE '\\'",

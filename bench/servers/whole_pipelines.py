@@ -61,7 +61,7 @@ def whole_pipeline(directory: Path) -> Iterator[WholePipeline]:
     with process:
         process.spawn()
         wait_until(
-            lambda: "everything runs" in output.read_text(), within=_PATIENCE, what="a pipeline"
+            lambda: "all programs run" in output.read_text(), within=_PATIENCE, what="a pipeline"
         )
         yield WholePipeline("Penstock", process)
         process.terminate()

@@ -88,7 +88,7 @@ def test_foreign_events_do_not_hide_what_brokers_have_not_counted(tmp_path: Path
     (wait,) = verdict.waits
     assert wait.words.startswith("the brokers have yet to count 20 offsets of 1 partition")
     assert hour_gate(pictured(tmp_path / "asked", [said], (0, 1))).missing == (
-        "the brokers, which have not counted it all"
+        "the brokers, which have not counted all of it"
     )
     said += [
         broker(1, 150, window(TIME, 20)),

@@ -39,8 +39,8 @@ def test_neither_of_two_is_believed(
     (finding,) = [each for each in verdict.findings if each.kind is FaultKind.UNPROVEN]
     assert (finding.source, finding.seq, finding.host) == ("agent", 1, "host-of-agent")
     assert finding.words == (
-        "entry 1 in the journal agent of the agent on host-of-agent: there are two that say other"
-        " things, and neither is believed; from 2025-10-09 09:01:00 on nothing is proven"
+        "entry 1 in the journal agent of the agent on host-of-agent: there are two that contradict"
+        " each other, and neither is believed; nothing is proven from 2025-10-09 09:01:00 on"
     )
     (line,) = [each.getMessage() for each in caplog.records]
     assert "two different entries under one number" in line

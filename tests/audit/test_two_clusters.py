@@ -14,16 +14,16 @@ from msgspec.structs import replace
 
 from audit.alerting.alerting import Alerting
 from audit.api.verdicts import TopicVerdict
-from audit.clusters.state import ClusterStanding, Standing
+from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig, Cluster
 from audit.findings import FaultKind, State
 from audit.picture import Acceptance, PartitionPicture, Tier, TierKind, TopicKey
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
-from audit.service.judge import Judging, picture_of
-from audit.service.ledger_reader import ReadTo
+from audit.service.judge import Judge, picture_of
+from audit.service.ledger_follower import ReadTo
 from audit.service.service import Service
-from audit.service.writer import Rounds
+from audit.service.writer import Writer
 from audit.store.judged_hours import HourVerdict, by_hour
 from audit.store.store import AuditStore
 from audit.store.topics.copies import OF_ORIGIN, own_offsets
@@ -159,10 +159,10 @@ def test_the_gate_of_an_hour_asks_for_the_agents_of_the_origin(tmp_path: Path) -
         assert hour_gate(picture(reading)).complete
     with folded(tmp_path / "three", TwoClusters(uncopied=[30]).said()) as reading:
         gate = hour_gate(picture(reading))
-    assert gate.missing.startswith("a fault to be put right or accepted: host-of-a: /var/log/a.log")
+    assert gate.missing.startswith("a fault to be corrected or accepted: host-of-a: /var/log/a.log")
     with folded(tmp_path / "four", TwoClusters(uncopied=range(150, LINES)).said()) as reading:
         gate = hour_gate(picture(reading))
-    assert gate.missing == "the copy, in which not all of it is"
+    assert gate.missing == "the copy, which does not have all of it"
 
 
 @pytest.mark.parametrize("copied", [150, 10])
@@ -188,9 +188,9 @@ def test_an_origin_whose_ledger_nobody_reads(tmp_path: Path) -> None:
     assert verdict.state is State.PENDING
     assert all(each.state is State.PENDING for each in verdict.windows)
     words = verdict.waits[0].words
-    assert "the ledger of dc1 is read by nobody here: add dc1 to `clusters`" in words
+    assert "this audit does not read the ledger of dc1: add dc1 to `clusters`" in words
     assert not gate.complete
-    assert "read by nobody here" in gate.missing
+    assert "does not read the ledger" in gate.missing
     assert unread.state is State.PENDING
     assert "has not been read yet" in unread.waits[0].words
 
@@ -211,7 +211,7 @@ def test_an_absent_origin_holds_up_no_other_verdict(tmp_path: Path) -> None:
         for cluster, each in TwoClusters().said()
     ]
     with folded(tmp_path, told) as reading:
-        judging = Judging(reading, _config(OFFLINE, SOURCE))
+        judging = Judge(reading, _config(OFFLINE, SOURCE))
         judging.judge({OFFLINE: NOW}, said.extend)
     states = {(each.judged.key, each.judged.hour): each.judged.state for each in said}
     assert states[other, FIRST] == State.COMPLETE
@@ -223,14 +223,14 @@ def test_an_absent_origin_holds_up_no_other_verdict(tmp_path: Path) -> None:
 def test_a_ledger_that_takes_long_to_be_read_holds_up_no_other(tmp_path: Path) -> None:
     """What was read of it goes on coming, and its end does not."""
     config = _config(OFFLINE, SOURCE)
-    standing = Standing({name: ClusterStanding() for name in (OFFLINE, SOURCE)})
+    standing = AuditState({name: ClusterState() for name in (OFFLINE, SOURCE)})
     service = Service(config, standing)
     told = threading.Event()
     with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
-        judging = Judging(reading, config)
+        judging = Judge(reading, config)
         alerting = Alerting(store, reading, config, standing)
         service.reads(reading)
-        rounds = Rounds(service, store, judging, alerting, None)
+        rounds = Writer(service, store, judging, alerting, None)
         working = threading.Thread(target=rounds.run, args=(told,))
         working.start()
         try:
@@ -279,7 +279,7 @@ def test_a_copy_of_two_origins_is_not_judged(tmp_path: Path) -> None:
     said.append((cluster, each | {"header": each["header"] | {"seq": 1}, "passages": [other]}))
     verdict = judged(tmp_path, said)
     assert verdict.state is State.PENDING
-    assert "which offsets are whose is not known" in verdict.waits[0].words
+    assert "which offsets belong to which is unknown" in verdict.waits[0].words
 
 
 @pytest.mark.parametrize("by_agents", [True, False])

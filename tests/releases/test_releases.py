@@ -180,7 +180,7 @@ def _count(story: Story) -> None:
             CountingConfig(topics=tuple(story.counted)),
             LedgerCounter(journal, speaker, writer),
         )
-        counter.look()
+        counter.poll()
     finally:
         writer.close()
     story.trouble = counter.trouble

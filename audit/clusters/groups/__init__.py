@@ -1,2 +1,2 @@
-"""Consumer groups as the brokers have them: who reads a topic, and how far behind. Shown beside the
-verdict, and no part of it."""
+"""Consumer groups as known to the brokers: which groups read a topic, and their lag. Shown beside
+the verdict, but not part of it."""

@@ -1,9 +1,9 @@
-"""What changed in consumer groups from one look to the next: members that came or went, partitions
-that others have now. Pure.
+"""Compares consumer groups between two polls: members that joined or left, partitions that were
+reassigned. Pure.
 
-Kafka's protocol does not tell a group's generation to those outside of it. So a rebalance is seen
-by its result: while a group rebalances nothing is compared, and after it who has which partitions
-is held against what was before. One that gives everybody what he had is not seen.
+Kafka's protocol does not tell a group's generation to outsiders. So a rebalance is seen by its
+result: during the rebalance nothing is compared, and afterwards the assignment is compared with the
+one before. A rebalance with the same assignment is not seen.
 """
 
 from collections.abc import Mapping
@@ -13,29 +13,29 @@ from audit.api.answers import Mark
 from audit.clusters.groups.lags import GroupsSeen
 from client.groups.offsets import EMPTY, STABLE, GroupOfMembers
 
-_MOST_TOPICS: Final = 20  # of a group, in which it is marked
-_MOST_MARKS: Final = 1_000  # of a look
+_MOST_TOPICS: Final = 20  # marks of a group, one for each topic
+_MOST_MARKS: Final = 1_000  # of a poll
 
-Settled = Mapping[str, GroupOfMembers | None]  # groups as they were last at rest; None: no members
+Settled = Mapping[str, GroupOfMembers | None]  # groups when last stable; None: no members
 
 
 def settled(before: Settled, seen: GroupsSeen) -> dict[str, GroupOfMembers | None]:
-    """Of a group that rebalances just now, or was not described, as it was before."""
-    found: dict[str, GroupOfMembers | None] = {}
+    """Returns the stable state of groups; one that is rebalancing, or was not described, keeps its
+    former state."""
+    groups: dict[str, GroupOfMembers | None] = {}
     for name, listed in seen.groups.items():
         group = seen.members.get(name)
         if listed.state == EMPTY:
-            found[name] = None
+            groups[name] = None
         elif group is not None and group.state == STABLE:
-            found[name] = group
+            groups[name] = group
         elif name in before:
-            found[name] = before[name]
-    return found
+            groups[name] = before[name]
+    return groups
 
 
 def changes(cluster: str, before: Settled, now: Settled, seen: GroupsSeen) -> list[Mark]:
-    """One mark for each topic that a changed group reads. Groups that were not known before are
-    none."""
+    """Returns a mark for each topic that a changed group reads. New groups have no marks."""
     topics: dict[str, list[str]] = {}
     for row in seen.rows:
         topics.setdefault(row.group, []).append(row.topic)
@@ -58,7 +58,7 @@ def changes(cluster: str, before: Settled, now: Settled, seen: GroupsSeen) -> li
 
 
 def _words(before: GroupOfMembers | None, group: GroupOfMembers | None) -> str:
-    """Empty if nothing changed."""
+    """Describes the change of a group; empty if there is none."""
     if group is None:
         return "stopped: it has no members" if before is not None else ""
     count = _members(len(group.members))
@@ -76,4 +76,4 @@ def _members(count: int) -> str:
 
 
 def _assigned(group: GroupOfMembers) -> frozenset[tuple[object, ...]]:
-    return frozenset((each.member_id, each.partitions) for each in group.members)
+    return frozenset((member.member_id, member.partitions) for member in group.members)

@@ -1,7 +1,7 @@
-"""The lag of groups as Prometheus gets to see it: bounded, whatever groups and topics there are.
+"""Prometheus metrics of groups' lags, limited in number whatever groups and topics there are.
 
-Partitions have rows of their own up to a number, those of groups that are furthest behind first. A
-partition whose lag is not known has no row: it is counted. Names are as brokers have them.
+A limited number of partitions have rows of their own, those furthest behind first. A partition
+whose lag is unknown has no row, but is counted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _Row = tuple[str, GroupPartition, Lag]
 def group_families(
     prefix: str, groups: Mapping[str, GroupsSeen], now: int, most: int
 ) -> Iterator[Metric]:
-    """`now` in milliseconds; `most` partitions."""
+    """Yields metrics. `now` is in milliseconds; `most` limits the partitions."""
     clusters = sorted(groups.items())
     rows = [
         (cluster, key, lag)
@@ -35,8 +35,8 @@ def group_families(
     )
     seconds = GaugeMetricFamily(
         f"{prefix}group_lag_seconds",
-        "Age of the first message that a group has not read; 0 where there is none, no row where "
-        "it is not known.",
+        "Age of the first message that a group has not read; 0 if there is none, no row if it is "
+        "unknown.",
         labels=_LABELS,
     )
     for cluster, (group, target), lag in shown:
@@ -49,18 +49,18 @@ def group_families(
     yield seconds
     left_out = GaugeMetricFamily(
         f"{prefix}group_lag_left_out",
-        "Partitions of groups that have no row, as there are too many.",
+        "Partitions of groups that have no row, because there are too many.",
         value=len(rows) - len(shown),
     )
     yield left_out
     unknown = GaugeMetricFamily(
         f"{prefix}group_lag_unknown",
-        "Partitions of groups whose lag is not known, in messages or in seconds.",
+        "Partitions of groups whose lag is unknown, in messages or in seconds.",
         labels=["cluster"],
     )
     age = GaugeMetricFamily(
         f"{prefix}group_look_age_seconds",
-        "Since groups had last been looked at; -1 before that.",
+        "Time since groups were last polled; -1 before that.",
         labels=["cluster"],
     )
     for cluster, seen in clusters:

@@ -1,7 +1,7 @@
-"""What is known of the groups of one cluster, as values: by partition as it was asked for, and
-taken together for each topic that a group reads. Pure.
+"""Lags of one cluster's groups, as values: by partition, and summed for each topic that a group
+reads. Pure.
 
-What is not known is -1, with `unknown` saying why; it is no 0, and makes nothing else unknown.
+An unknown value is -1, not 0, and `unknown` says why; it makes nothing else unknown.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,34 +18,34 @@ _MILLI: Final = 1000
 
 
 class GroupTopic(msgspec.Struct, frozen=True):
-    """One group's reading of one topic. `messages` and `behind` are of the partitions that are
-    known, and UNKNOWN where none is."""
+    """One group's lag in one topic. `messages` and `behind` are those of the known partitions, and
+    UNKNOWN if there is none."""
 
     group: str
-    state: str  # as its coordinator names it; empty where it does not say
+    state: str  # as its coordinator names it; empty if unknown
     topic: str
-    partitions: int  # in which it has committed
+    partitions: int  # with a committed offset
     messages: int
-    behind: int  # milliseconds: the age of the oldest message that it has not read
-    furthest: int  # the partition of that message; UNKNOWN where none is behind
-    unread: int  # messages that were removed before it had read them
+    behind: int  # milliseconds: the age of the oldest unread message
+    furthest: int  # the partition of that message; UNKNOWN if none is behind
+    unread: int  # messages that were removed before the group had read them
     unknown_partitions: int
-    unknown: str  # why, of one of them
+    unknown: str  # the reason for one of them
 
 
 class GroupsSeen(msgspec.Struct, frozen=True):
-    """The groups of one cluster when it was asked last."""
+    """The groups of one cluster at the last poll."""
 
     looked: int = 0  # when, in milliseconds; 0: not yet
     groups: Mapping[str, ListedGroup] = {}
     lags: Mapping[GroupPartition, Lag] = {}
-    troubles: tuple[str, ...] = ()  # what could not be seen, in words
+    troubles: tuple[str, ...] = ()  # what is unknown, in words
     by_topic: Mapping[str, tuple[GroupTopic, ...]] = {}
     members: Mapping[str, GroupOfMembers] = {}  # of groups that were described
 
     @property
     def rows(self) -> Iterable[GroupTopic]:
-        return (each for of_topic in self.by_topic.values() for each in of_topic)
+        return (row for rows in self.by_topic.values() for row in rows)
 
 
 def seen(
@@ -55,15 +55,15 @@ def seen(
     troubles: Iterable[str],
     members: Mapping[str, GroupOfMembers] = {},
 ) -> GroupsSeen:
-    """What was asked for, taken together."""
+    """Combines the answers of a poll."""
     grouped: dict[tuple[str, str], list[tuple[TopicPartition, Lag]]] = {}
-    for (group, target), each in lags.items():
-        grouped.setdefault((target.topic, group), []).append((target, each))
+    for (group, target), lag in lags.items():
+        grouped.setdefault((target.topic, group), []).append((target, lag))
     by_topic: dict[str, list[GroupTopic]] = {}
-    for (topic, group), several in grouped.items():
+    for (topic, group), topic_lags in grouped.items():
         listed = groups.get(group)
         state = listed.state if listed is not None else ""
-        by_topic.setdefault(topic, []).append(_together(group, state, topic, several))
+        by_topic.setdefault(topic, []).append(_together(group, state, topic, topic_lags))
     return GroupsSeen(
         looked=looked,
         groups=groups,
@@ -75,12 +75,12 @@ def seen(
 
 
 def urgency(row: GroupTopic) -> tuple[int, int, str, str]:
-    """What is furthest behind comes first."""
+    """The key to sort by, the furthest behind first."""
     return -row.behind, -row.messages, row.group, row.topic
 
 
 def behind_of(lag: Lag) -> int:
-    """In milliseconds."""
+    """Returns how far behind a group is, in milliseconds."""
     return UNKNOWN if lag.seconds is None else round(lag.seconds * _MILLI)
 
 
@@ -89,11 +89,11 @@ def messages_of(lag: Lag) -> int:
 
 
 def _together(
-    group: str, state: str, topic: str, several: Iterable[tuple[TopicPartition, Lag]]
+    group: str, state: str, topic: str, lags: Iterable[tuple[TopicPartition, Lag]]
 ) -> GroupTopic:
     partitions, messages, unread, unknown_partitions = 0, UNKNOWN, 0, 0
     behind, furthest, unknown = UNKNOWN, UNKNOWN, ""
-    for target, lag in several:
+    for target, lag in lags:
         partitions += 1
         if lag.messages is not None:
             messages = max(messages, 0) + lag.messages

@@ -1,12 +1,11 @@
-"""Asking one cluster for its consumer groups and their lag, again and again, on a thread of its
-own.
+"""Polls one cluster for its consumer groups and their lags, on a thread of its own.
 
-Nothing waits for it: not the ledger's followers, not those who judge. What cannot be known is said
-in words beside what is known: a broker that is away and coordinates groups, brokers that are too
-old to serve any, groups that we may not see. Nothing is kept over a start.
+Neither the ledger's followers nor the judge wait for it. What is unknown is described beside the
+rest: an absent broker that coordinates groups, brokers too old to serve groups, groups that we may
+not see. Nothing is kept across restarts.
 
-What we were refused is left alone for a while: to ask for it again with each look would cost
-requests, and fill the brokers' logs.
+Groups that brokers refused to describe are left alone for a while, as repeated requests would cost
+time and fill the brokers' logs.
 """
 
 import logging
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from audit.clusters.groups.lags import GroupsSeen, seen
-from audit.clusters.polling import ANSWER_S, ClusterLook
+from audit.clusters.polling import ANSWER_S, ClusterPoller
 from audit.configuration.config import Cluster
 from client.connection.brokers import Brokers
 from client.errors import ClientError, NotAllowed, Unsupported, check
@@ -33,19 +32,19 @@ from client.producing.delivery import TopicPartition
 from wire.messages import list_groups
 from wire.messages.list_groups import ListGroupsRequest
 
-_MOST_BYTES: Final = 16 * 1024 * 1024  # of messages, to learn when they were written
+_MOST_BYTES: Final = 16 * 1024 * 1024  # of messages, read for their times
 _MOST_GROUPS: Final = 10_000
-_MOST_DESCRIBED: Final = 500  # groups, in one look
-_MOST_REFUSED: Final = 50  # in one look
-_ASK_REFUSED_EVERY: Final = 60  # looks
-# Whoever may describe all groups may describe this one, which nobody has.
+_MOST_DESCRIBED: Final = 500  # groups, in one poll
+_MOST_REFUSED: Final = 50  # in one poll
+_ASK_REFUSED_EVERY: Final = 60  # polls
+# A login that may describe all groups may describe this one, which does not exist.
 _ANY: Final = "penstock-audit-looks"
 
 log = logging.getLogger(__name__)
 
 
-class GroupsLook(ClusterLook):
-    """Asks for the groups and their lag."""
+class GroupsPoller(ClusterPoller):
+    """Polls groups and their lags."""
 
     def __init__(
         self,
@@ -53,42 +52,43 @@ class GroupsLook(ClusterLook):
         cluster: Cluster,
         *,
         every_seconds: float,
-        found: Callable[[str, GroupsSeen], None],
+        receive: Callable[[str, GroupsSeen], None],
     ) -> None:
-        """`found` is called on this thread, with what was seen."""
+        """`receive` is called on the poller's thread."""
         super().__init__(name, cluster, about="groups", every_seconds=every_seconds)
-        self._found = found
+        self._receive = receive
         self._seen = GroupsSeen()
         self._refused: dict[str, str] = {}
-        self._looks = 0
+        self._polls = 0
         self._may_see = True
 
     def _note_failure(self, error: ClientError | None) -> None:
         words = (
-            "looking at its groups failed inside of the audit; its log says how"
+            "polling its groups failed because of a bug: see the audit's log"
             if error is None
             else f"its groups cannot be asked for: {error}"
         )
-        self._note(self._not_known(words))
+        self._note(self._unknown(words))
 
-    def _look_on(self, brokers: Brokers) -> None:
+    def _poll(self, brokers: Brokers) -> None:
         while not self._stopping.is_set():
-            self._note(self._look(brokers))
+            self._note(self._poll_once(brokers))
             self._wait(self._every)
 
-    def _note(self, found: GroupsSeen) -> None:
-        for words in set(found.troubles) - set(self._seen.troubles):
+    def _note(self, seen_: GroupsSeen) -> None:
+        for words in set(seen_.troubles) - set(self._seen.troubles):
             log.warning("groups not seen cluster=%s why=%r", self._name, words)
-        self._seen = found
-        self._found(self._name, found)
+        self._seen = seen_
+        self._receive(self._name, seen_)
 
-    def _not_known(self, why: str) -> GroupsSeen:
-        """What was known is too old to be shown. The groups are those to be asked about still."""
+    def _unknown(self, why: str) -> GroupsSeen:
+        """Returns unknown lags: the former ones are too old to be shown. The list of groups stays,
+        to poll them again."""
         return GroupsSeen(self._seen.looked, self._seen.groups, troubles=(why,))
 
-    def _look(self, brokers: Brokers) -> GroupsSeen:
-        self._looks += 1
-        if self._looks % _ASK_REFUSED_EVERY == 0:
+    def _poll_once(self, brokers: Brokers) -> GroupsSeen:
+        self._polls += 1
+        if self._polls % _ASK_REFUSED_EVERY == 0:
             self._refused.clear()
         troubles: list[str] = []
         groups = self._listed(brokers, troubles)
@@ -109,11 +109,11 @@ class GroupsLook(ClusterLook):
         return seen(int(now * 1000), groups, lags, troubles, members)
 
     def _listed(self, brokers: Brokers, troubles: list[str]) -> dict[str, ListedGroup]:
-        """Of all brokers. Of one that does not answer, those that it coordinated before."""
-        found: dict[str, ListedGroup] = {}
+        """Lists the groups of all brokers; of one that does not answer, those it coordinated."""
+        groups: dict[str, ListedGroup] = {}
         too_old = 0
-        known = sorted(brokers.persist(lambda: brokers.refresh([])).brokers)
-        for broker in known:
+        broker_ids = sorted(brokers.persist(lambda: brokers.refresh([])).brokers)
+        for broker in broker_ids:
             try:
                 connection = brokers.broker(broker)
                 answer = connection.call(list_groups.API, ListGroupsRequest(), within=ANSWER_S)
@@ -125,60 +125,62 @@ class GroupsLook(ClusterLook):
                 words = f"Groups that broker {broker} coordinates are not all known: {error}"
                 troubles.append(words)
                 before = self._seen.groups.values()
-                found |= {each.name: each for each in before if each.coordinator == broker}
+                groups |= {group_.name: group_ for group_ in before if group_.coordinator == broker}
                 continue
-            for each in answer.groups:
-                found[each.group_id] = ListedGroup(
-                    each.group_id, each.protocol_type, each.group_state, broker
+            for group in answer.groups:
+                groups[group.group_id] = ListedGroup(
+                    group.group_id, group.protocol_type, group.group_state, broker
                 )
         if too_old:
-            which = "Its brokers serve" if too_old == len(known) else f"{too_old} brokers serve"
+            which = (
+                "Its brokers serve" if too_old == len(broker_ids) else f"{too_old} brokers serve"
+            )
             troubles.append(f"{which} no consumer groups: they are too old")
-        if len(found) > _MOST_GROUPS:
-            troubles.append(f"Of {len(found):,} groups only {_MOST_GROUPS:,} are looked at")
-        return {name: found[name] for name in sorted(found)[:_MOST_GROUPS]}
+        if len(groups) > _MOST_GROUPS:
+            troubles.append(f"Of {len(groups):,} groups only {_MOST_GROUPS:,} are polled")
+        return {name: groups[name] for name in sorted(groups)[:_MOST_GROUPS]}
 
     def _committed(
         self, brokers: Brokers, groups: Iterable[ListedGroup], troubles: list[str]
     ) -> dict[str, dict[TopicPartition, Committed]]:
-        """By coordinator: one that does not answer is no reason not to ask the others."""
+        """Asks each coordinator; one that does not answer does not stop the others."""
         by_coordinator: dict[int, list[str]] = {}
-        for each in groups:
-            if each.name not in self._refused:
-                by_coordinator.setdefault(each.coordinator, []).append(each.name)
-        found: dict[str, dict[TopicPartition, Committed]] = {}
+        for group in groups:
+            if group.name not in self._refused:
+                by_coordinator.setdefault(group.coordinator, []).append(group.name)
+        offsets: dict[str, dict[TopicPartition, Committed]] = {}
         refused_before = len(self._refused)
         for names in by_coordinator.values():
             waiting: list[Sequence[str]] = [names]
             while waiting and len(self._refused) - refused_before < _MOST_REFUSED:
-                asked = waiting.pop()
+                batch = waiting.pop()
                 try:
-                    found |= committed_offsets(brokers, asked)
+                    offsets |= committed_offsets(brokers, batch)
                 except NotAllowed as error:
-                    half = len(asked) // 2
+                    half = len(batch) // 2
                     if half:
-                        waiting += [asked[half:], asked[:half]]
+                        waiting += [batch[half:], batch[:half]]
                     else:
-                        self._refused[asked[0]] = str(error)
+                        self._refused[batch[0]] = str(error)
                 except ClientError as error:
-                    several = f"{len(asked):,} groups" if len(asked) > 1 else "a group"
-                    troubles.append(f"The offsets of {several} are not known: {error}")
+                    subject = f"{len(batch):,} groups" if len(batch) > 1 else "a group"
+                    troubles.append(f"The offsets of {subject} are unknown: {error}")
             if waiting:
-                left = sum(map(len, waiting))
-                troubles.append(f"{left:,} groups are asked for later, as many were refused")
-        return found
+                remaining = sum(map(len, waiting))
+                troubles.append(f"{remaining:,} groups are asked for later, as many were refused")
+        return offsets
 
     def _lacking(self, brokers: Brokers) -> str:
-        """The right without which groups are not even listed. Each refusal is in a broker's log, so
-        that is not asked for with each look."""
-        if self._looks % _ASK_REFUSED_EVERY == 1:
+        """Returns the missing right, in words, without which groups are not even listed. Each
+        refusal is in a broker's log, so this is not checked with every poll."""
+        if self._polls % _ASK_REFUSED_EVERY == 1:
             self._may_see = True
             try:
                 committed_offsets(brokers, [_ANY])
             except NotAllowed:
                 self._may_see = False
             except ClientError:
-                pass  # what is wrong there has been said, if it concerns a group that there is
+                pass  # reported already, if it affects an existing group
         if self._may_see:
             return ""
         return (
@@ -188,9 +190,9 @@ class GroupsLook(ClusterLook):
 
 
 def _members(brokers: Brokers, groups: Iterable[ListedGroup]) -> dict[str, GroupOfMembers]:
-    """Of those that have members. Their coordinators have just answered: one that does not now is
-    asked with the next look."""
-    names = [each.name for each in groups if each.state not in {"", EMPTY, DEAD}]
+    """Describes groups that have members. Their coordinators have just answered; one that does not
+    now is asked with the next poll."""
+    names = [group.name for group in groups if group.state not in {"", EMPTY, DEAD}]
     try:
         return describe_groups(brokers, names[:_MOST_DESCRIBED])
     except ClientError:
@@ -201,5 +203,5 @@ def _in_words(refused: dict[str, str]) -> list[str]:
     if not refused:
         return []
     first = next(iter(refused.values()))
-    more = f", and so with {len(refused) - 1:,} more" if len(refused) > 1 else ""
-    return [f"A group is listed and not shown: {first}{more}"]
+    more = f"; likewise {len(refused) - 1:,} more" if len(refused) > 1 else ""
+    return [f"A group is listed but not shown: {first}{more}"]

@@ -1,1 +1,1 @@
-"""Shows messages of a topic: what stands at some offsets, decoded by the schemas they name."""
+"""Shows messages of a topic, decoded by the schemas that they name."""

@@ -1,4 +1,4 @@
-"""What `/api/v1/messages` answers."""
+"""The JSON answers of `/api/v1/messages`."""
 
 from enum import StrEnum
 
@@ -6,10 +6,10 @@ import msgspec
 
 
 class MessageKind(StrEnum):
-    """How a message is shown, or what stands in its place."""
+    """How a message is shown, or what is shown in its place."""
 
     EVENT = "event"  # decoded by its schema
-    DEAD = "dead"  # the same, and it is a dead letter
+    DEAD = "dead"  # likewise, a dead letter
     TEXT = "text"  # UTF-8 without a schema
     BYTES = "bytes"  # shown in hexadecimal
     EMPTY = "empty"  # a key without a value
@@ -24,8 +24,8 @@ class ShownField(msgspec.Struct, frozen=True):
 
 
 class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message, or what stands at offsets `offset` to `end`, exclusive, in place of messages.
-    What is not known is -1 or empty."""
+    """A message, or what is at offsets `offset` to `end`, exclusive, in place of messages. Unknown
+    values are -1 or empty."""
 
     offset: int
     end: int
@@ -42,14 +42,14 @@ class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     headers: list[ShownField] = []  # of the record
     fields: list[ShownField] = []  # of the event
-    text: str = ""  # of the value, where it is no event
-    cut: bool = False  # not all of it is shown
-    remark: str = ""  # why it is not decoded, or what is wrong
+    text: str = ""  # of the value, if it is not an event
+    cut: bool = False  # only a part is shown
+    remark: str = ""  # why it is not decoded, or its fault
 
 
 class Messages(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands at offsets `from_offset` to `to_offset`, exclusive, of one partition, whose log
-    goes from `first` to `end`, exclusive."""
+    """The messages at offsets `from_offset` to `to_offset`, exclusive, of one partition, whose log
+    reaches from `first` to `end`, exclusive."""
 
     cluster: str
     topic: str

@@ -1,11 +1,10 @@
-"""Reads messages of one partition for a person who looks at them, by the audit's own login.
+"""Reads messages of one partition for the page, with the audit's own login.
 
-Rule 1: one reading has at most `seconds`, 1 MiB from the broker, 16 MiB of that unpacked, and 50
-        messages.
-        What is reached by then is the answer, and the next reading goes on from there.
-Rule 2: nothing of a message outlives the answer. Schemas do, since they are the same for ever.
-Rule 3: brokers decide as well: what the audit's login may not read is not shown, and the refusal
-        has the command that allows it.
+Rule 1: One reading has at most `seconds`, 1 MiB from the broker, 16 MiB unpacked, and 50 messages.
+        The answer ends where a limit is reached, and the next reading continues there.
+Rule 2: No part of a message is kept after the answer. Schemas are, since they never change.
+Rule 3: Brokers decide, too: what the audit's login may not read is not shown, and the error has the
+        command that grants the right.
 """
 
 import shlex
@@ -45,7 +44,7 @@ Paths = Callable[[Collection[str]], Mapping[str, str]]
 
 
 class MessageReader:
-    """Any thread. `paths` knows the files of sources."""
+    """Reads messages, on any thread. `paths` returns the files of sources."""
 
     def __init__(self, clusters: Mapping[str, Cluster], paths: Paths, seconds: float) -> None:
         self._clusters = clusters
@@ -73,13 +72,13 @@ class MessageReader:
         except UnknownTopic:
             raise Unknown(f"cluster {name} has no topic {query.topic[:300]}") from None
         except NotAllowed as error:
-            refusal = NotShown(f"the brokers of {name} refuse it: {error}")
+            refusal = NotShown(f"the brokers of {name} rejected the request: {error}")
             refusal.command = _command(error.right)
             raise refusal from None
         except Refused as error:
             if error.code is ErrorCode.invalid_partitions:
                 raise Unknown(str(error)) from None
-            raise NotRead(f"the brokers of {name} refuse it: {error}") from None
+            raise NotRead(f"the brokers of {name} rejected the request: {error}") from None
         except ClientError as error:
             raise NotRead(f"the brokers of {name} could not be asked: {error}") from None
 
@@ -105,18 +104,18 @@ class MessageReader:
         items: list[ShownMessage] = []
         reached = start
         showing = Showing(self._registry(name).schema_of_message)
-        found = pieces(brokers, target, start, stop, most_bytes=MOST_BYTES, until=until)
-        with closing(found):
-            for shown in _shown(found, showing, stop):
-                before = items[-1] if items else None
-                if before and shown.kind is MessageKind.GAP and _continues(before, shown):
-                    items[-1] = replace(before, end=shown.end)
+        pieces_ = pieces(brokers, target, start, stop, most_bytes=MOST_BYTES, until=until)
+        with closing(pieces_):
+            for shown in _shown(pieces_, showing, stop):
+                last = items[-1] if items else None
+                if last and shown.kind is MessageKind.GAP and _continues(last, shown):
+                    items[-1] = replace(last, end=shown.end)
                 else:
                     items.append(shown)
                 reached = shown.end
                 if len(items) >= query.size or time.monotonic() >= until:
                     break
-        paths = self._paths({each.source for each in items if each.source})
+        paths = self._paths({item.source for item in items if item.source})
         return Messages(
             cluster=name,
             topic=query.topic,
@@ -127,7 +126,7 @@ class MessageReader:
             end=end,
             from_offset=start,
             to_offset=reached,
-            items=[replace(each, path=paths.get(each.source, "")) for each in items],
+            items=[replace(item, path=paths.get(item.source, "")) for item in items],
         )
 
     def _registry(self, name: str) -> RegistryClient:
@@ -146,7 +145,7 @@ class MessageReader:
 def _stretch(
     brokers: Brokers, target: TopicPartition, query: MessagesQuery, first: int, end: int
 ) -> tuple[int, int]:
-    """From which offset up to which one it is read."""
+    """Returns the offsets to read: first and end."""
     if query.before is not None:
         stop = max(first, min(query.before, end))
         return max(first, stop - query.size), stop
@@ -158,9 +157,9 @@ def _stretch(
     return max(first, start), end
 
 
-def _shown(found: Iterator[Piece], showing: Showing, stop: int) -> Iterator[ShownMessage]:
-    """Messages one by one, and what stands in place of others."""
-    for piece in found:
+def _shown(pieces_: Iterator[Piece], showing: Showing, stop: int) -> Iterator[ShownMessage]:
+    """Yields messages, and what is shown in place of others."""
+    for piece in pieces_:
         if piece.content is not Content.RECORDS:
             yield instead(piece)
             continue
@@ -173,8 +172,8 @@ def _shown(found: Iterator[Piece], showing: Showing, stop: int) -> Iterator[Show
         except BatchError as error:
             content = Content.LONG if isinstance(error, TooLarge) else Content.DAMAGED
             why = f"the batch has {error}" if content is Content.LONG else str(error)
-            rest = msgspec.structs.replace(piece, first=reached, content=content, why=why)
-            yield instead(rest)
+            remainder = msgspec.structs.replace(piece, first=reached, content=content, why=why)
+            yield instead(remainder)
             continue
         if reached < piece.end <= stop:  # compaction has kept the batch's end alone
             why = "removed by compaction"
@@ -188,7 +187,8 @@ def _continues(before: ShownMessage, gap: ShownMessage) -> bool:
 
 
 def _command(right: Right) -> str:
-    """What grants it to the audit's user; to be completed where only brokers know who that is."""
+    """Returns the command that grants a right to the audit's user, or to PRINCIPAL if only the
+    brokers know who that is."""
     name = right.who.removeprefix(USER)
     principal = name if right.who.startswith(USER) and " " not in name else "PRINCIPAL"
     return shlex.join(

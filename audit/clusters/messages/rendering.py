@@ -1,8 +1,8 @@
-"""A record as it is shown: decoded by its schema, or as text, or in hexadecimal. Pure, but for the
-schemas, which the registry may be asked for.
+"""Renders records: decoded by their schemas, as text, or in hexadecimal. Pure, except that schemas
+may be requested from the registry.
 
-What is shown of a value has at most `MOST_SHOWN` characters, and says if it is cut. It is text,
-whatever it looks like: who shows it makes control characters visible, and HTML of nothing.
+At most `MOST_SHOWN` characters of a value are shown, with a flag if it is cut. They are plain text,
+whatever they look like: the page shows control characters, and never interprets HTML.
 """
 
 import json
@@ -19,7 +19,7 @@ from schemas.plain_values import plain
 from wire.record_batches.records import Record
 
 MOST_SHOWN: Final = 16 * 1024
-MOST_DECODED: Final = 1024 * 1024  # bytes of a value: decoded, it may take twenty times as many
+MOST_DECODED: Final = 1024 * 1024  # bytes of a value, which may take twenty times as many decoded
 _KEY: Final = 1_024
 _HEX: Final = 512  # bytes
 _LINE: Final = 16  # bytes of a line in hexadecimal
@@ -35,7 +35,8 @@ Lookup = Callable[[int], AvroSchema | None]
 
 
 class Showing:
-    """Messages of one reading. Asks for no further schema once the registry did not answer."""
+    """Renders the messages of one reading. After the registry failed to answer, no further schema
+    is requested."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._ask = lookup
@@ -50,7 +51,7 @@ class Showing:
             try:
                 shown = self._event(value)
             except (BadMessage, RegistryError, RecursionError) as error:
-                # A value that does not begin like an event is no fault.
+                # A value that does not begin like an event is not faulty.
                 why = str(error) if value[:1] == b"\0" else ""
                 shown = {**_raw(value), "remark": _cut(why, _KEY)[0]}
         headers = [
@@ -89,7 +90,9 @@ class Showing:
         header: Mapping[str, Any] = {}
         if isinstance(event, Mapping):
             header = _header(event.get("header"))
-            event = {name: each for name, each in event.items() if name != "header" or not header}
+            event = {
+                name: value_ for name, value_ in event.items() if name != "header" or not header
+            }
             if self._names.get(schema_id) == DEAD_LETTER:
                 kind = MessageKind.DEAD
                 event = {name: event[name] for name in _FIRST if name in event} | event
@@ -100,7 +103,7 @@ class Showing:
 
 
 def instead(piece: Piece) -> ShownMessage:
-    """What stands in place of messages."""
+    """Renders what is in place of messages."""
     kind = _KINDS[piece.content]
     data = bytes(piece.data[:_HEX]) if kind is MessageKind.DAMAGED else b""
     return ShownMessage(
@@ -115,39 +118,39 @@ def instead(piece: Piece) -> ShownMessage:
 
 
 def hexadecimal(data: bytes) -> str:
-    """Lines of 16 bytes: the position, the bytes, and those of them that are ASCII."""
+    """Formats lines of 16 bytes: the position, the bytes, and their ASCII characters."""
     lines = []
-    for at in range(0, len(data), _LINE):
-        part = data[at : at + _LINE]
+    for start in range(0, len(data), _LINE):
+        part = data[start : start + _LINE]
         ascii_ = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in part)
-        lines.append(f"{at:04x}  {part.hex(' '):{3 * _LINE - 1}}  {ascii_}")
+        lines.append(f"{start:04x}  {part.hex(' '):{3 * _LINE - 1}}  {ascii_}")
     return "\n".join(lines)
 
 
 def _header(value: Any) -> Mapping[str, Any]:
-    """Of an event; empty if it is something else."""
+    """Returns the header of an event; empty if it is something else."""
     if not isinstance(value, Mapping):
         return {}
     texts = {name: value.get(name) for name in ("host", "app", "source")}
     numbers = {name: value.get(name) for name in ("seq", "position")}
-    if not all(isinstance(each, str) for each in texts.values()):
+    if not all(isinstance(text, str) for text in texts.values()):
         return {}
-    if not all(isinstance(each, int) for each in numbers.values()):
+    if not all(isinstance(number, int) for number in numbers.values()):
         return {}
     return {name: _cut(str(text), _KEY)[0] for name, text in texts.items()} | numbers
 
 
 def _fields(event: Mapping[Any, Any]) -> tuple[list[ShownField], bool]:
-    """As text, and whether something is left out."""
-    left = MOST_SHOWN
+    """Renders fields as text, and returns whether something is left out."""
+    room = MOST_SHOWN
     fields: list[ShownField] = []
     for name, value in event.items():
-        if left <= 0 or len(fields) == _MOST_FIELDS:
+        if room <= 0 or len(fields) == _MOST_FIELDS:
             return fields, True
-        shown, name_is_cut = _cut(str(name), min(left, _KEY))
-        text, text_is_cut = _cut(_field(value), max(0, left - len(shown)))
+        shown, name_is_cut = _cut(str(name), min(room, _KEY))
+        text, text_is_cut = _cut(_field(value), max(0, room - len(shown)))
         fields.append(ShownField(shown, text))
-        left -= len(shown) + len(text)
+        room -= len(shown) + len(text)
         if name_is_cut or text_is_cut:
             return fields, True
     return fields, False
@@ -164,7 +167,7 @@ def _field(value: Any) -> str:
 
 
 def _raw(value: bytes) -> dict[str, Any]:
-    """Of what is no event. One that should be is no text, whatever its bytes are."""
+    """Renders a value that is not an event. A broken event is never text, whatever its bytes."""
     try:
         text, is_cut = _cut("" if value[:1] == b"\0" else value.decode(), MOST_SHOWN)
     except UnicodeDecodeError:
@@ -176,7 +179,7 @@ def _raw(value: bytes) -> dict[str, Any]:
 
 
 def _text(data: bytes) -> str:
-    """Text where it is UTF-8, else its first bytes in hexadecimal."""
+    """Returns UTF-8 as text, anything else as hexadecimal of its first bytes."""
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""A chunk's new entries with the numbers of all that they name: what the writers of tables get.
+"""A chunk's new entries, with the ids of everything that they name: the input of all tables.
 
-Numbers of texts are given by the one thread that writes, and remembered for as long as its
-transactions succeed. After one that did not, everything must be forgotten: `forget`.
+The writer thread assigns ids to texts and caches them while its transactions succeed. After a
+failed one, the caches must be cleared: `forget`.
 """
 
 import sqlite3
@@ -16,15 +16,15 @@ from audit.picture import TierKind
 from audit.store.folding.columns import Entries, Numbers, Offsets, Passages, Runs, Windows
 from audit.store.folding.keyed_intervals import Mask, grouped
 
-_MOST: Final = 1_000_000  # remembered, of each table
-_CHUNK: Final = 20_000  # asked for at once
+_MOST: Final = 1_000_000  # cached, of each table
+_CHUNK: Final = 20_000  # looked up at once
 _HALF: Final = 32  # bits: no table has more rows
 
 Within = tuple[int | str, ...]
 
 
 class NameNumbering:
-    """Of one table, whose rows are named by a text and what the text is within."""
+    """The ids of one table, whose rows are identified by a text and the columns that qualify it."""
 
     def __init__(self, connection: sqlite3.Connection, table: str, *columns: str) -> None:
         """The last column is the text."""
@@ -40,7 +40,7 @@ class NameNumbering:
         self._insert = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608
         self._greatest = f"SELECT coalesce(max(id), 0) FROM {table}"  # noqa: S608
         self._known: dict[Within, dict[str, int]] = {}
-        self._count = 0  # of those that are known
+        self._count = 0  # of cached ids
         self._next = 0
 
     def forget(self) -> None:
@@ -48,11 +48,11 @@ class NameNumbering:
         self._count = self._next = 0
 
     def of(self, texts: Sequence[str], *within: int | str) -> list[int]:
-        """Those that have none are given one."""
+        """Returns the ids of texts, assigning new ones."""
         return self.given(texts, *within)[0]
 
     def given(self, texts: Sequence[str], *within: int | str) -> tuple[list[int], list[int]]:
-        """The numbers, and which of them are new."""
+        """Returns the ids of texts, and those that are new."""
         known = self._known.setdefault(within, {})
         unknown = {text: None for text in texts if text not in known}
         new: list[int] = []
@@ -68,9 +68,9 @@ class NameNumbering:
         return [known[text] for text in texts], new
 
     def _look_up(self, known: dict[str, int], texts: Sequence[str], within: Within) -> None:
-        for at in range(0, len(texts), _CHUNK):
-            asked = msgspec.json.encode(texts[at : at + _CHUNK]).decode()
-            rows = self._connection.execute(self._select, (asked, *within))
+        for begin in range(0, len(texts), _CHUNK):
+            names = msgspec.json.encode(texts[begin : begin + _CHUNK]).decode()
+            rows = self._connection.execute(self._select, (names, *within))
             known.update({text: number for number, text in rows})
 
     def _add(self, known: dict[str, int], texts: Sequence[str], within: Within) -> list[int]:
@@ -80,14 +80,14 @@ class NameNumbering:
             ((self._next,),) = self._connection.execute(self._greatest).fetchall()
         numbers = list(range(self._next + 1, self._next + 1 + len(texts)))
         self._next += len(texts)
-        rows = ((*within, text, at) for text, at in zip(texts, numbers, strict=True))
+        rows = ((*within, text, number) for text, number in zip(texts, numbers, strict=True))
         self._connection.executemany(self._insert, rows)
         known.update(zip(texts, numbers, strict=True))
         return numbers
 
 
 class Pairs:
-    """Of two numbers each, that are known to be in a table."""
+    """Pairs of ids that are known to be in a table."""
 
     def __init__(self) -> None:
         self.forget()
@@ -95,13 +95,13 @@ class Pairs:
     def forget(self) -> None:
         self._known = np.empty(0, np.int64)
 
-    def added(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of them were not known; from now on they are."""
-        pairs = (one << _HALF) | other
+    def added(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Adds pairs, and returns which of them are new."""
+        pairs = (left << _HALF) | right
         place = np.searchsorted(self._known, pairs)
         new = np.ones(len(pairs), np.bool_)
-        there = place < len(self._known)
-        new[there] = self._known[place[there]] != pairs[there]
+        is_within = place < len(self._known)
+        new[is_within] = self._known[place[is_within]] != pairs[is_within]
         if new.any():
             known = self._known if len(self._known) < _MOST else self._known[:0]
             self._known = np.union1d(known, pairs)
@@ -109,7 +109,7 @@ class Pairs:
 
 
 class AllNumbers:
-    """Of everything that has some."""
+    """The ids of all tables."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.names = NameNumbering(connection, "names", "text")
@@ -124,15 +124,15 @@ class AllNumbers:
         self.journal_topics = Pairs()
 
     def forget(self) -> None:
-        for each in vars(self).values():
-            each.forget()
+        for table in vars(self).values():
+            table.forget()
 
 
-KINDS: Final = tuple(each.value for each in TierKind)  # that have passages
+KINDS: Final = tuple(kind.value for kind in TierKind)  # that have passages
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """`journal`, `host` and `tier` are by entry, `topic` by passage."""
+    """A chunk's entries, with ids: `journal`, `host` and `tier` by entry, `topic` by passage."""
 
     connection: sqlite3.Connection
     numbers: AllNumbers
@@ -149,7 +149,7 @@ class Chunk(msgspec.Struct, frozen=True):
     touched: set[tuple[int, int]] = set()  # topics and hours
     cut_topics: set[int] = set()  # topics with a log that was cut
     damaged_topics: set[int] = set()  # topics with a damaged batch
-    replaced: set[int] = set()  # topics whose table is another than before
+    replaced: set[int] = set()  # topics that another table replaced
 
     @classmethod
     def of(
@@ -178,28 +178,29 @@ class Chunk(msgspec.Struct, frozen=True):
         )
 
     def passages_of(self, *tiers: str) -> Mask:
-        """Those of entries of these tiers."""
-        mine = np.zeros(len(self.entries), np.bool_)
+        """Whether passages belong to entries of these tiers."""
+        is_of_tiers = np.zeros(len(self.entries), np.bool_)
         for tier in tiers:
-            mine |= self.entries.of_tier(tier)
-        return np.asarray(mine[self.passages.entry])
+            is_of_tiers |= self.entries.of_tier(tier)
+        return np.asarray(is_of_tiers[self.passages.entry])
 
     def touch(self, topic: Numbers, hour: Numbers) -> None:
-        """These hours may be judged otherwise now."""
+        """Has these hours judged again."""
         together = grouped(topic, hour)
-        self.touched.update(zip(*(each.tolist() for each in together.keys), strict=True))
+        self.touched.update(zip(*(column.tolist() for column in together.keys), strict=True))
 
     def topic_names(self, topics: list[str]) -> list[int]:
-        """Numbers of topics whose ids are not said."""
+        """Returns the ids of topics' names, for statements without topic ids."""
         numbers, new = self.numbers.topic_names.given(topics, self.cluster)
-        for each in new:
-            self.numbers.topics.of([""], each)
+        for name in new:
+            self.numbers.topics.of([""], name)
         return numbers
 
 
 def _tiers(numbers: AllNumbers, entries: Entries) -> Numbers:
-    """Each commit log of a loader is one; what is said besides runs is of the destination."""
-    found = np.zeros(len(entries), np.int64)
+    """Returns the tier of each entry. Each commit log of a loader is a tier; entries without a run
+    belong to the destination."""
+    tiers = np.zeros(len(entries), np.int64)
     committed = entries.of_tier(TierKind.HDFS) & (entries.run >= 0)
     history = np.where(committed, entries.journal.codes, -1)
     together = grouped(entries.tier.codes, entries.destination.codes, history)
@@ -220,8 +221,8 @@ def _tiers(numbers: AllNumbers, entries: Entries) -> Numbers:
         for kind, destination, journal, of_run in names
     ]
     sizes = together.ends - together.begins
-    found[together.order] = np.repeat(np.array(of_group, np.int64), sizes)
-    return found
+    tiers[together.order] = np.repeat(np.array(of_group, np.int64), sizes)
+    return tiers
 
 
 def _topics(
@@ -231,7 +232,7 @@ def _topics(
     entries: Entries,
     passages: Passages,
 ) -> Numbers:
-    """And when they were last spoken of."""
+    """Returns the topic of each passage, and keeps when topics were last reported."""
     together = grouped(passages.topic.codes, passages.topic_id.codes)
     rows = together.order[together.begins]
     names = numbers.topic_names.of(passages.topic.take(rows), cluster)
@@ -244,7 +245,7 @@ def _topics(
         "UPDATE topics SET last = max(last, ?) WHERE id = ?",
         zip(last.tolist(), topics, strict=True),
     )
-    found = np.zeros(len(passages), np.int64)
+    by_passage = np.zeros(len(passages), np.int64)
     sizes = together.ends - together.begins
-    found[together.order] = np.repeat(np.array(topics, np.int64), sizes)
-    return found
+    by_passage[together.order] = np.repeat(np.array(topics, np.int64), sizes)
+    return by_passage

@@ -1,12 +1,12 @@
-"""Numbers of a journal under which there are two entries that say other things. One of them was not
-written by whoever has the journal, and nobody can know which: neither is believed.
+"""Finds numbers of a journal with two different entries. One of the two was not written by the
+journal's owner, and it is unknown which, so neither is believed.
 
-The same entry again is nothing: programs send an entry once more where they do not know whether it
-has arrived, and an `_audit` that is read anew has all of them again. So of each entry a digest of
-four bytes is kept (audit/store/folding/digests.py), for as long as windows are.
+Repetitions are no fault: programs send an entry again if they do not know whether it arrived, and
+an `_audit` that is read again from the beginning has all entries again. So a digest of four bytes
+is kept of each entry (folding/digests.py), for as long as windows are.
 
-What the first of two entries said may be folded by the time the second comes. So all that the
-journal's topics had from then on is unproven, until an operator accepts it.
+The first of the two may have been folded when the second arrives. So everything from then on in the
+journal's topics is unproven, until an operator accepts it.
 """
 
 import logging
@@ -27,7 +27,7 @@ from audit.store.folding.digests import digests_of
 from audit.store.folding.keyed_intervals import Mask, grouped
 
 _BLOCK: Final = 64  # entries whose digests are kept together
-_MOST: Final = 1_000  # of one journal, one by one
+_MOST: Final = 1_000  # of one journal
 _MOST_NAMED: Final = 10  # of a chunk, in the log
 _KEY_NAME: Final = "entry_key"
 _DISPUTE: Final = """
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """`entries` of the chunk are not believed; `hours` of topics may be judged otherwise now."""
+    """The disputed `entries` of a chunk, and the `hours` of topics to judge again."""
 
     entries: Mask
     hours: set[tuple[int, int]] = set()
@@ -63,8 +63,8 @@ class Doubt(msgspec.Struct, frozen=True):
 def check(
     connection: sqlite3.Connection, cluster: str, entries: Entries, seen: SeenEntries
 ) -> Doubt:
-    """Compares the chunk's entries with each other and with those that are there, and keeps what
-    there is to be kept of them."""
+    """Compares the chunk's entries with each other and with those kept, and keeps their digests and
+    new disputes."""
     named = np.array([bool(text) for text in entries.journal.values], np.bool_)
     at = np.flatnonzero(named[entries.journal.codes] & (entries.seq >= 0))
     digests = digests_of(entries.body, _key(connection))[at]
@@ -73,7 +73,7 @@ def check(
     keys = list(zip(*(key.tolist() for key in blocks.keys), strict=True))
     kept = _kept(connection, keys)
     row, place = blocks.numbered(), seq % _BLOCK
-    # Of numbers that are new, the first entry is what the others are held against.
+    # Of a new number, the first entry is compared with the others.
     new = np.flatnonzero(kept[row, place] == 0)
     together = grouped(journal[new], seq[new])
     first = new[together.order[together.begins]]
@@ -88,12 +88,12 @@ def check(
         ),
     )
     doubted = np.zeros(len(entries), np.bool_)
-    odd = kept[row, place] != digests
-    if not odd.any():
+    differs = kept[row, place] != digests
+    if not differs.any():
         return Doubt(doubted)
-    pairs = set(zip(journal[odd].tolist(), seq[odd].tolist(), strict=True))
-    doubted[at] = [each in pairs for each in zip(journal.tolist(), seq.tolist(), strict=True)]
-    return Doubt(doubted, _keep(connection, cluster, entries, seen, at[odd]))
+    pairs = set(zip(journal[differs].tolist(), seq[differs].tolist(), strict=True))
+    doubted[at] = [pair in pairs for pair in zip(journal.tolist(), seq.tolist(), strict=True)]
+    return Doubt(doubted, _keep(connection, cluster, entries, seen, at[differs]))
 
 
 def _key(connection: sqlite3.Connection) -> bytes:
@@ -106,7 +106,7 @@ def _key(connection: sqlite3.Connection) -> bytes:
 
 
 def _kept(connection: sqlite3.Connection, keys: list[tuple[int, int]]) -> Digests:
-    """A row for each of these journals and blocks; 0 where nothing is known."""
+    """Returns the digests of these journals and blocks; 0 where none is known."""
     rows = connection.execute(
         "SELECT journal, block, digests FROM entry_digests WHERE journal IN"
         " (SELECT value FROM json_each(?)) AND block BETWEEN ? AND ?",
@@ -116,16 +116,16 @@ def _kept(connection: sqlite3.Connection, keys: list[tuple[int, int]]) -> Digest
             max((block for _, block in keys), default=0),
         ),
     )
-    place = {key: at for at, key in enumerate(keys)}
-    found = np.zeros((len(keys), _BLOCK), np.uint32)
-    known = {
-        at: digests
+    place = {key: number for number, key in enumerate(keys)}
+    kept = np.zeros((len(keys), _BLOCK), np.uint32)
+    stored = {
+        number: digests
         for journal, block, digests in rows
-        if (at := place.get((journal, block))) is not None
+        if (number := place.get((journal, block))) is not None
     }
-    packed = np.frombuffer(b"".join(known.values()), np.uint32)
-    found[list(known)] = packed.reshape(-1, _BLOCK)
-    return found
+    packed = np.frombuffer(b"".join(stored.values()), np.uint32)
+    kept[list(stored)] = packed.reshape(-1, _BLOCK)
+    return kept
 
 
 def _keep(
@@ -133,23 +133,23 @@ def _keep(
     cluster: str,
     entries: Entries,
     seen: SeenEntries,
-    odd: Numbers,
+    rows: Numbers,
 ) -> set[tuple[int, int]]:
-    """What is new of it, and the hours that it concerns."""
+    """Keeps new disputes, and returns the hours that they affect."""
     hours: set[tuple[int, int]] = set()
     named = 0
-    for at in odd.tolist():
-        journal, seq = int(seen.journal[at]), int(entries.seq[at])
-        since = _since(connection, journal, seq, int(entries.time[at]))
+    for index in rows.tolist():
+        journal, seq = int(seen.journal[index]), int(entries.seq[index])
+        since = _since(connection, journal, seq, int(entries.time[index]))
         values = (journal, seq, since, entries.latest)
         if not changed(connection, _DISPUTE, (*values, _MOST)):
             continue
         hours.update(connection.execute(_HOURS, (cluster, since)).fetchall())
         named += 1
         if named <= _MOST_NAMED:
-            row = np.array([at])
+            row = np.array([index])
             log.warning(
-                "two different entries under one number, neither is believed cluster=%s"
+                "two different entries under one number; neither is believed cluster=%s"
                 " journal=%.200a seq=%d host=%.200a",
                 *(cluster, *entries.journal.take(row), seq, *entries.host.take(row)),
             )
@@ -157,22 +157,22 @@ def _keep(
 
 
 def _since(connection: sqlite3.Connection, journal: int, seq: int, time: int) -> int:
-    """When the last entry before it was written, at the latest: from then on nothing is proven."""
+    """Returns the time of the entry before: nothing is proven from then on."""
     rows = connection.execute("SELECT seen FROM journals WHERE id = ?", (journal,)).fetchall()
-    there, times = unpacked(np.array([journal]), [row[0] for row in rows])
-    before = times[:, 0][(there.first < seq) & (there.end > 0)]
+    entries_, times = unpacked(np.array([journal]), [row[0] for row in rows])
+    before = times[:, 0][(entries_.first < seq) & (entries_.end > 0)]
     return min(time, int(before.max(initial=0)) or time)
 
 
 def of(connection: sqlite3.Connection, cluster: str, name: int) -> list[Disputed]:
-    """Those that concern a topic, by its name's number; numbers that follow each other together."""
-    found: list[Disputed] = []
+    """Returns the disputes that affect a topic, by its name's id; consecutive numbers together."""
+    disputes: list[Disputed] = []
     for journal, tier, host, seq, since in connection.execute(_OF_TOPIC, (cluster, name)):
-        # Whoever writes under a journal's numbers may call himself anything.
+        # A forged entry may name any tier.
         kind = TierKind(tier) if tier in set(TierKind) else TierKind.AGENT
-        last = found[-1] if found else None
+        last = disputes[-1] if disputes else None
         if last is not None and (last.journal, last.seq + last.count) == (journal, seq):
-            found[-1] = replace(last, count=last.count + 1, since=min(last.since, since))
+            disputes[-1] = replace(last, count=last.count + 1, since=min(last.since, since))
         else:
-            found.append(Disputed(journal, kind, host or "", seq, 1, since))
-    return found
+            disputes.append(Disputed(journal, kind, host or "", seq, 1, since))
+    return disputes

@@ -1,9 +1,9 @@
-"""Which entries are new, and which of a journal are there.
+"""Keeps which entries of each journal have been folded, and finds the new ones of a chunk.
 
-An entry is its journal and its number in it: the same again is not folded. Entries without a name
-for their journal cannot be told from their repetitions, so they are left out. An entry of a later
-version is there, although nobody here knows what it says. A journal that was forgotten, as it was
-silent for so long, goes on where it had come to.
+An entry is identified by its journal and its number in it; a repetition is not folded. Entries
+without a journal cannot be told from repetitions, so they are left out. An entry of a later version
+counts as present, although its content is not understood. A journal that was forgotten after a long
+silence continues at its last number.
 """
 
 import sqlite3
@@ -22,7 +22,7 @@ _QUAD: Final = 32  # bytes: first, end, and when they were written
 _KEEP: Final = """
 UPDATE journals SET end_seq = ?, last_time = ?, entries = ?, seen = ? WHERE id = ?
 """
-# What is indexed changes seldom.
+# Indexed columns change seldom.
 _BEGIN: Final = """
 UPDATE journals SET first_seq = ?2, first_time = ?3, holes = ?4 WHERE id = ?1
 """
@@ -37,34 +37,37 @@ SELECT id, journal, silent.first_seq, silent.end_seq, silent.first_time, silent.
 
 
 class SeenEntries(msgspec.Struct, frozen=True):
-    """`journal` has the number of each entry's; `new` are those that were not folded before."""
+    """`journal`: the journal number of each entry; `new`: those not folded before."""
 
     journal: Numbers
     new: Mask
 
 
 class _Before(msgspec.Struct, frozen=True):
-    """What was known of the chunk's journals. `who` has tier and host of each."""
+    """The state of the chunk's journals before it. `who`: the tier and host of each."""
 
     seen: Keyed
     times: Numbers
     who: dict[int, tuple[str, int]]
 
     def is_begun(self, ids: Numbers, begun: Numbers) -> Mask:
-        """Which of these are known to begin so: first, first time, holes. In order."""
+        """Whether the first seq, first time and number of holes of these journals are unchanged.
+        `ids` ascend."""
         keys, begins, ends = self.seen.groups()
-        known = np.column_stack((self.seen.first[begins], self.times[begins, 0], ends - begins - 1))
-        found = np.zeros(len(ids), np.bool_)
+        known_begins = np.column_stack(
+            (self.seen.first[begins], self.times[begins, 0], ends - begins - 1)
+        )
+        begun_so = np.zeros(len(ids), np.bool_)
         if len(keys):
             place = np.minimum(np.searchsorted(keys, ids), len(keys) - 1)
-            found = (keys[place] == ids) & (known[place] == begun).all(axis=1)
-        return found
+            begun_so = (keys[place] == ids) & (known_begins[place] == begun).all(axis=1)
+        return begun_so
 
 
 def take(
     connection: sqlite3.Connection, numbers: AllNumbers, cluster: str, entries: Entries
 ) -> SeenEntries:
-    """Keeps that these entries are there."""
+    """Notes that these entries are present."""
     named = [text or " " for text in entries.journal.values]
     ids, added = numbers.journals.given(named, cluster)
     journal = np.array(ids, np.int64)[entries.journal.codes] if ids else entries.journal.codes
@@ -85,14 +88,14 @@ def take(
 
 
 def unpacked(journal: Numbers, seen: list[bytes]) -> tuple[Keyed, Numbers]:
-    """Entries that are there, as intervals, and when the first and the last of each was written."""
+    """Returns the entries as intervals, with the times of the first and last entry of each."""
     lengths = np.fromiter(map(len, seen), np.int64, len(seen)) // _QUAD
     quads = np.frombuffer(b"".join(seen), "<i8").reshape(-1, 4)
     return Keyed(np.repeat(journal, lengths), quads[:, 0], quads[:, 1]), quads[:, 2:]
 
 
 def _remember(connection: sqlite3.Connection, cluster: str, added: list[int]) -> None:
-    """Of those that are new, those that were known once."""
+    """Restores journals that had been forgotten."""
     if not added:
         return
     rows = connection.execute(_SILENT, (cluster, str(added))).fetchall()
@@ -111,8 +114,8 @@ def _before(connection: sqlite3.Connection, ids: list[int]) -> _Before:
         " AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (str(ids),),
     ).fetchall()
-    known = np.array([row[0] for row in rows], np.int64)
-    return _Before(*unpacked(known, [row[1] for row in rows]), {row[0]: row[2:] for row in rows})
+    ids_ = np.array([row[0] for row in rows], np.int64)
+    return _Before(*unpacked(ids_, [row[1] for row in rows]), {row[0]: row[2:] for row in rows})
 
 
 def _inside(before: Keyed, journal: Numbers, seq: Numbers) -> Mask:
@@ -121,16 +124,16 @@ def _inside(before: Keyed, journal: Numbers, seq: Numbers) -> Mask:
     keys, _, ends = before.groups()
     place = np.minimum(np.searchsorted(keys, journal), len(keys) - 1)
     after_all = (keys[place] != journal) | (seq >= before.end[ends[place] - 1])
-    found = np.zeros(len(seq), np.bool_)
-    odd = np.flatnonzero(~after_all)
-    if len(odd):
-        found[odd] = before.cover(Keyed(journal[odd], seq[odd], seq[odd] + 1))
-    return found
+    inside = np.zeros(len(seq), np.bool_)
+    unclear = np.flatnonzero(~after_all)
+    if len(unclear):
+        inside[unclear] = before.cover(Keyed(journal[unclear], seq[unclear], seq[unclear] + 1))
+    return inside
 
 
-def _once(journal: Numbers, seq: Numbers, some: Mask) -> Numbers:
-    """Of these entries, each once, by journal and number."""
-    at = np.flatnonzero(some)
+def _once(journal: Numbers, seq: Numbers, chosen: Mask) -> Numbers:
+    """Returns the chosen entries, each once, ordered by journal and number."""
+    at = np.flatnonzero(chosen)
     together = grouped(journal[at], seq[at])
     return np.asarray(at[together.order[together.begins]])
 
@@ -144,7 +147,7 @@ def _keep(
     at: Numbers,
     before: _Before,
 ) -> None:
-    """New entries, which are in order."""
+    """Adds new entries, which are in order."""
     key = np.concatenate((journal[at], before.seen.key))
     first = np.concatenate((entries.seq[at], before.seen.first))
     end = np.concatenate((entries.seq[at] + 1, before.seen.end))
@@ -169,18 +172,18 @@ def _keep(
     ]
     columns = (quads[after - 1, 1], quads[after - 1, 3], total[after] - total[begin])
     connection.executemany(
-        _KEEP, zip(*(each.tolist() for each in columns), packed, ids.tolist(), strict=True)
+        _KEEP, zip(*(column.tolist() for column in columns), packed, ids.tolist(), strict=True)
     )
     begun = np.column_stack((quads[begin, 0], quads[begin, 2], after - begin - 1))
-    other = ~before.is_begun(ids, begun)
-    connection.executemany(_BEGIN, np.column_stack((ids, begun))[other].tolist())
+    changed = ~before.is_begun(ids, begun)
+    connection.executemany(_BEGIN, np.column_stack((ids, begun))[changed].tolist())
     newest = at[groups(journal[at])[2] - 1]
     hosts = np.array(numbers.names.of(entries.host.values), np.int64)
-    said = zip(
+    owners = zip(
         ids.tolist(),
         entries.tier.take(newest),
         hosts[entries.host.codes[newest]].tolist(),
         entries.seq[newest].tolist(),
         strict=True,
     )
-    connection.executemany(_WHO, [row for row in said if before.who.get(row[0]) != row[1:3]])
+    connection.executemany(_WHO, [row for row in owners if before.who.get(row[0]) != row[1:3]])

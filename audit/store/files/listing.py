@@ -1,6 +1,6 @@
-"""A topic's hosts and files, a page at a time; those with faults first.
+"""Lists a topic's hosts and files by pages, those with faults first.
 
-Only the page's hosts and files are looked at closely.
+Details are read only for the hosts and files of the page.
 """
 
 import json
@@ -22,7 +22,7 @@ from ground.intervals import Intervals, merged, minus, upto
 
 
 def hosts(connection: sqlite3.Connection, topic: int, query: HostsQuery) -> Hosts:
-    """What is missing on each host, findings say."""
+    """Returns a page of hosts. What is missing on each is in the findings."""
     where, values = "", list[int | str]([topic])
     if query.search:
         where, values = " AND text LIKE ? ESCAPE '\\'", [topic, pattern(query.search)]
@@ -52,7 +52,7 @@ def hosts(connection: sqlite3.Connection, topic: int, query: HostsQuery) -> Host
 
 
 def paths(connection: sqlite3.Connection, sources: Collection[str]) -> dict[str, str]:
-    """By source, of those whose file is known by name."""
+    """Returns the known paths of sources."""
     rows = connection.execute(
         "SELECT source, text FROM sources JOIN names ON names.id = path"
         " WHERE source IN (SELECT value FROM json_each(?)) AND text <> ''",
@@ -62,12 +62,12 @@ def paths(connection: sqlite3.Connection, sources: Collection[str]) -> dict[str,
 
 
 def _state(pending: object) -> State:
-    """As far as it is known here: what is wrong, judges say."""
+    """Returns complete or pending; faults are for the judge."""
     return State.PENDING if pending else State.COMPLETE
 
 
 def _are_loaders_behind(connection: sqlite3.Connection, topic: int) -> bool:
-    """Whether one that reads the topic has still to come to what others have spoken of."""
+    """Whether a loader of the topic is behind what other tiers have claimed."""
     uptos: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for partition, _, kind, upto_ in connection.execute(
         "SELECT partition, tier, kind, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
@@ -75,17 +75,17 @@ def _are_loaders_behind(connection: sqlite3.Connection, topic: int) -> bool:
         (topic,),
     ):
         uptos[partition]["files" if kind == "hdfs" else "log"].append(upto_)
-    loaders = max((len(each["files"]) for each in uptos.values()), default=0)
+    loaders = max((len(upto["files"]) for upto in uptos.values()), default=0)
     return any(
-        max(each["log"], default=0)
-        > (min(each["files"]) if len(each["files"]) == loaders and each["files"] else 0)
-        for each in uptos.values()
+        max(upto["log"], default=0)
+        > (min(upto["files"]) if len(upto["files"]) == loaders and upto["files"] else 0)
+        for upto in uptos.values()
         if loaders
     )
 
 
 def _not_landed(connection: sqlite3.Connection, topic: int, hosts: set[int]) -> set[int]:
-    """Those of these hosts that have events beyond what has landed of their file."""
+    """Returns those of these hosts that have shipped events beyond the landed end of a file."""
     rows = connection.execute(
         "SELECT host, id, shipped FROM sources"
         " WHERE topic = ? AND host IN (SELECT value FROM json_each(?))",
@@ -110,7 +110,7 @@ def _host(
         " FROM sources WHERE topic = ? AND host = ?",
         (topic, number),
     ).fetchall()
-    shipped, lost, filtered, dead = (sum(row[at] for row in rows) for at in range(4))
+    shipped, lost, filtered, dead = (sum(row[column] for row in rows) for column in range(4))
     landed = [row[5] for row in rows if row[5] is not None]
     return HostRow(
         host=host,
@@ -128,7 +128,7 @@ def _host(
 
 
 def _missing(shipped: Intervals, landed: Intervals | None) -> Intervals:
-    """Below what has landed."""
+    """Returns what is missing below the landed end."""
     if not landed:
         return ()
     most = upto(landed)
@@ -161,18 +161,18 @@ def sources(connection: sqlite3.Connection, topic: int, name: int, query: Source
     ).fetchall()
     landed = _landed(connection, str([row[0] for row in rows]))
     lost = _stretches(connection, topic, {row[0] for row in rows if row[-1]})
-    gone = _gone(connection, name)
+    vanished = _gone(connection, name)
     return Sources(
         page=query.of(total),
         items=[
-            replace(_source(row, landed.get(row[0]), lost.get(row[0], [])), gone=row[1] in gone)
+            replace(_source(row, landed.get(row[0]), lost.get(row[0], [])), gone=row[1] in vanished)
             for row in rows
         ],
     )
 
 
 def _gone(connection: sqlite3.Connection, name: int) -> set[str]:
-    """Files that vanished or were truncated unseen, and were not read to their end after all."""
+    """Returns files that vanished or were truncated unwatched, and were not read to the end."""
     rows = connection.execute(
         "SELECT source FROM unwatched WHERE name = ?1 AND traces IN ('vanished', 'truncated')"
         " AND source <> '' AND NOT EXISTS (SELECT 1 FROM finished"
@@ -186,8 +186,8 @@ def _gone(connection: sqlite3.Connection, name: int) -> set[str]:
 def _source(
     row: tuple[Any, ...], landed: Intervals | None, lost: list[tuple[int, int]]
 ) -> SourceRow:
-    _, source, path, agent, host, packed, position, finished, *more = row
-    lost_bytes, filtered, dead, last, suspect = more
+    _, source, path, agent, host, packed, position, finished, *rest = row
+    lost_bytes, filtered, dead, last, suspect = rest
     shipped = pairs_of(packed)
     return SourceRow(
         source=source,
@@ -209,32 +209,32 @@ def _source(
     )
 
 
-def _landed(connection: sqlite3.Connection, asked: str) -> dict[int, Intervals]:
-    """At that destination which has least of each."""
-    found: dict[int, Intervals] = {}
+def _landed(connection: sqlite3.Connection, ids: str) -> dict[int, Intervals]:
+    """Returns what landed of each source, at the destination that has least of it."""
+    landed: dict[int, Intervals] = {}
     for number, intervals in connection.execute(
         "SELECT source, intervals FROM landed"  # noqa: S608
         " WHERE source IN (SELECT value FROM json_each(?))"
         f"{OF_SOURCES} ORDER BY source, events DESC",
-        (asked,),
+        (ids,),
     ):
-        found[number] = pairs_of(intervals)
-    return found
+        landed[number] = pairs_of(intervals)
+    return landed
 
 
 def _stretches(
     connection: sqlite3.Connection, topic: int, ids: set[int]
 ) -> dict[int, list[tuple[int, int]]]:
-    """Bytes of these files that hold what is missing."""
-    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    """Returns the missing bytes of these files."""
+    bytes_of: dict[int, list[tuple[int, int]]] = defaultdict(list)
     if not ids:
-        return found
+        return bytes_of
     rows = connection.execute(
         "SELECT stretches FROM details WHERE topic = ? AND kind = ?", (topic, MISSING)
     )
     missing = stretches_of(rows)
-    mine = missing[np.isin(missing["source"], np.array(sorted(ids), np.int64))]
-    for number, first, after in mine[["source", "position", "end_position"]].tolist():
+    chosen = missing[np.isin(missing["source"], np.array(sorted(ids), np.int64))]
+    for number, first, after in chosen[["source", "position", "end_position"]].tolist():
         if 0 <= first < after:
-            found[number].append((first, after))
-    return {number: list(merged(each)) for number, each in found.items()}
+            bytes_of[number].append((first, after))
+    return {number: list(merged(intervals)) for number, intervals in bytes_of.items()}

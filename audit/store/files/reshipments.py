@@ -1,23 +1,21 @@
-"""Files that are shipped once more as another source: an agent whose data directory was deleted
-knows nothing of what it has shipped, and begins anew. So does one whose journal was damaged, with
-the files that it has forgotten.
+"""Finds files that were shipped again as another source: an agent whose data directory was deleted
+does not know what it has shipped, and starts over. So does one whose journal was damaged, with the
+files that it has forgotten.
 
-Rule 1: two sources of one host and topic are the same file if different agents spoke of them, the
-        digests of their beginnings are equal, as far as both go, and their identities are as well.
-        Where the identity of one is not known, the beginning must be a whole one. Where both are
-        known and differ, they are different files, however alike. A source that went on in the
-        copy of its file has the copy's identity: the one that was said last. What it was before
-        counts only if the beginnings are whole ones, as the file that was copied may be another
-        source's by now. Nor are they different where the identity of the earlier one has begun
-        otherwise since: a file that was copied and emptied while no agent ran is in its copy, which
-        begins with the same whole beginning and of which the earlier agent knew nothing. One
-        agent's sources are the same only if it says of one that it may have forgotten another, and
-        has not spoken of that since: of all others it knows what it has cut off, and why it began
-        anew.
-Rule 2: the copy is the one that was spoken of later; of one agent's, the one of which it says so.
-        Of it those bytes are copies that its original had shipped as well; they are kept with their
-        events and windows, run by run, as long as agents' stretches are kept, so in whichever order
-        the two are folded.
+Rule 1: Two sources of one host and topic are the same file if different agents reported them, the
+        digests of their beginnings are equal, as far as both go, and so are their identities. If
+        one identity is unknown, the beginnings must be whole. If both are known and differ, they
+        are different files, however similar, with two exceptions. A source that continued in a copy
+        of its file has the copy's identity, the latest reported; its former identities count only
+        if the beginnings are whole, as the copied file may be another source by now. And a file
+        that was copied and emptied while no agent ran lives on in its copy: the copy has the same
+        whole beginning, the earlier agent did not know it, and the file under the original's
+        identity begins differently now. Two sources of one agent are the same only if it reports
+        that it may have forgotten the one, and has not reported that one since.
+Rule 2: The copy is the source reported later; of one agent's, the one reported to repeat another.
+        Bytes that its original had shipped, too, are copies. They are kept run by run with their
+        events and windows, as long as agents' stretches are kept, so the order of folding does not
+        matter.
 """
 
 import sqlite3
@@ -36,7 +34,7 @@ from audit.store.folding.columns import Numbers, cut, hours_of, numbers
 
 WHOLE_HEAD: Final = 1024  # bytes: a shorter beginning may be that of many files
 _IDENTITY: Final = 5  # its column
-_MOST: Final = 20  # other sources that one may be the same as
+_MOST: Final = 20  # other sources that may be the same file
 
 _KEEP: Final = """
 INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
@@ -49,21 +47,21 @@ INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO 
     seq = max(seq, excluded.seq),
     forgotten_before = max(forgotten_before, excluded.forgotten_before)
 """
-# All identities of those that had more than one, whichever was said first.
+# All identities of sources that had several, in whichever order they were reported.
 _KEEP_FORMER: Final = """
 INSERT OR IGNORE INTO former SELECT files.name, files.source, said.value
     FROM files, json_each(json_array(files.identity, ?3)) AS said
     WHERE files.name = ?1 AND files.source = ?2
     AND files.identity <> '' AND ?3 <> '' AND files.identity <> ?3
 """
-# Whether two files begin alike, or otherwise, as far as both beginnings are known.
+# Whether two files begin alike, or differently, as far as both beginnings are known.
 _BEGIN: Final = """CASE WHEN {one}.head_size = {two}.head_size THEN {one}.head {are} {two}.head
         ELSE min({one}.shorter, {two}.shorter) <> ''
             AND substr({one}.shorter, 1, length({two}.shorter))
                 {are} substr({two}.shorter, 1, length({one}.shorter)) END"""
 _BEGIN_ALIKE: Final = _BEGIN.format(one="other", two="mine", are="=")
 _BEGIN_OTHERWISE: Final = _BEGIN.format(one="emptied", two="original", are="<>")
-# The source, what it may be the same as, and whether it is the copy. Each way by its own index.
+# The source, the one it may be the same as, and whether it is the copy. Each way has its index.
 _SAME: Final = """
 SELECT mine.source, other.source, CASE WHEN other.journal = mine.journal
         THEN other.seq < mine.forgotten_before
@@ -86,7 +84,7 @@ _BY_HEAD: Final = _SAME.format(
 )
 _ALIKE_WHOLE: Final = f"""other.head = mine.head AND other.head_size = mine.head_size
     AND mine.head_size >= {WHOLE_HEAD}"""
-# One of the two, or both, had another identity once.
+# One of the two, or both, had another identity before.
 _BY_FORMER: Final = tuple(
     _SAME.format(others=others, alike=_ALIKE_WHOLE)
     for others in (
@@ -101,7 +99,7 @@ _BY_FORMER: Final = tuple(
     CROSS JOIN files AS other ON other.name = theirs.name AND other.source = theirs.source""",
     )
 )
-# The original was copied and emptied while no agent ran. Whichever of the three is spoken of.
+# The original was copied and emptied while no agent ran. Any of the three may be in the chunk.
 _EMPTIED: Final = """
 SELECT copy.source, original.source, 1 FROM {files}
     WHERE {spoken}.name = ?1 AND {spoken}.source IN (SELECT value FROM json_each(?2))
@@ -139,7 +137,7 @@ _BY_EMPTIED: Final = tuple(
         ),
     )
 )
-# Copies of sources that their agent has not forgotten, as it turns out, and when they happened.
+# Copies of sources that their agent turns out not to have forgotten, and when they happened.
 _REMEMBERED: Final = """
 SELECT copies.source, copies.original, mine.topic, from_time FROM copies
     JOIN sources AS mine ON mine.id = copies.source
@@ -153,13 +151,14 @@ SELECT copies.source, copies.original, mine.topic, from_time FROM copies
 
 
 def keep(chunk: Chunk, source: Numbers) -> None:
-    """Once sources and stretches of the chunk are kept. `source` is by run."""
-    told = _keep_files(chunk)
+    """Keeps reshipped runs; to be called after sources and stretches are kept. `source` is by
+    run."""
+    reported = _keep_files(chunk)
     connection = chunk.connection
     if not connection.execute("SELECT 1 FROM files LIMIT 1").fetchall():
         return
     by_name: dict[int, set[str]] = defaultdict(set)
-    for name, text in told:
+    for name, text in reported:
         by_name[name].add(text)
     entry = chunk.passages.entry[chunk.runs.passage] if len(chunk.runs) else source
     agents = np.flatnonzero(chunk.entries.of_tier("agent")[entry]) if len(source) else source
@@ -174,51 +173,53 @@ def keep(chunk: Chunk, source: Numbers) -> None:
     if connection.execute("SELECT 1 FROM former LIMIT 1").fetchall():
         queries += _BY_FORMER
     for name, texts in by_name.items():
-        asked = (name, msgspec.json.encode(sorted(texts)).decode())
+        parameters = (name, msgspec.json.encode(sorted(texts)).decode())
         pairs = {
             (source, other) if is_copy else (other, source)
             for alike in queries
-            for source, other, is_copy in connection.execute(alike, (*asked, _MOST * len(texts)))
+            for source, other, is_copy in connection.execute(
+                alike, (*parameters, _MOST * len(texts))
+            )
         }
         for copy, original in sorted(pairs):
             _keep_pair(chunk, name, copy, original)
-        _drop_remembered(chunk, asked)
+        _drop_remembered(chunk, parameters)
 
 
 def _keep_files(chunk: Chunk) -> list[tuple[int, str]]:
     entries = chunk.entries
     lists = entries.body.field("files")
-    some = (numbers(pc.list_value_length(lists)) > 0) & entries.of_tier("agent")
-    found: list[tuple[int, str]] = []
+    has_files = (numbers(pc.list_value_length(lists)) > 0) & entries.of_tier("agent")
+    reported: list[tuple[int, str]] = []
     rows: list[tuple[Any, ...]] = []
-    for row in np.flatnonzero(some).tolist():
-        for each in lists[row].as_py():
-            (name,) = chunk.topic_names([each["topic"]])
+    for row in np.flatnonzero(has_files).tolist():
+        for file in lists[row].as_py():
+            (name,) = chunk.topic_names([file["topic"]])
             time = int(entries.time[row])
-            source = cut(each["source"])
-            found.append((name, source))
+            source = cut(file["source"])
+            reported.append((name, source))
             rows.append(
                 (
                     name,
                     source,
                     int(chunk.host[row]),
                     int(chunk.journal[row]),
-                    cut(each["path"]),
-                    cut(each["identity"]),
-                    max(0, each["head_size"]),
-                    cut(each["head"]),
-                    cut(each["shorter_heads"]),
+                    cut(file["path"]),
+                    cut(file["identity"]),
+                    max(0, file["head_size"]),
+                    cut(file["head"]),
+                    cut(file["shorter_heads"]),
                     time,
                     time,
                     int(entries.seq[row]),
-                    each["forgotten_before"],
+                    file["forgotten_before"],
                 )
             )
     for values in rows:
         name, source, *_ = values
         chunk.connection.execute(_KEEP_FORMER, (name, source, values[_IDENTITY]))
         chunk.connection.execute(_KEEP, values)
-    return found
+    return reported
 
 
 def _keep_pair(chunk: Chunk, name: int, copy: str, original: str) -> None:
@@ -229,44 +230,48 @@ def _keep_pair(chunk: Chunk, name: int, copy: str, original: str) -> None:
         " JOIN topics ON topics.id = one.topic WHERE topics.name = ?1 AND one.source = ?2",
         (name, copy, original),
     ).fetchall()
-    for topic, number, other, upto in rows:
+    for topic, number, original_id, upto in rows:
         stretches = stretches_of(
             connection.execute("SELECT stretches FROM details WHERE topic = ?", (topic,))
         )
-        mine = stretches[
+        copied = stretches[
             (stretches["source"] == number)
             & (stretches["position"] >= 0)
             & (stretches["position"] < upto)
         ]
-        columns = [mine["seq"], mine["seq"] + mine["events"], mine["position"]]
-        columns += [np.minimum(mine["end_position"], upto), mine["from_time"], mine["to_time"]]
+        columns = [copied["seq"], copied["seq"] + copied["events"], copied["position"]]
+        columns += [
+            np.minimum(copied["end_position"], upto),
+            copied["from_time"],
+            copied["to_time"],
+        ]
         added = all_changed(
             connection,
             "INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
             " SET end_position = max(end_position, excluded.end_position)",
             (
-                (number, other, *row)
-                for row in zip(*(each.tolist() for each in columns), strict=True)
+                (number, original_id, *row)
+                for row in zip(*(column.tolist() for column in columns), strict=True)
             ),
         )
         if added:
             connection.execute("UPDATE sources SET suspect = 1 WHERE id = ?", (number,))
-            hours = np.unique(hours_of(mine["from_time"].astype(np.int64)))
+            hours = np.unique(hours_of(copied["from_time"].astype(np.int64)))
             chunk.touch(np.full(len(hours), topic, np.int64), hours)
 
 
-def _drop_remembered(chunk: Chunk, asked: tuple[int, str]) -> None:
-    rows = chunk.connection.execute(_REMEMBERED, asked).fetchall()
+def _drop_remembered(chunk: Chunk, parameters: tuple[int, str]) -> None:
+    rows = chunk.connection.execute(_REMEMBERED, parameters).fetchall()
     pairs = {(copy, original) for copy, original, _, _ in rows}
     chunk.connection.executemany("DELETE FROM copies WHERE source = ? AND original = ?", pairs)
     if rows:
-        topic, time = (np.array([row[at] for row in rows], np.int64) for at in (2, 3))
+        topic, time = (np.array([row[column] for row in rows], np.int64) for column in (2, 3))
         chunk.touch(topic, hours_of(time))
 
 
-def of(connection: sqlite3.Connection, asked: str) -> dict[int, list[Copied]]:
-    """Of these sources, with what they are copies of."""
-    found: dict[int, list[Copied]] = defaultdict(list)
+def of(connection: sqlite3.Connection, ids: str) -> dict[int, list[Copied]]:
+    """Returns the reshipped runs of these sources, with their originals."""
+    copies: dict[int, list[Copied]] = defaultdict(list)
     for number, *row in connection.execute(
         "SELECT copies.source, original.source, coalesce(journal, ''), original.events,"
         " copies.seq, copies.end_seq, copies.position, end_position, from_time, to_time,"
@@ -277,7 +282,7 @@ def of(connection: sqlite3.Connection, asked: str) -> dict[int, list[Copied]]:
         " LEFT JOIN journals ON journals.id = original.agent"
         " WHERE copies.source IN (SELECT value FROM json_each(?))"
         " ORDER BY copies.source, copies.position, copies.seq",
-        (asked,),
+        (ids,),
     ):
-        found[number].append(Copied(*row))
-    return found
+        copies[number].append(Copied(*row))
+    return copies

@@ -1,19 +1,19 @@
-"""Agents' stretches: kept until all loaders have landed them, so that what is missing has a name.
+"""Keeps agents' stretches until all loaders have landed them, so that missing events have names.
 
-Loaders of a topic are those of its copies, too (origins.py): there, rows of the same file have the
-same numbers. A copy that nobody loads has what its brokers have counted.
+The loaders of a topic include those of its copies (partitions/origins.py), where rows of the same
+file have the same numbers. A copy without loaders has what its brokers have counted.
 
-A stretch is open as long as a loader has not come to it; missing if one has read past it and has
-not landed it; uncounted if it lies between offsets that brokers have spoken of; landed if all
-loaders that are known have it. Landed ones are kept a little longer: a loader may come that nobody
-knew of, and in which order entries came must not matter. Where a log has lost events or a batch is
-damaged, landed stretches are kept as long as all others: an agent may have shipped the lost events
-again, so the lost offsets need no other name, and the damage remains a finding for as long.
+A stretch is open until all loaders have passed it; missing if one has passed it without landing it;
+uncounted if it is between offsets that brokers have claimed; landed if all known loaders have it.
+Landed ones are kept a little longer, as another loader may appear, and the order of entries must
+not matter. If a log lost events, or a batch is damaged, landed stretches are kept like all others:
+an agent may have shipped the lost events again, which explains the lost offsets, and damage remains
+a finding for as long.
 
-Rule 1: all that is missing is marked as such at any time. That can change only when stretches are
-        added, or loaders have gone on: then they are looked at.
-Rule 2: where no loader ever was, stretches are kept for some hours, and until brokers that count
-        have passed them (a day at most); uncounted ones as long as all else.
+Rule 1: Missing stretches are always marked. This can change only when stretches are added or
+        loaders advance: then they are checked again.
+Rule 2: Without any loader, stretches are kept for some hours, and until counting brokers have
+        passed them (a day at most); uncounted ones as long as everything else.
 """
 
 import sqlite3
@@ -40,7 +40,7 @@ OPEN: Final = 0
 MISSING: Final = 1
 LANDED: Final = 2
 UNCOUNTED: Final = 3
-AGAIN: Final = 4  # landed, and some of it lies in what a log has lost, or in a damaged batch
+AGAIN: Final = 4  # landed, and partly within what a log has lost, or in a damaged batch
 
 KEPT_LANDED: Final = 600_000  # milliseconds
 KEPT_ALONE: Final = 3 * 3_600_000
@@ -62,29 +62,30 @@ def keep(chunk: Chunk, places: PassagePlaces, source: Numbers) -> None:
         from_time=places.from_time,
         to_time=places.to_time,
     )
-    said = chunk.entries.time[passages.entry[passage]]
-    _add(chunk.connection, chunk.topic[passage], said, stretches)
+    reported = chunk.entries.time[passages.entry[passage]]
+    _add(chunk.connection, chunk.topic[passage], reported, stretches)
 
 
 def look_again(chunk: Chunk) -> None:
-    """Where loaders have gone on, an agent speaks of what they have read, or a log has changed."""
+    """Checks stretches again where loaders advanced, agents reported what loaders have passed, or a
+    log changed."""
     connection = chunk.connection
     read = {*np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist()}
     read |= chunk.cut_topics | chunk.damaged_topics
-    passed = set(_behind(chunk))
+    passed_topics = set(_behind(chunk))
     if origins.any_copies(connection):
         read.update(origins.origins_of(connection, read))
         counted = np.unique(chunk.topic[chunk.passages_of("broker")]).tolist()
-        passed.update(origins.origins_of(connection, counted))
+        passed_topics.update(origins.origins_of(connection, counted))
     for topic in sorted(read):
         _sort(connection, topic, "kind >= 0")
-    for topic in sorted(passed):
+    for topic in sorted(passed_topics):
         if topic not in read:
             _sort(connection, topic, f"kind = {OPEN}")
 
 
 def drop(connection: sqlite3.Connection, cluster: str, newest: int) -> None:
-    """What need not be kept any more, by the time of the cluster's newest entry."""
+    """Drops stretches that are no longer needed, by the time of the cluster's newest entry."""
     connection.execute(
         "DELETE FROM details WHERE kind = ? AND said < ? AND topic IN ("
         " SELECT topics.id FROM topics JOIN topic_names ON topic_names.id = name"
@@ -107,7 +108,8 @@ def drop(connection: sqlite3.Connection, cluster: str, newest: int) -> None:
 
 
 def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None:
-    """All that brokers have spoken of as well."""
+    """Drops open stretches of a topic without loaders; those that brokers left out are kept as
+    uncounted."""
     generations = Generations.of(connection, topic)
     gaps = _all_gaps(connection, topic, generations)
     if len(gaps.key):
@@ -115,14 +117,18 @@ def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None
             "SELECT said, stretches FROM details WHERE topic = ? AND kind = ? AND said < ?",
             (topic, OPEN, before),
         )
-        found = [
-            (said, some[inside(gaps, some, generations)])
-            for said, packed in rows
-            for some in (stretches_of([(packed,)]),)
+        gap_rows = [
+            (reported, stretches_[inside(gaps, stretches_, generations)])
+            for reported, packed in rows
+            for stretches_ in (stretches_of([(packed,)]),)
         ]
         connection.executemany(
             "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
-            [(topic, UNCOUNTED, said, some.tobytes()) for said, some in found if len(some)],
+            [
+                (topic, UNCOUNTED, reported, stretches_.tobytes())
+                for reported, stretches_ in gap_rows
+                if len(stretches_)
+            ],
         )
     connection.execute(
         "DELETE FROM details WHERE topic = ? AND kind = ? AND said < ?", (topic, OPEN, before)
@@ -130,26 +136,26 @@ def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None
 
 
 def _all_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
-    """That brokers have left out, or copies."""
-    found = broker_gaps(connection, topic, generations)
+    """Returns the offsets that brokers left out, or copies."""
+    gaps = broker_gaps(connection, topic, generations)
     if origins.any_copies(connection):
         copies = origins.copies_of(connection, [topic]).get(topic, [])
-        found = found.and_(origins.gaps(connection, copies)).united()
-    return found
+        gaps = gaps.and_(origins.gaps(connection, copies)).united()
+    return gaps
 
 
 def inside(offsets: Keyed, stretches: Stretches, generations: Generations) -> Mask:
     """Of which of them something lies at these offsets, by generation and united."""
-    found = np.zeros(len(stretches), np.bool_)
+    is_inside = np.zeros(len(stretches), np.bool_)
     if not len(offsets.key):
-        return found
-    row, number, there = _placed(stretches, generations)
-    found[row[offsets.overlap(Keyed(number, there.first, there.end))]] = True
-    return found
+        return is_inside
+    row, number, parts = _placed(stretches, generations)
+    is_inside[row[offsets.overlap(Keyed(number, parts.first, parts.end))]] = True
+    return is_inside
 
 
 def _placed(stretches: Stretches, generations: Generations) -> tuple[Numbers, Numbers, Keyed]:
-    """In their generations: which stretch each part is of, its number, and its offsets."""
+    """Splits stretches by generation: returns each part's stretch, number and offsets."""
     first = stretches["first"].astype(np.int64)
     partition = stretches["partition"].astype(np.int64)
     return placed_in(
@@ -166,7 +172,7 @@ def stretches_of(rows: Iterable[tuple[bytes]]) -> Stretches:
 
 
 def _add(
-    connection: sqlite3.Connection, topic: Numbers, said: Numbers, stretches: Stretches
+    connection: sqlite3.Connection, topic: Numbers, reported: Numbers, stretches: Stretches
 ) -> None:
     together = grouped(topic)
     data = stretches[together.order].tobytes()
@@ -174,10 +180,10 @@ def _add(
     connection.executemany(
         "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
         [
-            (each, OPEN, last, data[begin * size : end * size])
-            for each, last, begin, end in zip(
+            (topic_id, OPEN, last, data[begin * size : end * size])
+            for topic_id, last, begin, end in zip(
                 together.keys[0].tolist(),
-                together.most(said).tolist(),
+                together.most(reported).tolist(),
                 together.begins.tolist(),
                 together.ends.tolist(),
                 strict=True,
@@ -187,7 +193,7 @@ def _add(
 
 
 def _behind(chunk: Chunk) -> list[int]:
-    """Topics of which an agent speaks of what a loader has read already, or never will."""
+    """Returns topics of which an agent reports what a loader has passed already, or never will."""
     offsets = chunk.offsets
     at = np.flatnonzero(chunk.passages_of("agent")[offsets.passage])
     passage = offsets.passage[at]
@@ -232,23 +238,23 @@ def _sort(connection: sqlite3.Connection, topic: int, which: str) -> None:
         return
     stretches = stretches_of((row[3],) for row in rows)
     sizes = [len(row[3]) // STRETCH.itemsize for row in rows]
-    said = np.repeat(np.array([row[1] for row in rows], np.int64), sizes)
-    before = np.repeat(np.array([row[2] for row in rows], np.int64), sizes)
+    reported = np.repeat(np.array([row[1] for row in rows], np.int64), sizes)
+    kinds_before = np.repeat(np.array([row[2] for row in rows], np.int64), sizes)
     kind = _kinds(connection, topic, stretches)
-    if (kind == before).all():
+    if (kind == kinds_before).all():
         return
     connection.executemany("DELETE FROM details WHERE id = ?", [(row[0],) for row in rows])
-    minute = said - said % _MINUTE
+    minute = reported - reported % _MINUTE
     together = grouped(kind, minute)
     data = stretches[together.order].tobytes()
     size = STRETCH.itemsize
     connection.executemany(
         "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
         [
-            (topic, each, last, data[begin * size : end * size])
-            for each, last, begin, end in zip(
+            (topic, kind_, last, data[begin * size : end * size])
+            for kind_, last, begin, end in zip(
                 together.keys[0].tolist(),
-                together.most(said).tolist(),
+                together.most(reported).tolist(),
                 together.begins.tolist(),
                 together.ends.tolist(),
                 strict=True,
@@ -258,18 +264,18 @@ def _sort(connection: sqlite3.Connection, topic: int, which: str) -> None:
 
 
 def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> Numbers:
-    """What has become of each."""
+    """Returns the kind of each stretch."""
     open_ = np.zeros(len(stretches), np.bool_)
     missing = np.zeros(len(stretches), np.bool_)
     copies = origins.copies_of(connection, [topic]).get(topic, [])
     read_by = [(where, tier) for where in (topic, *copies) for tier in loaders(connection, where)]
     source = stretches["source"]
-    wanted = Keyed(source, stretches["seq"], stretches["seq"] + stretches["events"])
+    all_of_each = Keyed(source, stretches["seq"], stretches["seq"] + stretches["events"])
     ids = str(np.unique(source).tolist())
     generations = Generations.of(connection, topic)
-    row, number, there = _placed(stretches, generations)
-    seq = stretches["seq"][row] + there.first - stretches["first"][row]
-    size = there.end - there.first
+    row, number, parts = _placed(stretches, generations)
+    seq = stretches["seq"][row] + parts.first - stretches["first"][row]
+    size = parts.end - parts.first
     for where, tier in read_by:
         rows = connection.execute(
             "SELECT partition, max(upto) FROM claimed WHERE topic = ? AND tier = ?"
@@ -277,19 +283,19 @@ def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> 
             (where, tier),
         )
         upto = _uptos(dict(rows.fetchall()), stretches)
-        # Of what was cut off nobody will read any more.
-        read = np.clip(upto[row] - there.first, 0, size)
+        # What was cut off counts as passed: no loader will read it any more.
+        read = np.clip(upto[row] - parts.first, 0, size)
         read = np.where(number >= STRIDE, size, read)
         landed = landed_rows(connection, tier, ids, 0 if where == topic else where)
-        lacking = ~landed.cover(wanted)
+        lacking = ~landed.cover(all_of_each)
         open_ |= lacking
-        # Of what has landed as a whole no part is missing.
+        # If a stretch has landed as a whole, no part is missing.
         at = np.flatnonzero(lacking[row] & (read > 0))
         part = Keyed(source[row[at]], seq[at], seq[at] + read[at])
         missing[row[at[~landed.cover(part)]]] = True
     if not read_by:
         open_[:] = True
-    elif unread := [each for each in copies if each not in {where for where, _ in read_by}]:
+    elif unread := [copy for copy in copies if copy not in {where for where, _ in read_by}]:
         for end in origins.ends(connection, unread).values():
             open_ |= stretches["first"] + stretches["events"] > _uptos(end, stretches)
     uncounted = inside(_all_gaps(connection, topic, generations), stretches, generations)
@@ -302,13 +308,13 @@ def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> 
 
 
 def _uptos(ends: Mapping[int, int], stretches: Stretches) -> Numbers:
-    """By stretch, up to where its partition goes there."""
+    """Returns, by stretch, the end of its partition."""
     partitions = stretches["partition"]
-    found = np.zeros(max(int(partitions.max(initial=0)) + 1, 1), np.int64)
+    uptos = np.zeros(max(int(partitions.max(initial=0)) + 1, 1), np.int64)
     for partition, end in ends.items():
-        if partition < len(found):
-            found[partition] = end
-    return np.asarray(found[partitions])
+        if partition < len(uptos):
+            uptos[partition] = end
+    return np.asarray(uptos[partitions])
 
 
 _LANDED: Final = """
@@ -324,9 +330,9 @@ SELECT mine.id, intervals FROM sources AS mine
 
 
 def landed_rows(connection: sqlite3.Connection, tier: int, ids: str, copy: int = 0) -> Keyed:
-    """Of these sources; with a copy, what has landed of it."""
-    asked = (_LANDED_THERE, (tier, ids, copy)) if copy else (_LANDED, (tier, ids))
-    rows: Sequence[tuple[int, bytes]] = connection.execute(*asked).fetchall()
+    """Returns the landed rows of these sources; with `copy`, those of the copy."""
+    query = (_LANDED_THERE, (tier, ids, copy)) if copy else (_LANDED, (tier, ids))
+    rows: Sequence[tuple[int, bytes]] = connection.execute(*query).fetchall()
     return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
 
 

@@ -1,18 +1,17 @@
-"""Files: which of their events were shipped and landed, what was left out or lost, and how many
-there were in all.
+"""Keeps, for each file (source), which events were shipped and landed, what was left out or lost,
+and how many there were in all.
 
-A source is suspect if, below what is known at both ends of its way, something is shipped and has
-not landed, or has landed and nobody has spoken of shipping it; or if some of it was lost, shipped
-or landed twice, or had been shipped as another source. It is found out whenever one of these
-changes, so that nobody must search for it.
+A source is suspect if, below the lesser of its shipped and landed ends, something was shipped and
+has not landed, or has landed and was not reported as shipped; or if some of it was lost, shipped or
+landed twice, or shipped before as another source. The flag is updated with each change, so that
+readers need not search.
 
-Kept as well are events that agents have shipped more than once, as they say themselves, or that
-loaders have committed more than once: the same seqs of a file in two passages. An entry that comes
-again was left out before; so this never happens where all is well, and what is done about it need
-not be fast. The hours are those of the passage that came later.
+Events that agents shipped, or loaders committed, more than once are kept, too: the same seqs of a
+file in two passages. Repeated entries were dropped before, so this is a fault, and rare enough that
+the code need not be fast. The hours are those of the later passage.
 
-An agent whose journal was damaged may say once more, in another entry, what it has said: the same
-events at the same offsets. They were shipped once, as long as the first saying is remembered.
+An agent whose journal was damaged may report the same events at the same offsets again, in another
+entry. These count as shipped once while the first report is kept.
 """
 
 from bisect import bisect_right
@@ -55,7 +54,7 @@ INSERT INTO finished VALUES (?1, ?2, ?3, ?4, ?5, ?3) ON CONFLICT DO UPDATE SET
         WHEN (excluded.time, excluded.newest) > (time, newest) THEN excluded.newest ELSE newest END
 """
 _LOST: Final = "INSERT OR IGNORE INTO lost VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-# What lands of a copy was shipped to its origin.
+# What lands from a copy was shipped to its origin.
 _WAYS: Final = """
 SELECT sources.id, coalesce(theirs.shipped, sources.shipped), intervals FROM landed
     JOIN sources ON sources.id = landed.source
@@ -73,7 +72,7 @@ SELECT theirs.id FROM sources AS mine JOIN copied ON copied.origin = mine.topic
 
 
 def keep(chunk: Chunk, places: PassagePlaces) -> Numbers:
-    """All that is said of sources. Returns the number of each run's."""
+    """Keeps all that the chunk reports of sources. Returns the source number of each run."""
     runs = chunk.runs
     source, new = _numbered(chunk)
     entry = chunk.passages.entry[runs.passage]
@@ -93,11 +92,11 @@ def keep(chunk: Chunk, places: PassagePlaces) -> Numbers:
 
 
 def _in_copies(chunk: Chunk, shipped: Numbers, doubtful: Numbers) -> Numbers:
-    """What has landed of these files by way of a copy, where it may be judged otherwise now."""
+    """Returns the sources in copies whose suspicion may have changed with these files."""
     if not origins.any_copies(chunk.connection):
         return doubtful[:0]
-    asked = (str(shipped.tolist()), str(doubtful.tolist()))
-    rows = chunk.connection.execute(_IN_COPIES, asked).fetchall()
+    parameters = (str(shipped.tolist()), str(doubtful.tolist()))
+    rows = chunk.connection.execute(_IN_COPIES, parameters).fetchall()
     return np.array([number for (number,) in rows], np.int64)
 
 
@@ -115,17 +114,17 @@ def _numbered(chunk: Chunk) -> tuple[Numbers, list[int]]:
     together = grouped(topic, runs.source.codes)
     numbers_, new = [], []
     topics, codes = together.keys
-    for at, end, each in _stretches(topics):
-        known, added = chunk.numbers.sources.given(
-            [runs.source.values[code] for code in codes[at:end].tolist()], each
+    for at, end, topic_id in _stretches(topics):
+        ids, added = chunk.numbers.sources.given(
+            [runs.source.values[code] for code in codes[at:end].tolist()], topic_id
         )
-        numbers_ += known
+        numbers_ += ids
         new += added
     return np.array(numbers_, np.int64)[together.numbered()], new
 
 
 def _stretches(column: Numbers) -> list[tuple[int, int, int]]:
-    """Where each value begins and ends, and what it is."""
+    """Returns the beginning, end and value of each stretch of equal values."""
     if not len(column):
         return []
     at = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
@@ -134,7 +133,7 @@ def _stretches(column: Numbers) -> list[tuple[int, int, int]]:
 
 
 def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
-    """Returns those that may be suspect now, or not any more."""
+    """Returns the sources whose suspicion may have changed."""
     runs, entries = chunk.runs, chunk.entries
     entry = chunk.passages.entry[runs.passage[at]]
     together = grouped(source[at], then=(entries.time[entry],))
@@ -171,52 +170,56 @@ def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
             strict=True,
         ),
     )
-    known = np.array([row[3:] for row in rows], np.int64)
-    _keep_whose(chunk, ids, chunk.topic[runs.passage[at[together.last()]]], last, known)
-    again = together.sums(runs.events[at]) + _events(ids, old) > _events(ids, shipped)
-    if again.any():
-        keep_twice(chunk, ids[again], source, at, old)
+    known_owners = np.array([row[3:] for row in rows], np.int64)
+    _keep_whose(chunk, ids, chunk.topic[runs.passage[at[together.last()]]], last, known_owners)
+    repeated = together.sums(runs.events[at]) + _events(ids, old) > _events(ids, shipped)
+    if repeated.any():
+        keep_twice(chunk, ids[repeated], source, at, old)
     simple = np.array([not row[2] for row in rows], np.bool_) & _goes_on(ids, old, shipped)
-    return np.asarray(ids[~simple | again | (together.sums(lost) > 0)])
+    return np.asarray(ids[~simple | repeated | (together.sums(lost) > 0)])
 
 
-def _keep_whose(chunk: Chunk, ids: Numbers, topic: Numbers, last: Numbers, known: Numbers) -> None:
-    """Where it is not known yet, or another than before. `known` has agent, host, and when that
-    was said."""
+def _keep_whose(
+    chunk: Chunk, ids: Numbers, topic: Numbers, last: Numbers, known_owners: Numbers
+) -> None:
+    """Keeps the agents and hosts of sources that are new or have changed. `known_owners` has agent,
+    host, and the time of the report."""
     journal, host = chunk.journal[last], chunk.host[last]
-    other = (journal != known[:, 0]) | (host != known[:, 1])
-    at = np.flatnonzero(other & (chunk.entries.time[last] >= known[:, 2]))
+    changed = (journal != known_owners[:, 0]) | (host != known_owners[:, 1])
+    at = np.flatnonzero(changed & (chunk.entries.time[last] >= known_owners[:, 2]))
     columns = (journal, host, ids)
-    chunk.connection.executemany(_WHOSE, zip(*(each[at].tolist() for each in columns), strict=True))
+    chunk.connection.executemany(
+        _WHOSE, zip(*(column[at].tolist() for column in columns), strict=True)
+    )
     pairs = set(zip(topic[at].tolist(), host[at].tolist(), strict=True))
     chunk.connection.executemany("INSERT OR IGNORE INTO topic_hosts VALUES (?, ?)", pairs)
 
 
 def _by_key(ids: Numbers, united: Keyed) -> list[bytes]:
-    """The sets of these, in their order; empty where there is none."""
+    """Returns the packed sets of these ids, in their order; empty where there is none."""
     keys, packed = united.packed()
     if len(keys) == len(ids):
         return packed
-    known = dict(zip(keys.tolist(), packed, strict=True))
-    return [known.get(each, b"") for each in ids.tolist()]
+    packed_by_key = dict(zip(keys.tolist(), packed, strict=True))
+    return [packed_by_key.get(id_, b"") for id_ in ids.tolist()]
 
 
-def _goes_on(ids: Numbers, before: Keyed, now: Keyed) -> Mask:
-    """Whether it was one interval, and is one that begins where it did."""
-    begun = []
-    for each in (before, now):
+def _goes_on(ids: Numbers, old: Keyed, new: Keyed) -> Mask:
+    """Whether each was one interval, and still is one with the same beginning."""
+    first_seqs = []
+    for seqs in (old, new):
         first = np.full(len(ids), -1, np.int64)
-        keys, begins, ends = each.groups()
-        one = ends - begins == 1
-        first[np.searchsorted(ids, keys[one])] = each.first[begins[one]]
-        begun.append(first)
-    return np.asarray((begun[0] == begun[1]) & (begun[0] >= 0))
+        keys, begins, ends = seqs.groups()
+        single = ends - begins == 1
+        first[np.searchsorted(ids, keys[single])] = seqs.first[begins[single]]
+        first_seqs.append(first)
+    return np.asarray((first_seqs[0] == first_seqs[1]) & (first_seqs[0] >= 0))
 
 
 def _events(ids: Numbers, united: Keyed) -> Numbers:
-    found = np.zeros(len(ids), np.int64)
-    np.add.at(found, np.searchsorted(ids, united.key), united.end - united.first)
-    return found
+    counts = np.zeros(len(ids), np.int64)
+    np.add.at(counts, np.searchsorted(ids, united.key), united.end - united.first)
+    return counts
 
 
 def _keep_paths(chunk: Chunk, source: Numbers, at: Numbers) -> None:
@@ -225,8 +228,8 @@ def _keep_paths(chunk: Chunk, source: Numbers, at: Numbers) -> None:
     at = at[lengths[at] > 0]
     if not len(at):
         return
-    found = texts(runs.path.take(at))
-    names = np.array(chunk.numbers.names.of(found.values), np.int64)[found.codes]
+    paths_ = texts(runs.path.take(at))
+    names = np.array(chunk.numbers.names.of(paths_.values), np.int64)[paths_.codes]
     time = chunk.entries.time[chunk.passages.entry[runs.passage[at]]]
     together = grouped(source[at], names)
     ids, paths = together.keys
@@ -237,9 +240,9 @@ def _keep_paths(chunk: Chunk, source: Numbers, at: Numbers) -> None:
 
 def _keep_lost(chunk: Chunk, source: Numbers, at: Numbers) -> None:
     runs, excepted = chunk.runs, chunk.runs.excepted
-    mine = np.zeros(len(runs), np.bool_)
-    mine[at] = True
-    lost = np.flatnonzero(excepted.of_fate("lost") & mine[excepted.owner])
+    is_chosen = np.zeros(len(runs), np.bool_)
+    is_chosen[at] = True
+    lost = np.flatnonzero(excepted.of_fate("lost") & is_chosen[excepted.owner])
     if not len(lost):
         return
     run = excepted.owner[lost]
@@ -261,7 +264,7 @@ def _keep_lost(chunk: Chunk, source: Numbers, at: Numbers) -> None:
 
 
 def _keep_landed(chunk: Chunk, places: PassagePlaces, source: Numbers, at: Numbers) -> Numbers:
-    """By source and tier, all at once: each table's commit log is a tier of its own."""
+    """Keeps what landed, by source and tier. Each table's commit log is a tier."""
     runs, entries = chunk.runs, chunk.entries
     at = at[runs.events[at] > 0]
     passage = runs.passage[at]
@@ -284,19 +287,19 @@ def _keep_landed(chunk: Chunk, places: PassagePlaces, source: Numbers, at: Numbe
             strict=True,
         ),
     )
-    again = _sizes(numbers_, new) + _sizes(numbers_, before) > _events(numbers_, landed)
-    if again.any():
+    repeated = _sizes(numbers_, new) + _sizes(numbers_, before) > _events(numbers_, landed)
+    if repeated.any():
         way = np.full(len(runs), -1)
         way[at] = new.key
-        # A run that has rebuilt hours speaks of rows that take the place of others.
+        # Rows of a run that rebuilt hours replace others.
         rebuilt = numbers(pc.list_value_length(entries.body.field("rebuilt"))) > 0
-        keep_landed(chunk, numbers_[again], way, at[~rebuilt[entry]], before, ways=ways)
+        keep_landed(chunk, numbers_[repeated], way, at[~rebuilt[entry]], before, ways=ways)
     return np.unique(together.keys[0])
 
 
 def _landed_before(chunk: Chunk, ways: list[tuple[int, int]]) -> Keyed:
-    """By the place of each among these sources and tiers, which are in order."""
-    place = {way: at for at, way in enumerate(ways)}
+    """Returns the seqs landed so far, keyed by the index of their source and tier in `ways`."""
+    place = {way: number for number, way in enumerate(ways)}
     rows = [
         (place[source, tier], intervals)
         for source, tier, intervals in chunk.connection.execute(
@@ -309,18 +312,18 @@ def _landed_before(chunk: Chunk, ways: list[tuple[int, int]]) -> Keyed:
     return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
 
 
-def _sizes(ids: Numbers, some: Keyed) -> Numbers:
-    """Of all intervals of each, those that overlap counted twice."""
-    found = np.zeros(len(ids), np.int64)
-    np.add.at(found, np.searchsorted(ids, some.key), some.end - some.first)
-    return found
+def _sizes(ids: Numbers, intervals: Keyed) -> Numbers:
+    """Returns the total length of each id's intervals; overlaps count twice."""
+    totals = np.zeros(len(ids), np.int64)
+    np.add.at(totals, np.searchsorted(ids, intervals.key), intervals.end - intervals.first)
+    return totals
 
 
 def _judge(chunk: Chunk, ids: Numbers) -> None:
-    """Whether these are suspect."""
+    """Updates whether these sources are suspect."""
     if not len(ids):
         return
-    asked = (str(ids.tolist()),)
+    ids_ = (str(ids.tolist()),)
     rows = chunk.connection.execute(
         "SELECT id, suspect, EXISTS (SELECT 1 FROM lost WHERE source = sources.id)"
         " OR EXISTS (SELECT 1 FROM twice WHERE source = sources.id)"
@@ -328,24 +331,24 @@ def _judge(chunk: Chunk, ids: Numbers) -> None:
         "  AND (topic, tier) NOT IN replaced)"
         " OR EXISTS (SELECT 1 FROM copies WHERE source = sources.id) FROM sources"
         " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-        asked,
+        ids_,
     ).fetchall()
-    known, before, suspect = np.array(rows, np.int64).reshape(-1, 3).T
-    ways = chunk.connection.execute(_WAYS, asked).fetchall()
+    judged, was_suspect, suspect = np.array(rows, np.int64).reshape(-1, 3).T
+    ways = chunk.connection.execute(_WAYS, ids_).fetchall()
     differing = np.array([way[0] for way in ways], np.int64)[
         _differ([way[1] for way in ways], [way[2] for way in ways])
     ]
-    suspect |= np.isin(known, differing)
-    changed = np.flatnonzero(suspect != before)
+    suspect |= np.isin(judged, differing)
+    changed = np.flatnonzero(suspect != was_suspect)
     chunk.connection.executemany(
         "UPDATE sources SET suspect = ? WHERE id = ?",
-        zip(suspect[changed].tolist(), known[changed].tolist(), strict=True),
+        zip(suspect[changed].tolist(), judged[changed].tolist(), strict=True),
     )
 
 
 def _differ(shipped_: Sequence[bytes], landed_: Sequence[bytes]) -> Mask:
-    """Of each two whether, below the lesser end of both, one has what the other lacks; or more has
-    landed than was shipped."""
+    """Whether, for each pair of sets, they differ below the lesser end of both, or more has landed
+    than was shipped."""
     way = np.arange(len(landed_))
     shipped, landed = Keyed.of_packed(way, shipped_), Keyed.of_packed(way, landed_)
     keys, _, ends = landed.groups()
@@ -354,10 +357,10 @@ def _differ(shipped_: Sequence[bytes], landed_: Sequence[bytes]) -> Mask:
     limit = upto[shipped.key]
     below = shipped.first < limit
     cut = Keyed(shipped.key[below], shipped.first[below], np.minimum(shipped.end, limit)[below])
-    found = np.zeros(len(way), np.bool_)
-    for one, other in ((cut, landed), (landed, cut)):
-        found[one.key[~other.cover(one)]] = True
-    return found
+    differing = np.zeros(len(way), np.bool_)
+    for part, other in ((cut, landed), (landed, cut)):
+        differing[part.key[~other.cover(part)]] = True
+    return differing
 
 
 def _keep_finished(chunk: Chunk) -> None:
@@ -384,20 +387,20 @@ def _keep_finished(chunk: Chunk) -> None:
 
 MOST: Final = 1_000  # stretches of one file, in one chunk
 
-_Said = tuple[int, int, int, int]  # seqs, and windows: first, end, from, to
+_Repeated = tuple[int, int, int, int]  # seqs and windows: first, end, from, to
 
 
 def keep_twice(chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed) -> None:
-    """Of these files; `before` are the seqs of files that were shipped before."""
-    said = _sayings(chunk, ids, source)
+    """Keeps seqs that were shipped more than once. `before`: the seqs shipped earlier."""
+    places = _placed(chunk, ids, source)
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO twice VALUES (?, ?, ?, ?, ?)",
         (
-            (each, *seqs, from_time, to_time)
-            for each, first, end, from_time, to_time in _more_than_once(
+            (id_, *seqs, from_time, to_time)
+            for id_, first, end, from_time, to_time in _more_than_once(
                 chunk, ids, source, at, before
             )
-            for seqs in _but_repeated(said[each], first, end)
+            for seqs in _but_repeated(places[id_], first, end)
         ),
     )
 
@@ -411,10 +414,13 @@ def keep_landed(
     *,
     ways: Sequence[tuple[int, int]],
 ) -> None:
-    """Likewise, of rows at destinations: by their place in `ways`, which are sources and tiers."""
+    """Keeps seqs that landed more than once. `chosen`: indexes into `ways`, sources and tiers."""
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO landed_twice VALUES (?, ?, ?, ?, ?, ?)",
-        ((*ways[one[0]], *one[1:]) for one in _more_than_once(chunk, chosen, way, at, before)),
+        (
+            (*ways[overlap[0]], *overlap[1:])
+            for overlap in _more_than_once(chunk, chosen, way, at, before)
+        ),
     )
 
 
@@ -422,24 +428,24 @@ def _more_than_once(
     chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed
 ) -> Iterator[tuple[int, int, int, int, int]]:
     runs, places = chunk.runs, PassagePlaces.of(chunk)
-    for each in ids.tolist():
-        mine = at[source[at] == each]
-        passage = runs.passage[mine]
+    for id_ in ids.tolist():
+        of_source = at[source[at] == id_]
+        passage = runs.passage[of_source]
         columns = (
-            runs.seq[mine],
-            runs.seq[mine] + runs.events[mine],
+            runs.seq[of_source],
+            runs.seq[of_source] + runs.events[of_source],
             places.from_time[passage],
             places.to_time[passage],
         )
-        there = before.where(before.key == each)
-        said = zip(*(column.tolist() for column in columns), strict=True)
-        for one in islice(_again(there, said), MOST):
-            yield (each, *one)
+        earlier = before.where(before.key == id_)
+        repeated = zip(*(column.tolist() for column in columns), strict=True)
+        for overlap in islice(_again(earlier, repeated), MOST):
+            yield (id_, *overlap)
 
 
-def _again(there: Keyed, said: Iterable[_Said]) -> Iterator[_Said]:
-    firsts, ends = there.first.tolist(), there.end.tolist()
-    for first, end, from_time, to_time in said:
+def _again(earlier: Keyed, runs: Iterable[_Repeated]) -> Iterator[_Repeated]:
+    firsts, ends = earlier.first.tolist(), earlier.end.tolist()
+    for first, end, from_time, to_time in runs:
         if first >= end:
             continue
         at = after = bisect_right(ends, first)
@@ -450,54 +456,55 @@ def _again(there: Keyed, said: Iterable[_Said]) -> Iterator[_Said]:
         firsts[at:after], ends[at:after] = [min(least)], [max(most)]
 
 
-_Place = tuple[int, int, int]  # partition, epoch, and the offset that event number 0 would have
-_Saying = tuple[int, int, _Place]  # seqs, and where they lie
+_Place = tuple[int, int, int]  # partition, epoch, and the offset that event 0 would have
+_Placed = tuple[int, int, _Place]  # seqs, and their place
 
 
-def _sayings(chunk: Chunk, ids: Numbers, source: Numbers) -> Mapping[int, Sequence[_Saying]]:
-    """Of each file: all that its agent has said of where its events lie, as far as it is kept."""
+def _placed(chunk: Chunk, ids: Numbers, source: Numbers) -> Mapping[int, Sequence[_Placed]]:
+    """Returns, for each file, all places of its events that its agent has reported and that are
+    kept."""
     agents, passages = chunk.passages_of("agent"), chunk.passages
-    mine = agents[chunk.runs.passage] & np.isin(source, ids)
+    chosen = agents[chunk.runs.passage] & np.isin(source, ids)
     nothing = np.zeros(len(passages), np.int64)
     new, _ = laid(
         len(passages),
         chunk.offsets,
         chunk.runs,
-        chosen=mine,
+        chosen=chosen,
         source=source,
         partition=passages.partition,
         epoch=passages.epoch,
         from_time=nothing,
         to_time=nothing,
     )
-    topics = np.unique(chunk.topic[chunk.runs.passage[mine]]).tolist()
-    kept = stretches_of(
+    topics = np.unique(chunk.topic[chunk.runs.passage[chosen]]).tolist()
+    stored = stretches_of(
         chunk.connection.execute(
             "SELECT stretches FROM details WHERE topic IN (SELECT value FROM json_each(?))",
             (str(topics),),
         )
     )
-    found: dict[int, list[_Saying]] = defaultdict(list)
-    for some in (kept[np.isin(kept["source"], ids)], new):
+    places: dict[int, list[_Placed]] = defaultdict(list)
+    for stretches in (stored[np.isin(stored["source"], ids)], new):
         names = ("source", "partition", "first", "seq", "events", "epoch")
-        columns = (some[name].tolist() for name in names)
+        columns = (stretches[name].tolist() for name in names)
         for number, partition, first, seq, events, epoch in zip(*columns, strict=True):
-            found[number].append((seq, seq + events, (partition, epoch, first - seq)))
-    return found
+            places[number].append((seq, seq + events, (partition, epoch, first - seq)))
+    return places
 
 
-def _but_repeated(said: Sequence[_Saying], first: int, end: int) -> Iterator[tuple[int, int]]:
-    """Without those events of which it was said again and again that they lie in one place."""
-    over = [each for each in said if each[0] < end and each[1] > first]
-    bounds = {first, end, *(at for begin, upto, _ in over for at in (begin, upto))}
-    cuts = sorted(at for at in bounds if first <= at <= end)
-    again: list[int] = []  # where it begins and ends, again and again
+def _but_repeated(reported: Sequence[_Placed], first: int, end: int) -> Iterator[tuple[int, int]]:
+    """Leaves out events that were reported several times at the same place."""
+    overlapping = [place for place in reported if place[0] < end and place[1] > first]
+    bounds = {first, end, *(bound for begin, upto, _ in overlapping for bound in (begin, upto))}
+    cuts = sorted(bound for bound in bounds if first <= bound <= end)
+    kept: list[int] = []  # alternating beginnings and ends
     for begin, upto in pairwise(cuts):
-        places = [place for low, high, place in over if low <= begin and upto <= high]
+        places = [place for low, high, place in overlapping if low <= begin and upto <= high]
         if len(places) >= 2 and len(set(places)) == 1:
             continue
-        if again and again[-1] == begin:
-            again[-1] = upto
+        if kept and kept[-1] == begin:
+            kept[-1] = upto
         else:
-            again += (begin, upto)
-    return zip(again[::2], again[1::2], strict=True)
+            kept += (begin, upto)
+    return zip(kept[::2], kept[1::2], strict=True)

@@ -1,5 +1,5 @@
-"""Files of which something is not as it should be, with where it lies: those that were found to be
-suspect when they were spoken of, and those of stretches that are missing.
+"""Reads suspect files, with the places of what is missing: those flagged as suspect when they were
+reported, and those of missing stretches.
 """
 
 import json
@@ -43,8 +43,8 @@ def suspects(
     generations: Generations,
     copy: int = 0,
 ) -> list[Source]:
-    """`begin` is from when on the ledger is known; 0 from the beginning. With a copy of the topic,
-    what has landed is what has landed of that."""
+    """`begin`: the time from which on the ledger is known; 0 if all of it is. With `copy`, landed
+    rows are those of that copy of the topic."""
     stretches = _missing(connection, topic, generations, copy)
     ids = set(np.unique(stretches["source"]).tolist())
     ids.update(
@@ -57,39 +57,39 @@ def suspects(
     if not ids:
         return _unshipped(connection, topic, copy, tiers) if copy else []
     chosen = sorted(ids)[:MOST_SOURCES]
-    asked = str(chosen)
-    there = _there(connection, asked, copy)
-    landed_ids = str([number for number, _ in there])
-    landed = _renumbered(_landed(connection, landed_ids, tiers), there)
+    ids_text = str(chosen)
+    numbers_there = _there(connection, ids_text, copy)
+    landed_ids = str([number for number, _ in numbers_there])
+    landed = _renumbered(_landed(connection, landed_ids, tiers), numbers_there)
     by_source = _by_source(connection, stretches, chosen)
     lost = defaultdict(list)
-    found = []
-    rows = connection.execute(_SOURCES, (name, asked)).fetchall()
+    sources = []
+    rows = connection.execute(_SOURCES, (name, ids_text)).fetchall()
     names = {row[0]: row[1] for row in rows}
-    for number, *rest in connection.execute(
-        "SELECT * FROM lost WHERE source IN (SELECT value FROM json_each(?))", (asked,)
+    for number, *values in connection.execute(
+        "SELECT * FROM lost WHERE source IN (SELECT value FROM json_each(?))", (ids_text,)
     ):
-        lost[number].append(LostBytes(names[number], *rest))
+        lost[number].append(LostBytes(names[number], *values))
     twice = defaultdict(list)
-    for number, *again in connection.execute(
-        "SELECT * FROM twice WHERE source IN (SELECT value FROM json_each(?))", (asked,)
+    for number, *values_ in connection.execute(
+        "SELECT * FROM twice WHERE source IN (SELECT value FROM json_each(?))", (ids_text,)
     ):
-        twice[number].append(Twice(*again))
-    doubled = _renumbered(_landed_twice(connection, landed_ids, tiers), there)
-    copied = reshipments.of(connection, asked)
+        twice[number].append(Twice(*values_))
+    doubled = _renumbered(_landed_twice(connection, landed_ids, tiers), numbers_there)
+    copied = reshipments.of(connection, ids_text)
     for number, source, agent, host, path, shipped, events, newest in rows:
-        mine = pairs_of(shipped)
-        spoken = _spoken_of(landed[number], mine, begin)
-        if spoken is None:
+        shipped_seqs = pairs_of(shipped)
+        known_landed = _known_part(landed[number], shipped_seqs, begin)
+        if known_landed is None:
             continue
-        found.append(
+        sources.append(
             Source(
                 source,
                 agent or "",
                 host or "",
                 path or "",
-                mine,
-                spoken,
+                shipped_seqs,
+                known_landed,
                 tuple(by_source.get(number, ())),
                 tuple(lost.get(number, ())),
                 -1 if events is None else events,
@@ -100,7 +100,7 @@ def suspects(
                 -1 if newest is None else newest,
             )
         )
-    return found + (_unshipped(connection, topic, copy, tiers) if copy else [])
+    return sources + (_unshipped(connection, topic, copy, tiers) if copy else [])
 
 
 _OF_COPY: Final = """
@@ -120,30 +120,32 @@ SELECT id, source FROM sources WHERE topic = ?1 AND suspect = 1 AND NOT EXISTS (
 """
 
 
-def _there(connection: sqlite3.Connection, asked: str, copy: int) -> list[tuple[int, int]]:
-    """The same files as they are in the copy, each with its own number; without one, they are as
-    they are."""
+def _there(connection: sqlite3.Connection, ids_text: str, copy: int) -> list[tuple[int, int]]:
+    """Returns pairs of ids, in the copy and here, of the same files; equal ones without a copy."""
     if not copy:
-        return [(number, number) for number in json.loads(asked)]
-    return connection.execute(_THERE, (asked, copy)).fetchall()
+        return [(number, number) for number in json.loads(ids_text)]
+    return connection.execute(_THERE, (ids_text, copy)).fetchall()
 
 
 _Some = TypeVar("_Some")
 
 
 def _renumbered(
-    found: dict[int, dict[Tier, _Some]], numbers: Sequence[tuple[int, int]]
+    by_number: dict[int, dict[Tier, _Some]], numbers: Sequence[tuple[int, int]]
 ) -> dict[int, dict[Tier, _Some]]:
-    return defaultdict(dict, {own: found.get(there, {}) for there, own in numbers})
+    return defaultdict(dict, {own: by_number.get(number, {}) for number, own in numbers})
 
 
 def _unshipped(
     connection: sqlite3.Connection, topic: int, copy: int, tiers: dict[int, Tier]
 ) -> list[Source]:
-    """Files that have landed of a copy, and of which nobody has spoken at its origin."""
+    """Returns files that landed from a copy, and are unknown at its origin."""
     rows = connection.execute(_UNSHIPPED, (copy, topic, MOST_SOURCES)).fetchall()
-    asked = str([number for number, _ in rows])
-    landed, doubled = _landed(connection, asked, tiers), _landed_twice(connection, asked, tiers)
+    ids_text = str([number for number, _ in rows])
+    landed, doubled = (
+        _landed(connection, ids_text, tiers),
+        _landed_twice(connection, ids_text, tiers),
+    )
     return [
         Source(
             source,
@@ -169,33 +171,34 @@ _Landed = dict[Tier, tuple[Intervals, LandedFile]]
 
 
 def _landed(
-    connection: sqlite3.Connection, asked: str, tiers: dict[int, Tier]
+    connection: sqlite3.Connection, ids_text: str, tiers: dict[int, Tier]
 ) -> dict[int, _Landed]:
-    found: dict[int, _Landed] = defaultdict(dict)
+    landed: dict[int, _Landed] = defaultdict(dict)
     for number, tier, intervals, *times in connection.execute(
         "SELECT source, tier, intervals, first_time, from_time, to_time FROM landed"  # noqa: S608
         f" WHERE source IN (SELECT value FROM json_each(?)){OF_SOURCES}",
-        (asked,),
+        (ids_text,),
     ):
-        found[number][tiers[tier]] = pairs_of(intervals), LandedFile(*times)
-    return found
+        landed[number][tiers[tier]] = pairs_of(intervals), LandedFile(*times)
+    return landed
 
 
 def _landed_twice(
-    connection: sqlite3.Connection, asked: str, tiers: dict[int, Tier]
+    connection: sqlite3.Connection, ids_text: str, tiers: dict[int, Tier]
 ) -> dict[int, dict[Tier, list[Twice]]]:
-    found: dict[int, dict[Tier, list[Twice]]] = defaultdict(lambda: defaultdict(list))
-    for number, tier, *again in connection.execute(
+    repeated: dict[int, dict[Tier, list[Twice]]] = defaultdict(lambda: defaultdict(list))
+    for number, tier, *values in connection.execute(
         "SELECT source, tier, seq, end_seq, from_time, to_time FROM landed_twice"  # noqa: S608
         f" WHERE source IN (SELECT value FROM json_each(?)){OF_SOURCES}",
-        (asked,),
+        (ids_text,),
     ):
-        found[number][tiers[tier]].append(Twice(*again))
-    return found
+        repeated[number][tiers[tier]].append(Twice(*values))
+    return repeated
 
 
-def _spoken_of(landed: _Landed, shipped: Intervals, begin: int) -> dict[Tier, Intervals] | None:
-    """Without what was shipped before the ledger's known beginning; None if that is all of it."""
+def _known_part(landed: _Landed, shipped: Intervals, begin: int) -> dict[Tier, Intervals] | None:
+    """Returns what landed, without what was shipped before the ledger's known beginning; None if
+    nothing else is left."""
     if not begin:
         return {tier: intervals for tier, (intervals, _) in landed.items()}
     if not shipped:
@@ -210,26 +213,27 @@ def _spoken_of(landed: _Landed, shipped: Intervals, begin: int) -> dict[Tier, In
 def _missing(
     connection: sqlite3.Connection, topic: int, generations: Generations, copy: int
 ) -> Stretches:
-    """That loaders or brokers have passed over, those that a log has lost, and those of damaged
-    batches."""
+    """Returns stretches that loaders or brokers skipped, that a log lost, or in damaged batches."""
     rows = connection.execute(
         "SELECT stretches FROM details WHERE topic = ? AND kind IN (?, ?)", (topic, MISSING, AGAIN)
     ).fetchall()
-    found = stretches_of(rows)
+    missing = stretches_of(rows)
     gaps = broker_gaps(connection, topic, generations)
     if copy:
         gaps = gaps.and_(origins.gaps(connection, [copy]))
-    odd = gaps.and_(damaged_offsets(connection, topic, generations)).united()
-    if len(odd.key):
-        others = stretches_of(
+    lost = gaps.and_(damaged_offsets(connection, topic, generations)).united()
+    if len(lost.key):
+        other_stretches = stretches_of(
             connection.execute(
                 "SELECT stretches FROM details WHERE topic = ? AND kind NOT IN (?, ?)",
                 (topic, MISSING, AGAIN),
             )
         )
-        found = np.concatenate((found, others[inside(odd, others, generations)]))
-    found = generations.of_stretches(found)
-    return found[np.lexsort((found["first"], found["partition"]))][:MOST_STRETCHES]
+        missing = np.concatenate(
+            (missing, other_stretches[inside(lost, other_stretches, generations)])
+        )
+    missing = generations.of_stretches(missing)
+    return missing[np.lexsort((missing["first"], missing["partition"]))][:MOST_STRETCHES]
 
 
 def _by_source(
@@ -241,8 +245,8 @@ def _by_source(
             (str(chosen),),
         ).fetchall()
     )
-    found: dict[int, list[BatchPart]] = defaultdict(list)
-    mine = stretches[np.isin(stretches["source"], np.array(chosen, np.int64))]
-    for number, *rest in mine.tolist():
-        found[number].append(BatchPart(names[number], *rest))
-    return found
+    parts: dict[int, list[BatchPart]] = defaultdict(list)
+    chosen_stretches = stretches[np.isin(stretches["source"], np.array(chosen, np.int64))]
+    for number, *values in chosen_stretches.tolist():
+        parts[number].append(BatchPart(names[number], *values))
+    return parts

@@ -1,22 +1,22 @@
-"""Agents: what they say of themselves, who is expected to ship to a topic and up to when everything
-of theirs is acknowledged, and all of them a page at a time, with other writers of the ledger.
+"""Keeps agents' heartbeats: which agents are expected to ship to a topic, and up to when everything
+of theirs is acknowledged. Lists all agents by pages, with other writers of the ledger.
 
-What they say is kept so that the order in which entries come does not matter. The meaning is that
-of ledger/agents.py. Of an agent is kept its newest heartbeat for all topics, and of each topic that
-it named when that was, and the newest heartbeat that names it with a time. An entry that names
-topics names all of them. `until` of a topic is what was said last of the two; what was said for all
-counts only for topics that had been named by then.
+Heartbeats are kept so that the order of entries does not matter, with the meaning of
+ledger/agents.py: for each agent its newest heartbeat for all topics; for each topic that it named,
+when, and the newest heartbeat that names it with a time. An entry that names topics names all of
+them. `until` of a topic is the later report of the two; one for all topics counts only for topics
+named by then.
 
-A topic that an agent has not named again is waited for, but only for `LEFT_MILLIS` in which the
-agent was heard; a host that was retired is not expected to say anything of later times, until it is
-heard of again. A host of the inventory that names no topics and was never heard is expected to ship
-to any, from the time on at which it came into the inventory.
+A topic that an agent no longer names is waited for only until the agent has been heard for another
+`LEFT_MILLIS`. A retired host is not expected to report later times, until it is heard again. A host
+of the inventory without topics that was never heard is expected to ship to all topics, from its
+addition to the inventory on.
 
-An agent is retired, or silent if it was not heard for too long, or behind if one of its topics is
-more than `_BEHIND` after when it was heard last, or ok. What is too long, is told by its own pace:
-an agent is heard once in each window, however idle it is, or as seldom as its entries were so far.
-A host of the inventory that was never heard is `never`. All of them are looked at for every page: a
-fleet is some ten thousand.
+An agent is `retired`; or `silent` if it was not heard for too long; or `behind` if one of its
+topics is more than `_BEHIND` behind its latest entry; or `ok`. Too long depends on its pace: an
+agent is heard once in each window, however idle, or as seldom as its entries were so far. A host of
+the inventory that was never heard is `never`. All agents are read for every page, as a fleet has
+some ten thousand.
 """
 
 import sqlite3
@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from audit.api.answers import AgentRow, AgentsAnswer
-from audit.api.attribution import said_by
+from audit.api.attribution import attributed
 from audit.api.queries import AgentsQuery, order, pattern
 from audit.configuration.config import AuditConfig
 from audit.picture import ExpectedAgent, TopicKey
@@ -115,8 +115,8 @@ def _keep_agents(
 def _of_all_topics(
     chunk: Chunk, journals: Numbers, entry: Numbers, until: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Of each journal the newest entry that says a time for all topics, -1 if there is none, and
-    the least that it says."""
+    """Returns, for each journal, the newest entry with a time for all topics, -1 if there is none,
+    and its least time."""
     by_entry = grouped(entry)
     least = by_entry.least(until)
     (rows,) = by_entry.keys
@@ -125,9 +125,9 @@ def _of_all_topics(
     together = grouped(chunk.journal[rows], then=(seq,))
     last = together.last()
     at = np.searchsorted(journals, together.keys[0])
-    found = np.full(len(journals), -1), np.zeros(len(journals), np.int64)
-    found[0][at], found[1][at] = seq[last], least[last]
-    return found
+    newest = np.full(len(journals), -1), np.zeros(len(journals), np.int64)
+    newest[0][at], newest[1][at] = seq[last], least[last]
+    return newest
 
 
 def _keep_names(chunk: Chunk, entry: Numbers, version: list[str]) -> None:
@@ -203,20 +203,20 @@ def expected_agents(
 ) -> list[ExpectedAgent]:
     retired = Retired(connection, key.cluster)
     rows = connection.execute(_AGENTS, (name, now - expected_millis))
-    found = [
+    expected = [
         ExpectedAgent(agent, host, until, heard, retired.until(host, agent, heard))
         for agent, host, until, heard in rows
     ]
-    found += [
+    expected += [
         ExpectedAgent("", host, since, 0, retired.until(host, "", 0))
         for host, since in connection.execute(_NEVER, (key.topic, name))
     ]
-    return found
+    return expected
 
 
 def renewed_hosts(connection: sqlite3.Connection, name: int) -> frozenset[str]:
-    """Of which more than one agent has shipped to a topic: each but the last had its data directory
-    deleted."""
+    """Returns hosts of which several agents shipped to a topic: the data directory of each but the
+    last was deleted."""
     rows = connection.execute(_RENEWED, (name,))
     return frozenset(host for (host,) in rows)
 
@@ -231,23 +231,23 @@ class Retired:
             " ORDER BY time, since",
             (cluster,),
         ):
-            self.by_host[host, agent] = since, time, said_by(reason or "retired", operator, time)
+            self.by_host[host, agent] = since, time, attributed(reason or "retired", operator, time)
 
     def until(self, host: str, agent: str, heard: int) -> int | None:
-        """Up to when something is expected; None if there is no such time."""
-        said = self.statement(host, agent, heard)
-        return min(since for since, _ in said) if said else None
+        """Returns the time up to which events are expected; None if not retired."""
+        statements = self.statement(host, agent, heard)
+        return min(since for since, _ in statements) if statements else None
 
     def statement(self, host: str, agent: str, heard: int) -> list[tuple[int, str]]:
-        """Since when, and why and by whom, as long as nothing was heard afterwards."""
+        """Returns since when it is retired, why and by whom, unless it was heard afterwards."""
         if not self.by_host:
             return []
-        found = {self.by_host.get((host, "")), self.by_host.get((host, agent))}
-        return [(each[0], each[2]) for each in found if each and each[1] >= heard]
+        entries = {self.by_host.get((host, "")), self.by_host.get((host, agent))}
+        return [(entry[0], entry[2]) for entry in entries if entry and entry[1] >= heard]
 
 
 _BEHIND: Final = 180_000
-_PACES: Final = 2.5  # in which nothing was heard: the last may have been under way
+_PACES: Final = 2.5  # intervals without an entry: the last entry may be in transit
 _ORDER: Final = ("never", "silent", "behind", "ok", "retired")
 
 _SORTS: Final[dict[str, Callable[[AgentRow], Any]]] = {
@@ -257,7 +257,7 @@ _SORTS: Final[dict[str, Callable[[AgentRow], Any]]] = {
     "heard": lambda row: row.heard,
     "until": lambda row: row.until,
 }
-_Found = tuple[int, AgentRow]  # with the number of its journal
+_NumberedRow = tuple[int, AgentRow]  # with its journal's id
 _ROWS: Final = f"""
 SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), heard,
     coalesce((SELECT min({UNTIL}) FROM agent_topics WHERE agent_topics.journal = agents.journal
@@ -269,22 +269,21 @@ SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), hea
 
 
 class SilencePatience(NamedTuple):
-    """How long who keeps silent is waited for. Without `window_millis` the pace of an agent does
-    not matter, only `silent_millis` does; with it, who keeps silent for longer than he ever did is
-    silent before that."""
+    """When an agent counts as silent: after `silent_millis`; with `window_millis` earlier, once it
+    is silent for longer than its pace suggests."""
 
     now: int
     silent_millis: int
     expected_millis: int
     window_millis: int = 0
 
-    def with_one_heard_every(self, millis: int) -> int:
+    def millis_for_pace(self, millis: int) -> int:
         usual = int(_PACES * max(self.window_millis, millis))
         return min(self.silent_millis, usual) if self.window_millis else self.silent_millis
 
 
 def patience(config: AuditConfig, now: int, *, by_pace: bool) -> SilencePatience:
-    """As it is configured."""
+    """Returns the configured patience."""
     return SilencePatience(
         now,
         int(config.alerts.silent * 1000),
@@ -299,15 +298,15 @@ def agents(
     rows = _all(connection, query, patience)
     counted = Counter(row.state for _, row in rows)
     if query.state:
-        rows = [each for each in rows if each[1].state == query.state]
+        rows = [row for row in rows if row[1].state == query.state]
     name, down = order(query.sort, _SORTS)
-    rows.sort(key=lambda each: (each[1].host, each[1].agent))
-    rows.sort(key=lambda each: _SORTS[name](each[1]), reverse=down)
+    rows.sort(key=lambda row: (row[1].host, row[1].agent))
+    rows.sort(key=lambda row: _SORTS[name](row[1]), reverse=down)
     shown = query.cut(rows)
     topics = _topics(connection, [number for number, _ in shown])
     (expected,) = connection.execute("SELECT count(DISTINCT host) FROM inventory").fetchone()
     return AgentsAnswer(
-        by_state={each: counted[each] for each in _ORDER},
+        by_state={part: counted[part] for part in _ORDER},
         page=query.of(len(rows)),
         items=[replace(row, topics=topics[number]) for number, row in shown],
         expected_hosts=expected,
@@ -317,20 +316,20 @@ def agents(
 def by_agent(
     connection: sqlite3.Connection, cluster: str, patience: SilencePatience
 ) -> dict[str, AgentRow]:
-    """Those of a cluster that were ever heard, without their topics."""
+    """Returns a cluster's agents that were ever heard, by id and without topics."""
     rows = _all(connection, AgentsQuery(cluster=cluster), patience)
     return {row.agent: row for number, row in rows if number >= 0}
 
 
 def first_to_think_of(agents: Iterable[AgentRow]) -> AgentRow | None:
-    """The one whose state is worst."""
+    """Returns the agent with the worst state."""
     return min(agents, key=lambda row: (_ORDER.index(row.state), row.heard), default=None)
 
 
 def _all(
     connection: sqlite3.Connection, query: AgentsQuery, patience: SilencePatience
-) -> list[_Found]:
-    """Whatever their state."""
+) -> list[_NumberedRow]:
+    """Returns agents in all states."""
     where, values = "", list[int | str]([patience.now - patience.expected_millis])
     if query.cluster:
         where, values = " AND agents.cluster = ?", [*values, query.cluster]
@@ -338,19 +337,19 @@ def _all(
         where += " AND (text LIKE ? ESCAPE '\\' OR journals.journal LIKE ? ESCAPE '\\')"
         values += [pattern(query.search)] * 2
     retired = {
-        each: Retired(connection, each)
-        for (each,) in connection.execute("SELECT DISTINCT cluster FROM retired")
+        item: Retired(connection, item)
+        for (item,) in connection.execute("SELECT DISTINCT cluster FROM retired")
     }
-    rows: list[_Found] = []
+    rows: list[_NumberedRow] = []
     for number, agent, cluster, host, heard, until, lag, version, pace in connection.execute(
         _ROWS + where, values
     ):
         reason = _reason(retired.get(cluster), host, agent, heard)
-        silent_before = patience.now - patience.with_one_heard_every(pace)
+        silent_before = patience.now - patience.millis_for_pace(pace)
         state = _state(reason, heard, until, silent_before)
         row = AgentRow(agent, host, cluster, version, [], lag, heard, until, state, reason or "")
         rows.append((number, row))
-    return [*rows, *((-1, each) for each in _never(connection, retired, query))]
+    return [*rows, *((-1, item) for item in _never(connection, retired, query))]
 
 
 def _state(reason: str | None, heard: int, until: int, silent_before: int) -> str:
@@ -362,38 +361,40 @@ def _state(reason: str | None, heard: int, until: int, silent_before: int) -> st
 
 
 def _reason(retired: Retired | None, host: str, agent: str, heard: int) -> str | None:
-    said = retired.statement(host, agent, heard) if retired else []
-    return said[0][1] if said else None
+    statements = retired.statement(host, agent, heard) if retired else []
+    return statements[0][1] if statements else None
 
 
 def _never(
     connection: sqlite3.Connection, retired: dict[str, Retired], query: AgentsQuery
 ) -> list[AgentRow]:
-    """Hosts of the inventory that nobody has heard of."""
-    found = []
+    """Returns hosts of the inventory that were never heard."""
+    rows = []
     cluster = query.cluster
     for (host,) in connection.execute(
         "SELECT DISTINCT host FROM inventory WHERE host LIKE ? ESCAPE '\\' AND host NOT IN"
         " (SELECT text FROM agents JOIN names ON names.id = agents.host)",
         (pattern(query.search),),
     ):
-        asked = [retired[cluster]] if cluster in retired else list(retired.values())
-        reasons = [each for some in asked if (each := _reason(some, host, "", 0)) is not None]
+        clusters_ = [retired[cluster]] if cluster in retired else list(retired.values())
+        reasons = [
+            text for retired_ in clusters_ if (text := _reason(retired_, host, "", 0)) is not None
+        ]
         state, reason = ("retired", reasons[0]) if reasons else ("never", "")
-        found.append(AgentRow("", host, cluster, "", [], -1, -1, 0, state, reason))
-    return found
+        rows.append(AgentRow("", host, cluster, "", [], -1, -1, 0, state, reason))
+    return rows
 
 
 def _topics(connection: sqlite3.Connection, journals: list[int]) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = defaultdict(list)
+    topics: dict[int, list[str]] = defaultdict(list)
     for journal, topic in connection.execute(
         "SELECT agent_topics.journal, topic FROM agent_topics JOIN agents USING (journal)"
         " JOIN topic_names ON topic_names.id = name WHERE last_named >= named_seq"
         " AND agent_topics.journal IN (SELECT value FROM json_each(?)) ORDER BY topic",
         (str(journals),),
     ):
-        found[journal].append(topic)
-    return found
+        topics[journal].append(topic)
+    return topics
 
 
 def journals(connection: sqlite3.Connection, cluster: str, tier: str) -> list[JournalRow]:

@@ -1,9 +1,10 @@
-"""Keeps the latest statement of health of each program. What a program is follows from its tier.
+"""Keeps the latest statement of health of each program. The kind of a program follows from its
+tier.
 
-An agent is known by its journal, any other program by its host and name. A fleet of ten thousand
-makes as many statements in ten minutes: of each journal only the last one in a chunk is looked at.
-Of programs there are at most `MOST_PROGRAMS` in a cluster, those that were heard last; of texts,
-disks and certificates a statement keeps no more than a program writes.
+An agent is identified by its journal, any other program by its host and name. A fleet of ten
+thousand makes as many statements in ten minutes, so only the last one of each journal in a chunk is
+read. A cluster keeps the `MOST_PROGRAMS` programs heard last; texts, disks and certificates of a
+statement are capped at what a program writes.
 """
 
 import sqlite3
@@ -77,25 +78,25 @@ def keep(chunk: Chunk) -> None:
         chunk.connection.execute(_TOO_MANY, (chunk.cluster, MOST_PROGRAMS))
 
 
-def _checked(said: dict[str, Any]) -> Health:
-    """The statement, with everything in it within bounds."""
-    zookeeper = said["zookeeper"]
+def _checked(statement: dict[str, Any]) -> Health:
+    """Returns the statement, with all values within bounds."""
+    zookeeper = statement["zookeeper"]
     return Health(
-        started=_within(said["started"], MOST_TIME),
-        name=_short(said["name"]),
-        program_version=_short(said["program_version"]),
-        interval_millis=_within(said["interval_millis"], MOST),
+        started=_within(statement["started"], MOST_TIME),
+        name=_short(statement["name"]),
+        program_version=_short(statement["program_version"]),
+        interval_millis=_within(statement["interval_millis"], MOST),
         disks=tuple(
             Disk(
-                _short(each["label"]),
-                _within(each["free"], _MOST_BYTES),
-                _within(each["total"], _MOST_BYTES),
+                _short(item["label"]),
+                _within(item["free"], _MOST_BYTES),
+                _within(item["total"], _MOST_BYTES),
             )
-            for each in said["disks"][:MOST_DISKS]
+            for item in statement["disks"][:MOST_DISKS]
         ),
         certificates=tuple(
-            Certificate(_short(each["label"]), _within(each["ends"], MOST_TIME))
-            for each in said["certificates"][:MOST_CERTIFICATES]
+            Certificate(_short(item["label"]), _within(item["ends"], MOST_TIME))
+            for item in statement["certificates"][:MOST_CERTIFICATES]
         ),
         zookeeper=zookeeper
         and ZooKeeperSession(
@@ -116,9 +117,9 @@ def _within(number: int, most: int) -> int:
 
 
 def programs(connection: sqlite3.Connection, heard_since: int) -> list[Program]:
-    """All programs that were heard since then, and whose hosts are not retired."""
+    """Returns programs that were heard since then, without those on retired hosts."""
     retired: dict[str, Retired] = {}
-    found = []
+    programs_ = []
     for cluster, kind, host, name, time, statement in connection.execute(
         "SELECT * FROM health WHERE time >= ? ORDER BY cluster, kind, host, name", (heard_since,)
     ):
@@ -126,7 +127,7 @@ def programs(connection: sqlite3.Connection, heard_since: int) -> list[Program]:
             retired[cluster] = Retired(connection, cluster)
         if retired[cluster].statement(host, name, time):
             continue
-        found.append(
+        programs_.append(
             Program(
                 kind=ProgramKind(kind),
                 cluster=cluster,
@@ -136,4 +137,4 @@ def programs(connection: sqlite3.Connection, heard_since: int) -> list[Program]:
                 health=msgspec.json.decode(statement, type=known_type(Health)),
             )
         )
-    return found
+    return programs_

@@ -1,12 +1,12 @@
-"""Lags over time, as this audit measured them once a minute: bytes that agents of a host have not
+"""Keeps lags over time, measured once a minute by this audit: bytes that a host's agents have not
 shipped, messages that a group has not read, offsets that a loader has not landed.
 
-None of it is in a ledger: after the loss of the database it begins anew. A series has no row where
-it had no lag; the sum of its kind, a series without a name, has one for each time that the kind was
-measured. So a time without a row of the sum is one of which nothing is known.
+They are in no ledger, so they start over when the database is lost. A series has no row for a time
+without lag; the sum of its kind, a series without a name, has one for each measurement. So a time
+without a row of the sum is unknown.
 
-Bounds: `MOST_SERIES` of each kind and cluster at a time, those with most; a row a minute for a day,
-then the greatest of ten minutes, until the audit's retention is over.
+Bounds: the `MOST_SERIES` largest of each kind and cluster at a time; a row a minute for a day, then
+the maximum of ten minutes, until the audit's retention ends.
 """
 
 import sqlite3
@@ -59,8 +59,7 @@ SELECT series, time - time % ?4 AS slot, max(amount), max(behind) FROM lags
 
 
 class MeasuredLag(NamedTuple):
-    """`behind` is in milliseconds, -1 where it is not known; `name` a host, a group, or a
-    destination."""
+    """A lag. `behind` is in milliseconds, -1 if unknown; `name` is a host, group or destination."""
 
     kind: str
     cluster: str
@@ -70,8 +69,8 @@ class MeasuredLag(NamedTuple):
     behind: int = -1
 
 
-class LagsAsked(NamedTuple):
-    """Those of a topic, or of a host."""
+class LagsQuery(NamedTuple):
+    """Asks for the lags of a topic, or of a host."""
 
     cluster: str
     topic: str
@@ -81,7 +80,8 @@ class LagsAsked(NamedTuple):
 
 
 class LagsOverTime(NamedTuple):
-    """`measured` has, for each kind, when slots of `step` milliseconds begin in which it was."""
+    """Series of lags. `measured`: by kind, the slots of `step` milliseconds in which it was
+    measured."""
 
     step: int
     measured: dict[str, list[int]]
@@ -89,7 +89,7 @@ class LagsOverTime(NamedTuple):
 
 
 def agent_lags(connection: sqlite3.Connection) -> list[MeasuredLag]:
-    """By host, as each agent said last."""
+    """Returns lags by host, from the latest report of each agent."""
     return [
         MeasuredLag(AGENT, cluster, "", host, amount)
         for cluster, host, amount in connection.execute(_AGENTS)
@@ -100,49 +100,49 @@ def keep(
     connection: sqlite3.Connection,
     numbers: NameNumbering,
     time: int,
-    measured: Iterable[tuple[str, str]],
+    measured_kinds: Iterable[tuple[str, str]],
     lags: Iterable[MeasuredLag],
 ) -> None:
-    """`measured` are the kinds that were, each with its cluster."""
-    by_kind: dict[tuple[str, str], list[MeasuredLag]] = {each: [] for each in measured}
+    """Keeps lags. `measured_kinds`: what was measured, each kind with its cluster."""
+    by_kind: dict[tuple[str, str], list[MeasuredLag]] = {kind: [] for kind in measured_kinds}
     for lag in lags:
         if lag.amount > 0 and (lag.kind, lag.cluster) in by_kind:
             by_kind[lag.kind, lag.cluster].append(lag)
     slot = time - time % MINUTE
     rows = []
-    for (kind, cluster), several in by_kind.items():
-        several.sort(key=lambda lag: -lag.amount)
-        total = sum(lag.amount for lag in several)
-        worst = max((lag.behind for lag in several), default=-1)
+    for (kind, cluster), kind_lags in by_kind.items():
+        kind_lags.sort(key=lambda lag: -lag.amount)
+        total = sum(lag.amount for lag in kind_lags)
+        worst = max((lag.behind for lag in kind_lags), default=-1)
         for lag in (
             MeasuredLag(kind, cluster, "", _SUM, total, worst),
-            *several[:MOST_SERIES],
+            *kind_lags[:MOST_SERIES],
         ):
             (series,) = numbers.of([cut(lag.name)], kind, cluster, cut(lag.topic))
             rows.append((series, slot, lag.amount, lag.behind))
     connection.executemany(_KEEP, rows)
 
 
-def lags(connection: sqlite3.Connection, asked: LagsAsked) -> LagsOverTime:
-    """Those with most lag at any time come first."""
-    finest = _COARSE if asked.from_time < _thinned(connection) else MINUTE
-    step = -((asked.from_time - asked.to_time) // _MOST_POINTS // finest) * finest
+def lags(connection: sqlite3.Connection, query: LagsQuery) -> LagsOverTime:
+    """Returns lags over time, the series with the greatest lag first."""
+    finest = _COARSE if query.from_time < _thinned(connection) else MINUTE
+    step = -((query.from_time - query.to_time) // _MOST_POINTS // finest) * finest
     series = {
         number: (kind, topic, name)
         for number, kind, topic, name in connection.execute(
-            _SERIES, (asked.cluster, asked.topic, asked.host)
+            _SERIES, (query.cluster, query.topic, query.host)
         )
     }
     points: dict[int, list[LagPoint]] = defaultdict(list)
-    times = str(list(series)), asked.from_time, asked.to_time, step
+    times = str(list(series)), query.from_time, query.to_time, step
     for number, *point in connection.execute(_POINTS, times):
         points[number].append(LagPoint(*point))
     named = [number for number in points if series[number][2] != _SUM]
     named.sort(key=lambda number: (-max(point.amount for point in points[number]), series[number]))
     measured: dict[str, set[int]] = defaultdict(set)
-    for number, some in points.items():
+    for number, series_points in points.items():
         if series[number][2] == _SUM:
-            measured[series[number][0]].update(point.time for point in some)
+            measured[series[number][0]].update(point.time for point in series_points)
     return LagsOverTime(
         step,
         {kind: sorted(times) for kind, times in measured.items()},
@@ -150,30 +150,30 @@ def lags(connection: sqlite3.Connection, asked: LagsAsked) -> LagsOverTime:
     )
 
 
-def _series(about: tuple[str, str, str], points: Sequence[LagPoint]) -> LagSeries:
-    kind, topic, name = about
+def _series(identity: tuple[str, str, str], points: Sequence[LagPoint]) -> LagSeries:
+    kind, topic, name = identity
     return LagSeries(kind=kind, topic=topic, name=name, points=list(points))
 
 
 def _thinned(connection: sqlite3.Connection) -> int:
-    """Before that time there is a row for ten minutes."""
+    """Returns the time before which rows are ten minutes apart."""
     rows = connection.execute("SELECT value FROM meta WHERE name = 'lags_thinned'").fetchall()
     return int(rows[0][0]) if rows else 0
 
 
 def expire(connection: sqlite3.Connection, now: int, before: int) -> int:
-    """Returns how many rows are gone."""
-    gone = changed(connection, "DELETE FROM lags WHERE time < ?", (before,))
+    """Deletes and thins out old rows, and returns how many are gone."""
+    count = changed(connection, "DELETE FROM lags WHERE time < ?", (before,))
     begin, end = _thinned(connection), (now - _DAY) // _COARSE * _COARSE
     if end > begin:
         connection.execute(_THINNED, (begin, end, _COARSE))
-        gone += changed(
+        count += changed(
             connection,
             "DELETE FROM lags WHERE time >= ? AND time < ? AND time % ? <> 0",
             (begin, end, _COARSE),
         )
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('lags_thinned', ?)", (end,))
-    return gone + changed(
+    return count + changed(
         connection,
         "DELETE FROM lag_series WHERE NOT EXISTS (SELECT 1 FROM lags WHERE series = lag_series.id)",
     )

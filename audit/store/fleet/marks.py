@@ -1,11 +1,11 @@
-"""Marks on the time axis: when agents and brokers started and in which version, when leader epochs
-began, what was loaded, accepted and retired, and what this audit saw of groups and brokers.
+"""Marks on the time axis: starts of agents and brokers with their versions, beginnings of leader
+epochs, loads, acceptances, retirements, and changes of groups and brokers seen by this audit.
 
-All but the last are in the ledger, and read from the tables that are made of it. What was seen is
-told nowhere else, and is gone with the database; `MOST_SEEN` of it are kept, the newest.
+All but the last are in the ledger, and are read from its tables. Changes seen by this audit are
+nowhere else, and are lost with the database; the newest `MOST_SEEN` are kept.
 
-What happened to several of a kind within a minute is one mark: a release is rolled out on many
-hosts at once. A load is a mark where loads are seldom, or if it has rebuilt hours.
+Events of one kind within a minute are one mark, as a release is rolled out on many hosts at once. A
+load is a mark if loads are rare, or if it rebuilt hours.
 """
 
 import sqlite3
@@ -17,13 +17,13 @@ import msgspec
 import numpy as np
 
 from audit.api.answers import Mark
-from audit.api.attribution import said_by
+from audit.api.attribution import attributed
 from audit.store.database import changed
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import cut, numbers, parents, texts
 
 MOST_SEEN: Final = 20_000
-MOST_STARTS: Final = 100  # of an agent: the newest
+MOST_STARTS: Final = 100  # of an agent; the newest are kept
 _MOST_READ: Final = 20_000  # rows of a table, for an answer
 _MINUTE: Final = 60_000
 _HOUR: Final = 3_600_000
@@ -85,8 +85,8 @@ DELETE FROM seen_marks WHERE time < ?1
 """
 
 
-class MarksAsked(NamedTuple):
-    """Texts are empty for any."""
+class MarksQuery(NamedTuple):
+    """Asks for marks. Empty texts mean any."""
 
     from_time: int
     to_time: int
@@ -96,7 +96,7 @@ class MarksAsked(NamedTuple):
 
 
 def keep_starts(chunk: Chunk) -> None:
-    """Keeps when agents and brokers were started, as their statements of health say."""
+    """Keeps when agents and brokers were started, from their statements of health."""
     entries = chunk.entries
     lists = entries.body.field("health")
     health = lists.flatten()
@@ -115,135 +115,137 @@ def keep_seen(connection: sqlite3.Connection, marks: Iterable[Mark]) -> None:
     connection.executemany(
         "INSERT OR REPLACE INTO seen_marks VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (each.time, each.kind, each.cluster, cut(each.topic), cut(each.group), cut(each.words))
-            for each in marks
+            (mark.time, mark.kind, mark.cluster, cut(mark.topic), cut(mark.group), cut(mark.words))
+            for mark in marks
         ],
     )
 
 
 def expire(connection: sqlite3.Connection, before: int) -> int:
-    """The last start of an agent stays: it says which version the next one replaces."""
+    """Deletes old marks. The last start of an agent stays: it tells which version the next
+    replaces."""
     gone = changed(connection, _OLD, (MOST_STARTS, before)) + changed(connection, _FORGOTTEN)
     return gone + changed(connection, _TOO_MANY, (before, MOST_SEEN))
 
 
-def marks(connection: sqlite3.Connection, asked: MarksAsked) -> list[Mark]:
-    """The newest first."""
-    given = (*asked, _MOST_READ)
+def marks(connection: sqlite3.Connection, query: MarksQuery) -> list[Mark]:
+    """Returns marks, the newest first."""
+    parameters = (*query, _MOST_READ)
 
     def rows(statement: str) -> list[tuple[Any, ...]]:
-        return connection.execute(statement, given).fetchall()
+        return connection.execute(statement, parameters).fetchall()
 
-    found = [*_starts(rows(_STARTS)), *_leaders(rows(_LEADERS), asked.host)]
-    found += [_retired(row) for row in rows(_RETIRED) if not asked.topic]
-    if not asked.host:
-        hours = (asked.to_time - asked.from_time) // _HOUR
-        found += _loads(rows(_LOADS), most=hours + 1)
-        found += [_accepted(row) for row in rows(_ACCEPTED)]
-        found += _seen(rows(_SEEN))
-    return sorted(found, key=lambda mark: (-mark.time, mark.kind, mark.words))
+    marks_ = [*_starts(rows(_STARTS)), *_leaders(rows(_LEADERS), query.host)]
+    marks_ += [_retired(row) for row in rows(_RETIRED) if not query.topic]
+    if not query.host:
+        hours = (query.to_time - query.from_time) // _HOUR
+        marks_ += _loads(rows(_LOADS), most=hours + 1)
+        marks_ += [_accepted(row) for row in rows(_ACCEPTED)]
+        marks_ += _seen(rows(_SEEN))
+    return sorted(marks_, key=lambda mark: (-mark.time, mark.kind, mark.words))
 
 
 def _together(
     rows: Iterable[tuple[Any, ...]], key: Callable[[tuple[Any, ...]], tuple[Any, ...]]
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """Those of one minute that have the same key; the time of a row comes first."""
+    """Yields groups of rows of one minute and key. The first column is the time."""
 
     def place(row: tuple[Any, ...]) -> tuple[Any, ...]:
         return row[0] // _MINUTE, *key(row)
 
-    for _, several in groupby(sorted(rows, key=lambda row: (*place(row), row)), place):
-        yield list(several)
+    for _, group in groupby(sorted(rows, key=lambda row: (*place(row), row)), place):
+        yield list(group)
 
 
 def _starts(rows: Iterable[tuple[Any, ...]]) -> Iterator[Mark]:
-    """Times, clusters, hosts, tiers, versions, versions before; `-` where no start before is
-    known."""
-    for several in _together(rows, lambda row: (row[1], *row[3:])):
-        time, cluster, host, tier, version, before = several[0]
-        hosts = sorted({row[2] for row in several})
+    """`rows`: times, clusters, hosts, tiers, versions, former versions; `-` without an earlier
+    start."""
+    for group in _together(rows, lambda row: (row[1], *row[3:])):
+        time, cluster, host, tier, version, former = group[0]
+        hosts = sorted({row[2] for row in group})
         program = tier.capitalize() if len(hosts) == 1 else f"{tier.capitalize()}s"
         subject = f"{program} on {_listed(hosts)}"
-        release = before not in {"-", version}
-        if before == "-":
-            what = f"started, version {version}" if version else "started"
+        release = former not in {"-", version}
+        if former == "-":
+            event = f"started, version {version}" if version else "started"
         else:
-            what = f"restarted: version {version}, before {before}" if release else "restarted"
+            event = f"restarted: version {version}, before {former}" if release else "restarted"
         yield Mark(
             time=time,
             kind="release" if release else "start",
             cluster=cluster,
             host=host if len(hosts) == 1 else "",
-            words=f"{subject} {what}",
+            words=f"{subject} {event}",
         )
 
 
-def _leaders(rows: Iterable[tuple[Any, ...]], wanted: str) -> Iterator[Mark]:
-    """Times, clusters, topics, partitions, epochs, hosts."""
-    mine = (row for row in rows if wanted in {"", row[5]})
-    for several in _together(mine, lambda row: (row[1], row[5])):
-        time, cluster, topic, _, epoch, host = several[0]
-        partitions = sorted({f"{row[2]}-{row[3]}" for row in several})
+def _leaders(rows: Iterable[tuple[Any, ...]], chosen_host: str) -> Iterator[Mark]:
+    """`rows`: times, clusters, topics, partitions, epochs, hosts."""
+    chosen = (row for row in rows if chosen_host in {"", row[5]})
+    for group in _together(chosen, lambda row: (row[1], row[5])):
+        time, cluster, topic, _, epoch, host = group[0]
+        partitions = sorted({f"{row[2]}-{row[3]}" for row in group})
         where = f"the broker on {host} leads" if host else "a new leader epoch began for"
-        which = f" (leader epoch {epoch})" if len(partitions) == 1 else ""
-        topics = {row[2] for row in several}
+        suffix = f" (leader epoch {epoch})" if len(partitions) == 1 else ""
+        topics = {row[2] for row in group}
         yield Mark(
             time=time,
             kind="leader",
             cluster=cluster,
             topic=topic if len(topics) == 1 else "",
             host=host,
-            words=f"Change of leader: {where} {_listed(partitions)}{which}",
+            words=f"Change of leader: {where} {_listed(partitions)}{suffix}",
         )
 
 
 def _loads(rows: Sequence[tuple[Any, ...]], most: int) -> Iterator[Mark]:
-    """Times, clusters, topics, destinations, rows, rebuilt. Of more than so many, only those that
-    have rebuilt hours."""
-    several_loads = list(_together(rows, lambda row: (row[1], row[3], row[5])))
-    for several in several_loads:
-        time, cluster, topic, destination, _, rebuilt = several[0]
-        if len(several_loads) > most and not rebuilt:
+    """`rows`: times, clusters, topics, destinations, rows, rebuilt. If there are more than `most`,
+    only rebuilds are marks."""
+    groups_ = list(_together(rows, lambda row: (row[1], row[3], row[5])))
+    for group in groups_:
+        time, cluster, topic, destination, _, rebuilt = group[0]
+        if len(groups_) > most and not rebuilt:
             continue
-        topics = sorted({row[2] for row in several})
-        count = sum(row[4] for row in several)
-        what = "rebuilt hours with" if rebuilt else "landed"
+        topics = sorted({row[2] for row in group})
+        count = sum(row[4] for row in group)
+        event = "rebuilt hours with" if rebuilt else "landed"
         events = "1 row" if count == 1 else f"{count:,} rows"
         yield Mark(
             time=time,
             kind="load",
             cluster=cluster,
             topic=topic if len(topics) == 1 else "",
-            words=f"A load {what} {events} of {_listed(topics)} in {destination}",
+            words=f"A load {event} {events} of {_listed(topics)} in {destination}",
         )
 
 
 def _accepted(row: tuple[Any, ...]) -> Mark:
     time, cluster, topic, statement = row
-    said = msgspec.json.decode(statement)
-    reason = said_by(said["reason"], said["operator"], time)
+    statement_ = msgspec.json.decode(statement)
+    reason = attributed(statement_["reason"], statement_["operator"], time)
     words = f"A fault of {topic} was accepted: {reason}"
     return Mark(time=time, kind="accepted", cluster=cluster, topic=topic, words=words)
 
 
 def _retired(row: tuple[Any, ...]) -> Mark:
     time, cluster, host, reason, operator = row
-    words = f"Host {host} was retired: {said_by(reason, operator, time)}"
+    words = f"Host {host} was retired: {attributed(reason, operator, time)}"
     return Mark(time=time, kind="retired", cluster=cluster, host=host, words=words)
 
 
 def _seen(rows: Iterable[tuple[Any, ...]]) -> Iterator[Mark]:
-    """A group that reads several topics is seen in each of them."""
-    known = set()
+    """Yields seen changes; one of a group that reads several topics is kept for each, but shown
+    once."""
+    shown = set()
     for time, kind, cluster, topic, name, words in rows:
-        if (time, kind, cluster, name) not in known:
-            known.add((time, kind, cluster, name))
+        if (time, kind, cluster, name) not in shown:
+            shown.add((time, kind, cluster, name))
             group = name if kind == "group" else ""
             yield Mark(time=time, kind=kind, cluster=cluster, topic=topic, group=group, words=words)
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
+    """Lists the first few names, and the number of others."""
     more = len(names) - _FEW
     first = ", ".join(names[:_FEW])
     return f"{first} and {more:,} more" if more > 0 else first

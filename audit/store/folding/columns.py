@@ -1,7 +1,7 @@
-"""A chunk's entries, passages, windows and runs as columns of numpy, with what lies above each of
-them by its place. What is out of all proportion is cut to size here: sums cannot overflow. Pure.
+"""A chunk's entries, passages, windows and runs as columns of numpy; each refers to its parent by
+row: `Passages.entry` is a row of `Entries`, `Windows.passage` one of `Passages`, and so on.
 
-Places: `Passages.entry` is a row of `Entries`, `Windows.passage` one of `Passages`, and so on.
+Values are limited to plausible sizes here, so that sums cannot overflow. Pure.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ Numbers = NDArray[np.int64]
 
 MOST: Final = 1 << 40  # of anything that is counted, in one statement
 MOST_TIME: Final = 1 << 46  # milliseconds: the year 4199
-MOST_TEXT: Final = 4096  # letters
+MOST_TEXT: Final = 4096  # characters
 MOST_PARTITION: Final = 1 << 20
 MOST_EPOCH: Final = (1 << 31) - 1
 _MOST_SUM: Final = 1 << 53
@@ -25,7 +25,7 @@ _HOUR: Final = 3_600_000
 
 
 class TextColumn(msgspec.Struct, frozen=True):
-    """A column of texts, each by its place in `values`."""
+    """A column of texts, as indexes into `values`."""
 
     codes: Numbers
     values: list[str]
@@ -39,21 +39,21 @@ def numbers(column: pa.Array) -> Numbers:
 
 
 def counts(column: pa.Array, most: int = MOST) -> Numbers:
-    """Nothing below zero."""
+    """Returns counts, none below zero or above `most`."""
     return np.clip(numbers(column), 0, most)
 
 
 def texts(column: pa.Array) -> TextColumn:
-    found = column.dictionary_encode()
-    values = found.dictionary.to_pylist()
-    # All of them are asked at once, as hardly ever any is to be cut.
+    encoded = column.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    # All are checked at once, as hardly any has to be cut.
     if max(map(len, values), default=0) > MOST_TEXT or "\0" in "".join(values):
-        values = [cut(each) for each in values]
-    return TextColumn(numbers(found.indices), values)
+        values = [cut(text) for text in values]
+    return TextColumn(numbers(encoded.indices), values)
 
 
 def cut(text: str) -> str:
-    """What is longer than any path is cut, and remains another than what begins as it does."""
+    """Cuts a text that is longer than any path, with a digest that keeps it distinct."""
     if len(text) > MOST_TEXT:
         mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         text = f"{text[:MOST_TEXT]}… ({mark})"
@@ -65,13 +65,13 @@ def parents(column: pa.ListArray) -> Numbers:
 
 
 class Entries(msgspec.Struct, frozen=True):
-    """What each says of itself."""
+    """The entries' own fields."""
 
     body: pa.StructArray
     journal: TextColumn
     seq: Numbers
     time: Numbers
-    said: Numbers  # as `time`, but as late as the writer's clock was
+    said: Numbers  # the time by the writer's clock, maybe ahead of `latest`
     host: TextColumn
     tier: TextColumn
     destination: TextColumn
@@ -81,15 +81,15 @@ class Entries(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, body: pa.StructArray, latest: int = MOST_TIME) -> "Entries":
-        """None was written after `latest`: whose clock is ahead has written then."""
+        """Times after `latest`, of writers whose clocks are ahead, become `latest`."""
         header = body.field("header")
-        said = np.clip(numbers(header.field("time")), 0, MOST_TIME)
+        written = np.clip(numbers(header.field("time")), 0, MOST_TIME)
         return cls(
             body,
             texts(header.field("source")),
             numbers(header.field("seq")),
-            np.minimum(said, latest),
-            said,
+            np.minimum(written, latest),
+            written,
             texts(header.field("host")),
             texts(body.field("tier")),
             texts(body.field("destination")),
@@ -107,18 +107,18 @@ class Entries(msgspec.Struct, frozen=True):
         return np.asarray(self.tier.codes == self.tier.values.index(tier))
 
     def window(self) -> Numbers:
-        """That each was written in."""
+        """Returns the window in which each entry was written."""
         return self.time - self.time % self.window_millis
 
 
 class Passages(msgspec.Struct, frozen=True):
-    """All of the chunk's."""
+    """The passages of all entries."""
 
     entry: Numbers
     topic: TextColumn
     topic_id: TextColumn
     partition: Numbers
-    epoch: Numbers  # of the leader; -1: not known
+    epoch: Numbers  # of the leader; -1: unknown
     struct: pa.StructArray
 
     @classmethod
@@ -139,7 +139,7 @@ class Passages(msgspec.Struct, frozen=True):
 
 
 class Offsets(msgspec.Struct, frozen=True):
-    """Stretches of passages, in their order."""
+    """The passages' stretches of offsets, in their order."""
 
     passage: Numbers
     first: Numbers
@@ -156,7 +156,7 @@ class Offsets(msgspec.Struct, frozen=True):
 
 
 class Batches(msgspec.Struct, frozen=True):
-    """Of brokers' passages, those that look like an agent's. `crc`: -1 where it proves nothing."""
+    """The batches in brokers' passages that look like an agent's. `crc`: -1 if not usable."""
 
     passage: Numbers
     first: Numbers
@@ -181,7 +181,7 @@ class Batches(msgspec.Struct, frozen=True):
 
 
 class Origins(msgspec.Struct, frozen=True):
-    """Of passages about a copy, the topic that it is a copy of. Nearly all chunks have none."""
+    """The origins in passages about copies. Nearly all chunks have none."""
 
     passage: Numbers
     cluster: TextColumn
@@ -190,16 +190,16 @@ class Origins(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, passages: Passages) -> "Origins":
-        said = passages.struct.field("origin")
+        written = passages.struct.field("origin")
         at = np.empty(0, np.int64)
-        if said.null_count < len(said):
-            at = np.flatnonzero(said.is_valid().to_numpy(zero_copy_only=False))
-        mine = said.take(pa.array(at, pa.int64()))
-        return cls(at, *(texts(mine.field(name)) for name in ("cluster", "topic", "topic_id")))
+        if written.null_count < len(written):
+            at = np.flatnonzero(written.is_valid().to_numpy(zero_copy_only=False))
+        origins = written.take(pa.array(at, pa.int64()))
+        return cls(at, *(texts(origins.field(name)) for name in ("cluster", "topic", "topic_id")))
 
 
 class EpochBeginnings(msgspec.Struct, frozen=True):
-    """Passages that say where their leader epoch begins, by a stretch of no offsets."""
+    """Passages that report where their leader epoch begins, by an empty stretch of offsets."""
 
     passage: Numbers
     first: Numbers
@@ -215,7 +215,7 @@ class EpochBeginnings(msgspec.Struct, frozen=True):
 
 
 class Windows(msgspec.Struct, frozen=True):
-    """Of passages. `start` is where such a window can begin."""
+    """The windows of passages. `start` is a multiple of `length`."""
 
     passage: Numbers
     start: Numbers
@@ -252,11 +252,11 @@ class Windows(msgspec.Struct, frozen=True):
 
 
 class ExceptedColumns(msgspec.Struct, frozen=True):
-    """Of windows, or of runs, by the place of these."""
+    """Events of windows or runs (`owner`) that did not become events downstream."""
 
     owner: Numbers
     fate: TextColumn
-    count: Numbers  # -1: nobody knows
+    count: Numbers  # -1: unknown
     bytes: Numbers
     reason: pa.StringArray
 
@@ -277,24 +277,24 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
         return np.asarray(self.fate.codes == self.fate.values.index(fate))
 
     def sum_of(self, fate: str, owners: int, *, of_bytes: bool = False) -> Numbers:
-        """For each owner; what nobody knows counts as nothing."""
-        found = np.zeros(owners, np.int64)
+        """Returns the sum for each owner; unknown counts are 0."""
+        sums = np.zeros(owners, np.int64)
         if len(self.owner):
-            mine = self.of_fate(fate)
+            is_of_fate = self.of_fate(fate)
             amount = self.bytes if of_bytes else self.count
-            np.add.at(found, self.owner[mine], np.maximum(amount[mine], 0))
-        return found
+            np.add.at(sums, self.owner[is_of_fate], np.maximum(amount[is_of_fate], 0))
+        return sums
 
     def unknown(self, fate: str, owners: int) -> Numbers:
-        """For each owner, of how many nobody knows how many they are."""
-        found = np.zeros(owners, np.int64)
+        """Returns the number of unknown counts for each owner."""
+        counts_ = np.zeros(owners, np.int64)
         if len(self.owner):
-            np.add.at(found, self.owner[self.of_fate(fate) & (self.count < 0)], 1)
-        return found
+            np.add.at(counts_, self.owner[self.of_fate(fate) & (self.count < 0)], 1)
+        return counts_
 
 
 class Runs(msgspec.Struct, frozen=True):
-    """Of passages, in their order."""
+    """The runs of passages, in their order."""
 
     passage: Numbers
     source: TextColumn

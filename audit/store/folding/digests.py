@@ -20,35 +20,35 @@ Digests = NDArray[np.uint64]
 _MISSING: Final = np.uint64(0x9E3779B97F4A7C15)
 _ONE: Final = np.uint64(0xBF58476D1CE4E5B9)
 _TWO: Final = np.uint64(0x94D049BB133111EB)
-_BYTE: Final = np.uint64(1)  # added to each, so that bytes that are 0 count
-_LONGEST: Final = 4_096  # bytes of a text; what is longer is hashed by itself
+_BYTE: Final = np.uint64(1)  # added to each byte, so that zeros count
+_LONGEST: Final = 4_096  # bytes of a text; longer ones are hashed one by one
 
 
 def digests_of(body: pa.StructArray, key: bytes) -> NDArray[np.uint32]:
-    """Of each entry; none is 0."""
+    """Returns a digest of each entry; never 0."""
     with np.errstate(over="ignore"):
-        found = _hashed(body, key)
-    return np.maximum((found >> np.uint64(32)).astype(np.uint32), np.uint32(1))
+        hashed = _hashed(body, key)
+    return np.maximum((hashed >> np.uint64(32)).astype(np.uint32), np.uint32(1))
 
 
 def _hashed(column: pa.Array, key: bytes) -> Digests:
     kind = column.type
     if pa.types.is_struct(kind):
-        found = _salted(key, b"struct", len(column))
+        hashed = _salted(key, b"struct", len(column))
         for field, part in zip(kind, column.flatten(), strict=True):
-            found += _mixed(_hashed(part, key) + _salt(key, field.name.encode()))
+            hashed += _mixed(_hashed(part, key) + _salt(key, field.name.encode()))
     elif pa.types.is_list(kind):
-        found = _of_lists(column, key)
+        hashed = _of_lists(column, key)
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
         encoded = column.dictionary_encode()
         texts = _of_texts(encoded.dictionary, key)
         codes = _numbers(encoded.indices)
-        found = texts[codes] if len(texts) else np.zeros(len(column), np.uint64)
+        hashed = texts[codes] if len(texts) else np.zeros(len(column), np.uint64)
     else:
-        found = _numbers(column.cast(pa.int64())).view(np.uint64) ^ _salt(key, b"number")
+        hashed = _numbers(column.cast(pa.int64())).view(np.uint64) ^ _salt(key, b"number")
     if column.null_count:
-        found[~column.is_valid().to_numpy(zero_copy_only=False)] = _MISSING
-    return _mixed(found)
+        hashed[~column.is_valid().to_numpy(zero_copy_only=False)] = _MISSING
+    return _mixed(hashed)
 
 
 def _of_lists(column: pa.ListArray, key: bytes) -> Digests:
@@ -58,19 +58,19 @@ def _of_lists(column: pa.ListArray, key: bytes) -> Digests:
     lengths = _numbers(pc.list_value_length(column))
     parts = _places(lengths).view(np.uint64) * _MISSING
     parts += _hashed(items, key)
-    found = _added(_mixed(parts), lengths)
-    found += lengths.astype(np.uint64) ^ _salt(key, b"list")
-    return found
+    hashed = _added(_mixed(parts), lengths)
+    hashed += lengths.astype(np.uint64) ^ _salt(key, b"list")
+    return hashed
 
 
 def _numbers(column: pa.Array) -> NDArray[Any]:
-    """Read-only; 0 where there is none."""
+    """Returns a read-only array; nulls become 0."""
     filled = column if not column.null_count else pc.fill_null(column, 0)
     return np.asarray(filled.to_numpy(zero_copy_only=False))
 
 
 def _of_texts(texts: pa.StringArray | pa.BinaryArray, key: bytes) -> Digests:
-    """Of texts without nulls."""
+    """Hashes texts without nulls."""
     _, offset_buffer, data_buffer = texts.buffers()
     if data_buffer is None or not len(texts):
         return _salted(key, b"text", len(texts))
@@ -78,26 +78,26 @@ def _of_texts(texts: pa.StringArray | pa.BinaryArray, key: bytes) -> Digests:
     data = np.frombuffer(data_buffer, np.uint8)[offsets[0] : offsets[-1]]
     lengths = np.diff(offsets)
     factors, longest = _factors(key), int(lengths.max())
-    if longest <= _LONGEST and longest * len(texts) == len(data):  # all are as long, as ids are
-        found = (data.reshape(len(texts), longest) + _BYTE) @ factors[:longest]
+    if longest <= _LONGEST and longest * len(texts) == len(data):  # equal lengths, as of ids
+        hashed = (data.reshape(len(texts), longest) + _BYTE) @ factors[:longest]
     else:
         places = np.minimum(_places(lengths), _LONGEST - 1)
-        found = _added((data + _BYTE) * factors[places], lengths)
-    found ^= _salt(key, b"text")
-    for at in np.flatnonzero(lengths > _LONGEST).tolist():
-        digest = hashlib.blake2b(texts[at].as_buffer(), digest_size=8, key=key).digest()
-        found[at] = int.from_bytes(digest)
-    return found
+        hashed = _added((data + _BYTE) * factors[places], lengths)
+    hashed ^= _salt(key, b"text")
+    for index in np.flatnonzero(lengths > _LONGEST).tolist():
+        digest = hashlib.blake2b(texts[index].as_buffer(), digest_size=8, key=key).digest()
+        hashed[index] = int.from_bytes(digest)
+    return hashed
 
 
 def _places(lengths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """Of each item, in its list."""
+    """Returns the index of each item in its list."""
     begins = np.cumsum(lengths) - lengths
     return np.asarray(np.arange(lengths.sum()) - np.repeat(begins, lengths))
 
 
 def _added(parts: Digests, lengths: NDArray[np.integer[Any]]) -> Digests:
-    """By list; of lists that follow each other."""
+    """Sums consecutive lists."""
     sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(parts)))
     ends = np.cumsum(lengths)
     return np.asarray(sums[ends] - sums[ends - lengths])
@@ -105,7 +105,7 @@ def _added(parts: Digests, lengths: NDArray[np.integer[Any]]) -> Digests:
 
 @lru_cache(maxsize=4)
 def _factors(key: bytes) -> Digests:
-    """Of each place in a text."""
+    """Returns the factor of each position in a text."""
     return np.frombuffer(hashlib.shake_256(key + b"places").digest(8 * _LONGEST), np.uint64)
 
 

@@ -1,10 +1,10 @@
-"""Many sets of whole numbers at once, as intervals of keys: three columns of the same length. Pure.
+"""Many sets of integers at once, as intervals by key: three columns of equal length. Pure.
 
-A key is the number of whatever has the set: a partition, a source. In order means by key, then by
-beginning; united means in order, and no two of one key overlap or touch. Packed, a set is its
-pairs as little-endian numbers of eight bytes, one after the other.
+A key is the id of a set's owner: a partition, a source. "In order" means by key, then by beginning;
+"united" means in order, and no two intervals of a key overlap or touch. A packed set is its pairs
+as little-endian numbers of eight bytes.
 
-Rows of equal keys are made one: sums, and the last of them.
+`grouped` combines rows with equal keys: their sums, extremes, and the last of them.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _MOST_DIGITS: Final = 1 << 48
 
 
 class Grouped(NamedTuple):
-    """Rows in the order of their keys. `keys` has one column for each that was given."""
+    """Rows in the order of their keys. `keys` has the distinct keys, column by column."""
 
     order: Numbers
     begins: Numbers
@@ -42,19 +42,19 @@ class Grouped(NamedTuple):
         return np.maximum.reduceat(column[self.order], self.begins) if len(self) else column[:0]
 
     def numbered(self) -> Numbers:
-        """For each row, which group it is in."""
-        found = np.empty(len(self.order), np.int64)
-        found[self.order] = np.repeat(np.arange(len(self)), self.ends - self.begins)
-        return found
+        """Returns the group of each row."""
+        numbers = np.empty(len(self.order), np.int64)
+        numbers[self.order] = np.repeat(np.arange(len(self)), self.ends - self.begins)
+        return numbers
 
     def last(self) -> Numbers:
-        """The row that comes last of each, in the order in which they were sorted."""
+        """Returns the last row of each group, in sorted order."""
         return self.order[self.ends - 1]
 
 
 def in_order(*columns: Numbers) -> Numbers:
-    """The rows by the first column, then the second and so on; equal ones as they came. As one
-    sort, if all of them fit into one number; as many as there are otherwise."""
+    """Sorts rows by the first column, then the second and so on; stable. One sort is enough if all
+    columns fit into one number."""
     if not len(columns[0]):
         return np.empty(0, np.int64)
     together, room = np.zeros(len(columns[0]), np.int64), 1
@@ -72,17 +72,18 @@ def in_order(*columns: Numbers) -> Numbers:
 
 
 def _by_digits(column: Numbers) -> Numbers:
-    """Of numbers from zero on, the order; numbers of two bytes are sorted several times faster."""
+    """Sorts non-negative numbers by two bytes at a time, which is several times faster."""
     order = np.argsort(column.astype(np.uint16), kind="stable")
-    rest = column >> _DIGIT
-    while rest.any():
-        order = order[np.argsort(rest[order].astype(np.uint16), kind="stable")]
-        rest = rest >> _DIGIT
+    higher = column >> _DIGIT
+    while higher.any():
+        order = order[np.argsort(higher[order].astype(np.uint16), kind="stable")]
+        higher = higher >> _DIGIT
     return order
 
 
 def grouped(*keys: Numbers, then: Sequence[Numbers] = ()) -> Grouped:
-    """Rows that have the same in all of these columns; among them, in the order of `then`."""
+    """Groups rows with equal values in all of these columns; within a group, in the order of
+    `then`."""
     order = in_order(*keys, *then)
     count = len(order)
     sorted_keys = [key[order] for key in keys]
@@ -103,7 +104,7 @@ _LOW: Final = 32
 
 
 class Keyed(msgspec.Struct, frozen=True):
-    """From `first` on, before `end`."""
+    """Half-open intervals, each with a key."""
 
     key: Numbers
     first: Numbers
@@ -126,7 +127,7 @@ class Keyed(msgspec.Struct, frozen=True):
         return type(self)(self.key[mask], self.first[mask], self.end[mask])
 
     def united(self) -> Self:
-        """Empty and backward ones are left out."""
+        """Unites intervals; empty and backward ones are left out."""
         if (self.end <= self.first).any():
             return self.where(self.end > self.first).united()
         if not len(self.key):
@@ -141,42 +142,42 @@ class Keyed(msgspec.Struct, frozen=True):
         return type(self)(key[at], first[at], upto[ends])
 
     def groups(self) -> tuple[Numbers, Numbers, Numbers]:
-        """In order: each key, where its intervals begin, and where they end."""
+        """Requires order. Returns each key, with the first row of its intervals and the end."""
         return groups(self.key)
 
     def packed(self) -> tuple[Numbers, list[bytes]]:
-        """United: the keys, and the set of each."""
+        """Requires united intervals. Returns the keys, and the packed set of each."""
         keys, begins, ends = self.groups()
         data = np.column_stack((self.first, self.end)).astype("<i8").tobytes()
         pairs = zip((begins * PAIR).tolist(), (ends * PAIR).tolist(), strict=True)
         return keys, [data[begin:end] for begin, end in pairs]
 
     def last_begun(self, keys: Numbers, values: Numbers) -> Numbers:
-        """In order: for each value the place of the last interval of its key that begins at it or
-        before; -1 if there is none."""
+        """Requires order. Returns, for each value, the row of the last interval of its key that
+        begins at it or before; -1 if there is none."""
         if not len(self.key):
             return np.full(len(keys), -1, np.int64)
         count = len(self.key)
         key = np.concatenate((self.key, keys))
         value = np.concatenate((self.first, values))
-        asked = np.zeros(len(key), np.bool_)
-        asked[count:] = True
-        order = in_order(key, value, asked.astype(np.int64))
-        begun = np.cumsum(~asked[order]) - 1
+        is_query = np.zeros(len(key), np.bool_)
+        is_query[count:] = True
+        order = in_order(key, value, is_query.astype(np.int64))
+        begun = np.cumsum(~is_query[order]) - 1
         place = np.empty(len(key), np.int64)
         place[order] = begun
-        found = place[count:]
-        return np.where((found >= 0) & (self.key[found] == keys), found, -1)
+        places = place[count:]
+        return np.where((places >= 0) & (self.key[places] == keys), places, -1)
 
     def cover(self, other: Self) -> Mask:
-        """United: which of the other's intervals lie wholly in one of these."""
+        """Requires united intervals. Returns whether each of `other` is within one of these."""
         at = self.last_begun(other.key, other.first)
         if not len(self.key):
             return np.zeros(len(other.key), np.bool_)
         return (at >= 0) & (self.end[at] >= other.end)
 
     def overlap(self, other: Self) -> Mask:
-        """United: which of the other's intervals have anything in common with these."""
+        """Requires united intervals. Returns whether each of `other` overlaps one of these."""
         if not len(self.key):
             return np.zeros(len(other.key), np.bool_)
         at = self.last_begun(other.key, other.end - 1)
@@ -184,7 +185,7 @@ class Keyed(msgspec.Struct, frozen=True):
 
 
 def groups(key: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Of keys that stand together: each of them, where it begins, and where it ends."""
+    """Returns each of consecutive keys, with its first row and the end."""
     if not len(key):
         return key, key, key
     begins = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
@@ -192,7 +193,7 @@ def groups(key: Numbers) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def running_most(key: Numbers, value: Numbers) -> Numbers:
-    """The greatest value so far of the same key; keys stand together, in ascending order."""
+    """Returns the greatest value so far of the same key. Keys ascend."""
     if len(value) and (value[1:] >= value[:-1])[key[1:] == key[:-1]].all():
         return value
     values, rank = np.unique(value, return_inverse=True)

@@ -1,8 +1,9 @@
-"""Which events of which file lie at which offsets: agents' runs laid upon the offsets of their
-passage. Both are in the same order, so the first event of the first run is at the first offset. A
-run that reaches over the end of a stretch is cut there; both parts then name all of its bytes.
+"""Assigns offsets to agents' runs, so that each stretch tells which events of which file are at
+which offsets. Runs and offsets of a passage are in the same order, so the first event of the first
+run is at the first offset. A run that crosses the end of a stretch of offsets is cut there; both
+parts then have all of its bytes.
 
-Packed as rows of a fixed size, without a name for each. Pure.
+Stretches are packed as rows of a fixed size. Pure.
 """
 
 from typing import Final
@@ -24,7 +25,7 @@ STRETCH: Final = np.dtype(
         ("end_position", "<i8"),
         ("from_time", "<i8"),
         ("to_time", "<i8"),
-        ("epoch", "<i4"),  # of the leader; -1: not known
+        ("epoch", "<i4"),  # of the leader; -1: unknown
     ]
 )
 Stretches = NDArray[np.void]
@@ -42,11 +43,11 @@ def laid(
     from_time: Numbers,
     to_time: Numbers,
 ) -> tuple[Stretches, Numbers]:
-    """Of the chosen runs, with the passage of each. `source` is by run, the others by passage,
-    of which there are so many."""
+    """Returns the stretches of the chosen runs, with the passage of each. `source` is by run, the
+    other arrays by passage; `passages` is their number."""
     if not len(offsets.first) or not chosen.any():
         return np.empty(0, STRETCH), np.empty(0, np.int64)
-    # One axis for all events of the chunk: each passage has as much room on it as offsets.
+    # One axis for all events of the chunk, on which each passage has as much room as offsets.
     starts = np.cumsum(offsets.count) - offsets.count
     base = np.full(passages, -1, np.int64)
     first_of, first_at, _ = groups(offsets.passage)
@@ -73,15 +74,15 @@ def laid(
     part_end = np.minimum(np.repeat(end, parts), starts[stretch] + offsets.count[stretch])
     passage = runs.passage[run]
 
-    found = np.empty(len(run), STRETCH)
-    found["source"] = source[run]
-    found["partition"] = partition[passage]
-    found["first"] = offsets.first[stretch] + part_begin - starts[stretch]
-    found["seq"] = runs.seq[run] + part_begin - np.repeat(begin, parts)
-    found["events"] = part_end - part_begin
-    found["position"] = runs.position[run]
-    found["end_position"] = runs.end_position[run]
-    found["from_time"] = from_time[passage]
-    found["to_time"] = to_time[passage]
-    found["epoch"] = epoch[passage]
-    return found, passage
+    stretches = np.empty(len(run), STRETCH)
+    stretches["source"] = source[run]
+    stretches["partition"] = partition[passage]
+    stretches["first"] = offsets.first[stretch] + part_begin - starts[stretch]
+    stretches["seq"] = runs.seq[run] + part_begin - np.repeat(begin, parts)
+    stretches["events"] = part_end - part_begin
+    stretches["position"] = runs.position[run]
+    stretches["end_position"] = runs.end_position[run]
+    stretches["from_time"] = from_time[passage]
+    stretches["to_time"] = to_time[passage]
+    stretches["epoch"] = epoch[passage]
+    return stretches, passage

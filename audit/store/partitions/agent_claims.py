@@ -1,16 +1,16 @@
-"""What agents claim, compared with the batches that brokers list at those offsets: each passage of
-an agent by itself, whatever else lies beside it, and whatever times it has.
+"""Compares agents' claims with the batches that brokers list at the same offsets, passage by
+passage, independent of neighbours and times.
 
 Rule 1. A claim is compared once brokers have listed all of its offsets. Batches that do not make up
         its stretches, or whose CRCs have another sum than the agent's, are not what it sent.
-Rule 2. What a broker says of without listing batches (an older one, a copy), or lists without a CRC
-        (LogAppendTime, compaction), proves nothing, and is passed over.
-Rule 3. A claim is held against what was listed under its own leader epoch or higher ones: where a
-        log was written anew, there are several batches at an offset. It is wrong only by its own
-        epoch. What another leader has listed differently may have been lost with the former one,
-        and is missing by other rules.
-Rule 4. What was compared is dropped. So are claims that wait for longer than an hour, batches that
-        wait for longer than a day, and what is too much.
+Rule 2. Offsets that a broker reports without batches (an older broker, a copy), or without CRCs
+        (LogAppendTime, compaction), prove nothing, and are skipped.
+Rule 3. A claim is compared with the batches listed under its own leader epoch or higher ones: after
+        a log was rewritten, an offset has several batches. Only batches of its own epoch can prove
+        it wrong. A different batch of a later leader may mean that the claimed one was lost with
+        the former leader, which other rules find missing.
+Rule 4. Compared claims and batches are dropped. So are claims older than an hour, batches older
+        than a day, and those beyond the limits.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,8 +30,8 @@ from ground.known_types import known_type
 _BATCH: Final = np.dtype(
     [("first", "<i8"), ("end", "<i8"), ("crc", "<i8"), ("epoch", "<i8"), ("said", "<i8")]
 )
-# A row for each stretch of a claim, which is a passage of an agent; those of one follow each other,
-# and the first has `begins`. `epoch`: of the leader; -1: not known.
+# A row for each stretch of a claim, which is an agent's passage. The stretches of a claim are
+# consecutive, and the first has `begins`. `epoch`: the leader's; -1: unknown.
 _CLAIM: Final = np.dtype(
     [
         *(("first", "<i8"), ("end", "<i8"), ("crc_sum", "<i8")),
@@ -44,7 +44,7 @@ _KEPT: Final = 86_400_000  # milliseconds
 _CLAIM_KEPT: Final = 3_600_000
 _HOUR: Final = 3_600_000
 _FOR_EVER: Final = 1 << 60
-_REASON: Final = "an agent has sent other batches than lie there: their CRCs differ"
+_REASON: Final = "the agent sent other batches than are there: their CRCs differ"
 _DAMAGED: Final = """
 INSERT OR IGNORE INTO damaged
     SELECT name, topic_id, ?2, ?3, ?4, ?5, ?6, ?6 FROM topics WHERE id = ?1
@@ -60,8 +60,8 @@ Log = tuple[int, int]  # a topic and a partition of it
 
 
 class LogListing(msgspec.Struct):
-    """What waits of one partition: batches, the offsets that were listed whole, by leader epoch,
-    and claims."""
+    """What waits to be compared in one partition: batches, completely listed offsets by leader
+    epoch, and claims."""
 
     batches: Listed
     offsets: dict[int, Intervals]
@@ -72,26 +72,28 @@ class LogListing(msgspec.Struct):
         return bool(len(self.batches) or self.offsets or len(self.claims))
 
     def compare(self) -> list[tuple[int, int]]:
-        """Stretches of those claims that are wrong. What was compared is gone."""
+        """Compares what can be compared, drops it, and returns the stretches of wrong claims."""
         wrong: list[tuple[int, int]] = []
         done: list[tuple[int, int]] = []
-        left = self.claims[:0]
+        waiting = self.claims[:0]
         for epoch in set(self.claims["epoch"].tolist()):
             claimed = _Claimed(self.claims[self.claims["epoch"] == epoch])
-            newer = [at for at in self.offsets if at >= epoch]
-            known = claimed.within(union(*(self.offsets[at] for at in newer)))
-            left = _joined(left, claimed.rows(~known))
-            if not known.any():
+            newer = [listed_epoch for listed_epoch in self.offsets if listed_epoch >= epoch]
+            is_listed = claimed.within(
+                union(*(self.offsets[listed_epoch] for listed_epoch in newer))
+            )
+            waiting = _joined(waiting, claimed.rows(~is_listed))
+            if not is_listed.any():
                 continue
-            right = np.zeros(len(known), np.bool_)
+            is_right = np.zeros(len(is_listed), np.bool_)
             for pool in _without_overlaps(self.batches[self.batches["epoch"] >= epoch]):
-                right |= pool.makes_up(claimed)
-            own = known
+                is_right |= pool.makes_up(claimed)
+            is_own = is_listed
             if newer != [epoch]:
-                own = claimed.within(self.offsets.get(epoch, ())) | (epoch < 0)
-            wrong += _intervals(claimed.rows(known & own & ~right))
-            done += _intervals(claimed.rows(known & (own | right)))
-        self.claims = left
+                is_own = claimed.within(self.offsets.get(epoch, ())) | (epoch < 0)
+            wrong += _intervals(claimed.rows(is_listed & is_own & ~is_right))
+            done += _intervals(claimed.rows(is_listed & (is_own | is_right)))
+        self.claims = waiting
         if done:
             self._drop(merged(done))
         return wrong
@@ -105,8 +107,8 @@ class LogListing(msgspec.Struct):
         self.batches = self.batches[~inside]
 
     def forget(self, now: int) -> None:
-        """Drops what is old or too much. Claims are dropped sooner than batches: where no broker
-        lists batches, no claim is ever compared."""
+        """Drops what is too old or beyond the limits. Claims are dropped sooner than batches: if no
+        broker lists batches, no claim is ever compared."""
         recent = self.claims[self.claims["said"] >= now - _CLAIM_KEPT]
         begins = np.flatnonzero(recent["begins"])[-_MOST_CLAIMS:]
         self.claims = recent[begins[0] :] if len(begins) else recent[:0]
@@ -116,13 +118,13 @@ class LogListing(msgspec.Struct):
             first = int(kept["first"].min()) if len(kept) else _FOR_EVER
             self._listed_without(((0, first),))
 
-    def _listed_without(self, gone: Intervals) -> None:
-        rest = {epoch: minus(some, gone) for epoch, some in self.offsets.items()}
-        self.offsets = {epoch: some for epoch, some in rest.items() if some}
+    def _listed_without(self, removed: Intervals) -> None:
+        remaining = {epoch: minus(intervals, removed) for epoch, intervals in self.offsets.items()}
+        self.offsets = {epoch: intervals for epoch, intervals in remaining.items() if intervals}
 
 
 class _Pool:
-    """Batches of which none overlaps another."""
+    """Batches that do not overlap."""
 
     def __init__(self, batches: Listed) -> None:
         self._first, self._end = batches["first"], batches["end"]
@@ -133,7 +135,7 @@ class _Pool:
     def makes_up(self, claimed: "_Claimed") -> Mask:
         """Which claims match these batches exactly, or cover one without a usable CRC."""
         at = np.searchsorted(self._first, claimed.first, "right") - 1
-        # Where no batch begins or goes on, the first one behind it.
+        # If no batch covers the offset, the next one.
         at += (at < 0) | (np.append(self._end, 0)[at] <= claimed.first)
         after = np.searchsorted(self._first, claimed.end)
         unproven = claimed.each(np.logical_or, self._unproven[after] > self._unproven[at])
@@ -145,7 +147,7 @@ class _Pool:
 
 
 class _Claimed:
-    """Claims by columns: of all stretches, and of the claims where theirs begin."""
+    """Claims as columns: one row for each stretch, and where each claim begins."""
 
     def __init__(self, claims: Claims) -> None:
         self._claims = claims
@@ -154,7 +156,7 @@ class _Claimed:
         self.crc_sum = claims["crc_sum"][self.begins]
 
     def rows(self, chosen: Mask) -> Claims:
-        """Of those claims."""
+        """Returns the rows of the chosen claims."""
         if not chosen.any():
             return self._claims[:0]
         if chosen.all():
@@ -166,7 +168,7 @@ class _Claimed:
         return over.reduceat(of_stretches, self.begins)
 
     def within(self, offsets: Intervals) -> Mask:
-        """Which claims lie in these offsets."""
+        """Whether claims are within these offsets."""
         if not offsets:
             return np.zeros(len(self.begins), np.bool_)
         begin, end = np.array(offsets, np.int64).T
@@ -179,11 +181,11 @@ def _intervals(claims: Claims) -> list[tuple[int, int]]:
     return list(zip(claims["first"].tolist(), claims["end"].tolist(), strict=True))
 
 
-def _joined(some: NDArray[np.void], others: NDArray[np.void]) -> NDArray[np.void]:
-    """Where one of them is empty, as mostly, that costs nothing."""
-    if not (len(some) and len(others)):
-        return some if len(some) else others
-    return np.concatenate((some, others))
+def _joined(rows: NDArray[np.void], more_rows: NDArray[np.void]) -> NDArray[np.void]:
+    """Concatenates rows; without a copy if one of the two is empty, as usual."""
+    if not (len(rows) and len(more_rows)):
+        return rows if len(rows) else more_rows
+    return np.concatenate((rows, more_rows))
 
 
 def _sums(column: Numbers) -> Numbers:
@@ -191,7 +193,8 @@ def _sums(column: Numbers) -> Numbers:
 
 
 def _without_overlaps(batches: Listed) -> tuple[_Pool, ...]:
-    """One of the newest leader epochs and one of the oldest, where they are not the same."""
+    """Returns the batches without overlaps: of the newest leader epochs, and, if different, of the
+    oldest."""
     ordered = batches[np.argsort(batches["first"], kind="stable")]
     if (ordered["first"][1:] >= ordered["end"][:-1]).all():
         return (_Pool(ordered),)
@@ -199,7 +202,7 @@ def _without_overlaps(batches: Listed) -> tuple[_Pool, ...]:
 
 
 def _chosen(ordered: Listed, sign: int) -> Listed:
-    """Of two that overlap, the one of the greater epoch, or with -1 of the lesser."""
+    """Chooses, of overlapping batches, the one of the higher epoch, or with -1 of the lower."""
     columns = (ordered[name].tolist() for name in ("first", "end", "epoch"))
     chosen: list[tuple[int, int, int]] = []  # end, epoch, and which it is
     for number, (first, end, epoch) in enumerate(zip(*columns, strict=True)):
@@ -219,17 +222,21 @@ def keep(chunk: Chunk, places: PassagePlaces) -> None:
     logs = _known(chunk, listing | claiming)
     _add_listed(chunk, places, listing, logs)
     _add_claims(chunk, claiming, logs)
-    for (topic, partition), each in logs.items():
-        if wrong := each.compare():
+    for (topic, partition), listing_ in logs.items():
+        if wrong := listing_.compare():
             _keep_wrong(chunk, topic, partition, wrong)
-        each.forget(chunk.entries.latest)
+        listing_.forget(chunk.entries.latest)
     chunk.connection.executemany(
         "INSERT OR REPLACE INTO listed VALUES (?, ?, ?, ?, ?, ?)",
-        ((*key, *_packed(each), chunk.entries.latest) for key, each in logs.items() if each.waits),
+        (
+            (*key, *_packed(listing_), chunk.entries.latest)
+            for key, listing_ in logs.items()
+            if listing_.waits
+        ),
     )
     chunk.connection.executemany(
         "DELETE FROM listed WHERE topic = ? AND partition = ?",
-        (key for key, each in logs.items() if not each.waits),
+        (key for key, listing_ in logs.items() if not listing_.waits),
     )
 
 
@@ -237,20 +244,22 @@ def _known(chunk: Chunk, chosen: Mask) -> dict[Log, LogListing]:
     keys = set(
         zip(chunk.topic[chosen].tolist(), chunk.passages.partition[chosen].tolist(), strict=True)
     )
-    found = {key: LogListing(np.empty(0, _BATCH), {}, np.empty(0, _CLAIM)) for key in sorted(keys)}
+    listings = {
+        key: LogListing(np.empty(0, _BATCH), {}, np.empty(0, _CLAIM)) for key in sorted(keys)
+    }
     rows = chunk.connection.execute(
         "SELECT topic, partition, batches, offsets, claims FROM listed"
         " WHERE topic IN (SELECT value FROM json_each(?))",
         (str(sorted({topic for topic, _ in keys})),),
     )
     for topic, partition, batches, offsets, claims in rows:
-        if (topic, partition) in found:
-            found[topic, partition] = LogListing(
+        if (topic, partition) in listings:
+            listings[topic, partition] = LogListing(
                 np.frombuffer(batches, _BATCH),
                 msgspec.msgpack.decode(offsets, type=known_type(dict[int, Intervals])),
                 np.frombuffer(claims, _CLAIM),
             )
-    return found
+    return listings
 
 
 def _packed(listing: LogListing) -> tuple[bytes, bytes, bytes]:
@@ -267,30 +276,32 @@ def _add_listed(
     passages = chunk.passages
     lists = numbers(passages.struct.field("lists_batches").cast("int8")) > 0
     batches = Batches.of(passages, places.first)
-    mine = (listing & lists)[batches.passage]
-    bare = np.flatnonzero(listing & ~lists)
-    passage = np.concatenate((batches.passage[mine], bare))
+    is_listed = (listing & lists)[batches.passage]
+    unlisted = np.flatnonzero(listing & ~lists)
+    passage = np.concatenate((batches.passage[is_listed], unlisted))
     rows = np.empty(len(passage), _BATCH)
-    rows["first"] = np.concatenate((batches.first[mine], places.first[bare]))
-    ends = (batches.first + batches.count)[mine]
-    rows["end"] = np.concatenate((ends, places.next_offset[bare]))
-    rows["crc"] = np.concatenate((batches.crc[mine], np.full(len(bare), -1)))
+    rows["first"] = np.concatenate((batches.first[is_listed], places.first[unlisted]))
+    ends = (batches.first + batches.count)[is_listed]
+    rows["end"] = np.concatenate((ends, places.next_offset[unlisted]))
+    rows["crc"] = np.concatenate((batches.crc[is_listed], np.full(len(unlisted), -1)))
     rows["epoch"] = passages.epoch[passage]
     rows["said"] = chunk.entries.latest
     for key, at in _by_log(chunk, passage):
-        known = logs[key].batches
-        logs[key].batches = np.unique(np.concatenate((known, rows[at]))) if len(known) else rows[at]
+        batches_ = logs[key].batches
+        logs[key].batches = (
+            np.unique(np.concatenate((batches_, rows[at]))) if len(batches_) else rows[at]
+        )
     offsets = chunk.offsets
-    told = np.flatnonzero(listing[offsets.passage])
-    for key, at in _by_log(chunk, offsets.passage[told]):
-        first = offsets.first[told[at]]
+    rows_ = np.flatnonzero(listing[offsets.passage])
+    for key, at in _by_log(chunk, offsets.passage[rows_]):
+        first = offsets.first[rows_[at]]
         columns = (
-            passages.epoch[offsets.passage[told[at]]],
+            passages.epoch[offsets.passage[rows_[at]]],
             first,
-            first + offsets.count[told[at]],
+            first + offsets.count[rows_[at]],
         )
         listed = logs[key].offsets
-        for epoch, begin, end in zip(*(each.tolist() for each in columns), strict=True):
+        for epoch, begin, end in zip(*(column.tolist() for column in columns), strict=True):
             listed[epoch] = union(listed.get(epoch, ()), ((begin, end),))
 
 
@@ -307,19 +318,19 @@ def _add_claims(chunk: Chunk, claiming: Mask, logs: Mapping[Log, LogListing]) ->
     rows["crc_sum"] = crc_sum[passage]
     rows["epoch"] = chunk.passages.epoch[passage]
     rows["said"] = chunk.entries.latest
-    for key, mine in _by_log(chunk, passage):
-        logs[key].claims = _joined(logs[key].claims, rows[mine])
+    for key, rows_ in _by_log(chunk, passage):
+        logs[key].claims = _joined(logs[key].claims, rows[rows_])
 
 
 def _by_log(chunk: Chunk, passage: Numbers) -> Iterator[tuple[Log, Numbers]]:
-    """Rows by the partition that they are of."""
+    """Yields the rows of each partition."""
     if not len(passage):
         return
     topic, partition = chunk.topic[passage], chunk.passages.partition[passage]
     order = np.lexsort((partition, topic))
     changes = (np.diff(topic[order]) != 0) | (np.diff(partition[order]) != 0)
-    for some in np.split(order, np.flatnonzero(changes) + 1):
-        yield (int(topic[some[0]]), int(partition[some[0]])), some
+    for rows in np.split(order, np.flatnonzero(changes) + 1):
+        yield (int(topic[rows[0]]), int(partition[rows[0]])), rows
 
 
 def _keep_wrong(chunk: Chunk, topic: int, partition: int, wrong: Sequence[tuple[int, int]]) -> None:

@@ -2,7 +2,7 @@
 content. If an agent claims their offsets, they are missing: the verdict compares both statements,
 whichever came first.
 
-What a run says here is void once a later run has rebuilt the time of these events.
+What a run reports here is void once a later run has rebuilt the time of these events.
 """
 
 import sqlite3
@@ -14,11 +14,11 @@ from audit.picture import Collided, Tier
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import MOST, MOST_EPOCH, MOST_PARTITION, MOST_TIME
 from audit.store.partitions.generations import Generations
-from audit.store.statements.rare_statements import said_by_tier
+from audit.store.statements.rare_statements import statements_of
 
 _MOST_OFFSET: Final = 1 << 53
 _KEEP: Final = "INSERT OR IGNORE INTO collided VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# Whose the file is, is known from where agents speak of it: of a copy, from its origin.
+# The file's agent is known from agents' reports; for a copy, from its origin's.
 _OF_TOPIC: Final = """
 SELECT each.tier, each.partition, each.epoch, each.first, each.events, each.source, each.seq,
     each.kept_partition, each.kept, each.from_time, each.to_time,
@@ -38,26 +38,26 @@ SELECT each.tier, each.partition, each.epoch, each.first, each.events, each.sour
 
 
 def keep(chunk: Chunk) -> None:
-    for row, each in said_by_tier(chunk, "collided", "hdfs"):
-        _keep(chunk, row, each)
+    for row, statement in statements_of(chunk, "collided", "hdfs"):
+        _keep(chunk, row, statement)
 
 
-def _keep(chunk: Chunk, row: int, said: dict[str, Any]) -> None:
-    (name,) = chunk.topic_names([said["topic"]])
-    (topic,) = chunk.numbers.topics.of([said["topic_id"]], name)
-    from_time = _within(said["from_time"], MOST_TIME - 1)
-    to_time = max(_within(said["to_time"], MOST_TIME), from_time + 1)
+def _keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
+    (name,) = chunk.topic_names([statement["topic"]])
+    (topic,) = chunk.numbers.topics.of([statement["topic_id"]], name)
+    from_time = _within(statement["from_time"], MOST_TIME - 1)
+    to_time = max(_within(statement["to_time"], MOST_TIME), from_time + 1)
     chunk.connection.execute(
         _KEEP,
         (
             *(topic, int(chunk.tier[row]), int(chunk.entries.run[row])),
-            _within(said["partition"], MOST_PARTITION),
-            max(-1, min(said["leader_epoch"], MOST_EPOCH)),
-            _within(said["first"], _MOST_OFFSET),
-            max(1, min(said["events"], MOST)),
-            *(said["source"], _within(said["seq"], _MOST_OFFSET)),
-            _within(said["kept_partition"], MOST_PARTITION),
-            max(-1, min(said["kept"], _MOST_OFFSET)),
+            _within(statement["partition"], MOST_PARTITION),
+            max(-1, min(statement["leader_epoch"], MOST_EPOCH)),
+            _within(statement["first"], _MOST_OFFSET),
+            max(1, min(statement["events"], MOST)),
+            *(statement["source"], _within(statement["seq"], _MOST_OFFSET)),
+            _within(statement["kept_partition"], MOST_PARTITION),
+            max(-1, min(statement["kept"], _MOST_OFFSET)),
             *(from_time, to_time, int(chunk.entries.time[row])),
         ),
     )
@@ -77,14 +77,14 @@ def of(
     *,
     between: tuple[int, int],
 ) -> list[Collided]:
-    found = []
-    for tier, partition, epoch, first, events, source, seq, *rest in connection.execute(
+    collisions = []
+    for tier, partition, epoch, first, events, source, seq, *others in connection.execute(
         _OF_TOPIC, (topic, *between)
     ):
-        kept_partition, kept, from_time, to_time, *whose = rest
+        kept_partition, kept, from_time, to_time, *names = others
         for number, begin, end in generations.parts(partition, epoch, first, first + events):
-            before = begin - first
-            found.append(
+            skipped = begin - first
+            collisions.append(
                 Collided(
                     tier=tiers[tier],
                     number=number,
@@ -92,12 +92,14 @@ def of(
                     first=begin,
                     events=end - begin,
                     source=source,
-                    seq=seq + before,
+                    seq=seq + skipped,
                     kept_partition=kept_partition,
-                    kept=kept + before if kept >= 0 else -1,
+                    kept=kept + skipped if kept >= 0 else -1,
                     from_time=from_time,
                     to_time=to_time,
-                    **dict(zip(("agent", "host", "path"), (e or "" for e in whose), strict=True)),
+                    **dict(
+                        zip(("agent", "host", "path"), (text or "" for text in names), strict=True)
+                    ),
                 )
             )
-    return found
+    return collisions

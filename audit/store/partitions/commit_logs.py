@@ -1,15 +1,15 @@
-"""Which of several commit logs holds for a topic at a destination.
+"""Decides which of several commit logs is valid for a topic at a destination.
 
-A table's commit log is known by its journal. Where the table was lost together with it, or a topic
-goes to another table, somebody begins to read anew, and numbers runs from 1 again. What lies in the
-files is what the newer log says, and nothing of what the former said.
+A table's commit log is identified by its journal. If the table was lost with its commit log, or a
+topic is loaded into another table, loading starts again, with runs numbered from 1. The files then
+hold what the newer log reports, and nothing of the former.
 
-Rule 1: what is said is kept by commit log, as tiers of their own. Which holds is found when another
-        has spoken, so entries may come in any order.
-Rule 2: of a topic and a destination, that holds which spoke of the topic last: who goes back to the
-        former table goes on there. Nothing of the others counts (`replaced`).
-Rule 3: what all tiers had passed is not kept to the window for long. Where another log begins, this
-        is open again, as exactly as it is known where offsets lie: to the hour.
+Rule 1: Reports are kept by commit log, each as a tier. The valid one is chosen whenever another log
+        reports, so entries may arrive in any order.
+Rule 2: For a topic and destination, the log that reported the topic last is valid: after a return
+        to the former table, its log continues. The others do not count (`replaced`).
+Rule 3: Spans that all tiers have passed are dropped. When another log begins, they are open again,
+        to the precision that is still known: the hour.
 """
 
 import sqlite3
@@ -22,7 +22,7 @@ from audit.store.entries.chunks import Chunk
 from audit.store.folding.keyed_intervals import grouped
 from audit.store.partitions.offsets import tiers_of
 
-# What holds of rows that have a source and a tier.
+# The condition for valid rows with a source and a tier.
 OF_SOURCES: Final = (
     " AND ((SELECT topic FROM sources WHERE sources.id = source), tier) NOT IN replaced"
 )
@@ -44,29 +44,31 @@ ON CONFLICT DO UPDATE SET to_time = max(to_time, excluded.to_time),
 
 
 def keep(chunk: Chunk) -> None:
-    """Once what the chunk says of offsets is kept."""
+    """Keeps the latest reports of commit logs; to be called after offsets are kept."""
     at = np.flatnonzero(chunk.passages_of("hdfs"))
     if not len(at):
         return
     entry = chunk.passages.entry[at]
     together = grouped(chunk.topic[at], chunk.tier[entry])
     columns = (*together.keys, together.most(chunk.entries.time[entry]))
-    chunk.connection.executemany(_SAID, zip(*(each.tolist() for each in columns), strict=True))
+    chunk.connection.executemany(_SAID, zip(*(column.tolist() for column in columns), strict=True))
     for topic in np.unique(together.keys[0]).tolist():
         if _replace(chunk.connection, topic):
             chunk.replaced.add(topic)
 
 
 def _replace(connection: sqlite3.Connection, topic: int) -> bool:
-    """Whether another one holds than before."""
+    """Chooses the valid logs of a topic, and returns whether they have changed."""
     rows = connection.execute(_HISTORIES, (topic,)).fetchall()
     newest = {destination: tier for tier, destination, _ in rows}
-    before = {tier for tier, _, was_replaced in rows if was_replaced}
-    now = {tier for tier, *_ in rows} - set(newest.values())
-    if now == before:
+    replaced = {tier for tier, _, was_replaced in rows if was_replaced}
+    now_replaced = {tier for tier, *_ in rows} - set(newest.values())
+    if now_replaced == replaced:
         return False
     connection.execute("DELETE FROM replaced WHERE topic = ?", (topic,))
-    connection.executemany("INSERT INTO replaced VALUES (?, ?)", [(topic, tier) for tier in now])
+    connection.executemany(
+        "INSERT INTO replaced VALUES (?, ?)", [(topic, tier) for tier in now_replaced]
+    )
     tiers = tiers_of(connection, [topic])[topic]
     kind = TierKind.BROKER if TierKind.BROKER in tiers.values() else TierKind.AGENT
     connection.executemany(_OPEN, [(topic, tier) for tier in tiers if tiers[tier] is kind])

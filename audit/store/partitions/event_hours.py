@@ -1,8 +1,8 @@
-"""At which hours of event time the offsets of a partition lie. This is kept for as long as windows:
-spans are gone once all tiers have passed, and damage or a gap may be found any time later.
+"""Keeps the hours of event time of a partition's offsets for as long as windows are kept: spans are
+dropped once all tiers have passed them, but damage or gaps may be found later.
 
-A row is of an hour of event time and the hour in which it was said, so that one late event does not
-make an hour reach over all that came in between.
+Rows are by hour of event time and hour of the report, so that one late event does not stretch an
+hour over everything in between.
 """
 
 import sqlite3
@@ -32,14 +32,15 @@ ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
 
 
 def keep(chunk: Chunk, places: PassagePlaces) -> None:
-    """Agents' and brokers' say so best: a loader's passages reach over all that it has read."""
+    """Keeps the hours of agents' and brokers' passages. Those of loaders are too coarse: they span
+    all that a run has read."""
     at = np.flatnonzero((places.count > 0) & chunk.passages_of("agent", "broker"))
-    said = chunk.entries.time[chunk.passages.entry[at]]
+    reported = chunk.entries.time[chunk.passages.entry[at]]
     together = grouped(
         chunk.topic[at],
         chunk.passages.partition[at],
         hours_of(places.from_time[at]),
-        hours_of(said),
+        hours_of(reported),
         chunk.passages.epoch[at],
     )
     chunk.connection.executemany(
@@ -49,7 +50,7 @@ def keep(chunk: Chunk, places: PassagePlaces) -> None:
             together.least(places.first[at]).tolist(),
             together.most(places.next_offset[at]).tolist(),
             together.most(places.to_time[at]).tolist(),
-            together.least(said).tolist(),
+            together.least(reported).tolist(),
             strict=True,
         ),
     )
@@ -61,35 +62,35 @@ def of(
     numbers: Iterable[int],
     generations: Generations,
 ) -> list[Placed]:
-    """Of these generations of partitions."""
-    wanted = set(numbers)
+    """Returns the hours of these generations."""
+    numbers_ = set(numbers)
     return sorted(
         Placed(*part, hour, to_time, time)
-        for partition in {number % STRIDE for number in wanted}
+        for partition in {number % STRIDE for number in numbers_}
         for epoch, first, after, hour, to_time, time in connection.execute(
             "SELECT epoch, first, next_offset, hour, to_time, time FROM placed"
             " WHERE topic = ? AND partition = ?",
             (topic, partition),
         )
         for part in generations.parts(partition, epoch, first, after)
-        if part.number in wanted
+        if part.number in numbers_
     )
 
 
 def lacking(partitions: Iterable[PartitionPicture]) -> set[int]:
-    """Where some tier has not spoken of what an earlier one has, although it has gone on; or what
-    was cut off, and nobody had taken it from the brokers."""
-    found = set()
-    for each in partitions:
-        if each.is_cut_off and all(tier.kind in _UP_TO_THE_LOG for tier in each.claimed):
-            found.add(each.number)
-        claimed = [each.claimed[tier] for tier in sorted(each.claimed, key=_place)]
-        for number, theirs in enumerate(claimed):
-            whole = ((0, _FOR_EVER if each.is_cut_off else upto(theirs)),)
-            before = (mine for mine in claimed[:number] if mine != theirs)
-            if any(intersection(minus(mine, theirs), whole) for mine in before):
-                found.add(each.number)
-    return found
+    """Returns the partitions in which a tier has passed offsets that it has not claimed and an
+    earlier tier has; and those cut off before a later tier had read them."""
+    numbers = set()
+    for partition in partitions:
+        if partition.is_cut_off and all(tier.kind in _UP_TO_THE_LOG for tier in partition.claimed):
+            numbers.add(partition.number)
+        claimed = [partition.claimed[tier] for tier in sorted(partition.claimed, key=_place)]
+        for number, later_claims in enumerate(claimed):
+            whole = ((0, _FOR_EVER if partition.is_cut_off else upto(later_claims)),)
+            earlier = (claims for claims in claimed[:number] if claims != later_claims)
+            if any(intersection(minus(claims, later_claims), whole) for claims in earlier):
+                numbers.add(partition.number)
+    return numbers
 
 
 def _place(tier: Tier) -> tuple[int, str]:
@@ -97,18 +98,18 @@ def _place(tier: Tier) -> tuple[int, str]:
 
 
 def dated(damaged: Iterable[AlteredBatch], hours: Iterable[Placed]) -> list[AlteredBatch]:
-    """With the hours of these offsets, where anybody has spoken of them."""
+    """Dates damaged batches by the hours of their offsets, where these are known."""
     rows = np.array(list(hours), np.int64).reshape(-1, 6)
-    found = []
-    for each in damaged:
-        here = rows[
-            (rows[:, 0] == each.partition)
-            & (rows[:, 1] < each.first + each.count)
-            & (rows[:, 2] > each.first)
+    batches = []
+    for batch in damaged:
+        overlapping = rows[
+            (rows[:, 0] == batch.partition)
+            & (rows[:, 1] < batch.first + batch.count)
+            & (rows[:, 2] > batch.first)
         ]
-        if len(here):
-            from_time, to_time = int(here[:, 3].min()), int(here[:, 4].max())
-            found.append(replace(each, from_time=from_time, to_time=to_time))
+        if len(overlapping):
+            from_time, to_time = int(overlapping[:, 3].min()), int(overlapping[:, 4].max())
+            batches.append(replace(batch, from_time=from_time, to_time=to_time))
         else:
-            found.append(each)
-    return found
+            batches.append(batch)
+    return batches

@@ -1,15 +1,15 @@
-"""Offsets of which a tier has not said exactly as many events as there are.
+"""Keeps offsets for which a tier reported another number of events than of offsets.
 
-A passage that speaks of a hundred offsets and of a hundred events (or rows, duplicates and dead
-letters) proves that each of these became just one thing there, whatever windows they are counted
-in: a producer's own time need not be the record's. Where all passages are so, windows need not have
-equal sums, and nothing is missing or doubled where no offset is. What cannot prove it is kept here:
+A passage of a hundred offsets and a hundred events (or rows, duplicates and dead letters) proves
+that each offset became exactly one of these, in whichever window: a producer's time may differ from
+the record's. If all passages are exact, sums of windows may differ, and still nothing is missing or
+duplicated unless an offset is. Inexact passages are kept here:
 
-Rule 1: a passage whose windows do not make up its offsets: events without a record, records without
-        an event, batches that compaction has thinned out.
-Rule 2: a loader's passage of offsets that it has spoken of before: they may have landed twice.
-Of hours that were rebuilt nothing is said by offset. What takes the place of others proves as much
-as these did where it accounts for as many events, window by window (`rebuilt`).
+Rule 1: A passage whose windows do not add up to its offsets: events without a record, records
+        without an event, batches thinned out by compaction.
+Rule 2: A loader's passage of offsets that it had claimed before: they may have landed twice.
+Rebuilt hours are not reported by offset. They prove as much as the rows that they replace, if they
+account for as many events in each window (`rebuilt`).
 """
 
 import sqlite3
@@ -32,7 +32,7 @@ ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
     from_time = min(from_time, excluded.from_time), to_time = max(to_time, excluded.to_time)
 """
 
-# Windows in which a run that has rebuilt them accounts for other numbers than those before it.
+# Windows in which a rebuild accounts for another number of events than the runs before it.
 _REBUILT: Final = """
 SELECT DISTINCT sums.tier, start, start + length FROM voided
     JOIN sums ON sums.topic = voided.topic AND sums.tier = voided.tier AND sums.run <= voided.run
@@ -49,19 +49,23 @@ SELECT DISTINCT sums.tier, start, start + length FROM voided
 
 
 def keep(chunk: Chunk, places: PassagePlaces, counted: Mask, over: Mask) -> None:
-    """Of passages that are `counted`; `over` are those that speak of something once more."""
+    """Keeps inexact passages among those `counted`; `over`: those claiming offsets again."""
     passages, windows = chunk.passages, chunk.windows
     events = np.zeros(len(passages), np.int64)
     np.add.at(events, windows.passage, windows.events + windows.duplicates + windows.dead)
     rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
-    odd = counted & ((events != places.count) | over) & ~rebuilt[passages.entry]
-    at = np.flatnonzero(odd & (chunk.tier[passages.entry] > 0))
+    is_inexact = counted & ((events != places.count) | over) & ~rebuilt[passages.entry]
+    at = np.flatnonzero(is_inexact & (chunk.tier[passages.entry] > 0))
     if not len(at):
         return
     entry = passages.entry[at]
-    said = hours_of(chunk.entries.time[entry])
+    reported_hour = hours_of(chunk.entries.time[entry])
     together = grouped(
-        chunk.topic[at], chunk.tier[entry], passages.partition[at], passages.epoch[at], said
+        chunk.topic[at],
+        chunk.tier[entry],
+        passages.partition[at],
+        passages.epoch[at],
+        reported_hour,
     )
     columns: list[Numbers] = [
         together.least(places.first[at]),
@@ -71,26 +75,28 @@ def keep(chunk: Chunk, places: PassagePlaces, counted: Mask, over: Mask) -> None
     ]
     chunk.connection.executemany(
         _KEEP,
-        zip(*(each.tolist() for each in (*together.keys, *columns)), strict=True),
+        zip(*(column.tolist() for column in (*together.keys, *columns)), strict=True),
     )
 
 
 def of(
     connection: sqlite3.Connection, topic: int, tiers: dict[int, Tier], hours: Iterable[Placed]
 ) -> list[Inexact]:
-    """With all the times that events at these offsets may have."""
-    places = np.array([each[:5] for each in hours], np.int64).reshape(-1, 5)
-    found = []
+    """Returns inexact spans, with all the times that events at these offsets may have."""
+    places = np.array([hour[:5] for hour in hours], np.int64).reshape(-1, 5)
+    spans = []
     for tier, partition, first, after, from_time, to_time in connection.execute(
         "SELECT tier, partition, first, next_offset, from_time, to_time FROM inexact"
         " WHERE topic = ? AND (topic, tier) NOT IN replaced ORDER BY tier, partition, first",
         (topic,),
     ):
-        here = places[(places[:, 0] == partition) & (places[:, 1] < after) & (places[:, 2] > first)]
-        least = min(from_time, int(here[:, 3].min(initial=from_time)))
-        most = max(to_time, int(here[:, 4].max(initial=to_time)))
-        found.append(Inexact(tiers[tier], least, most))
-    return found
+        overlapping = places[
+            (places[:, 0] == partition) & (places[:, 1] < after) & (places[:, 2] > first)
+        ]
+        least = min(from_time, int(overlapping[:, 3].min(initial=from_time)))
+        most = max(to_time, int(overlapping[:, 4].max(initial=to_time)))
+        spans.append(Inexact(tiers[tier], least, most))
+    return spans
 
 
 def rebuilt(
@@ -100,7 +106,7 @@ def rebuilt(
     from_time: int,
     to_time: int,
 ) -> list[Inexact]:
-    """Windows of this time that were rebuilt with other sums than they had."""
+    """Returns windows of this time that were rebuilt with other sums than before."""
     rows = connection.execute(_REBUILT, (topic, from_time, to_time))
     return [Inexact(tiers[tier], *times) for tier, *times in rows]
 

@@ -1,30 +1,31 @@
-"""Which of a partition's offsets are still what they were said to be.
+"""Generations of a partition's offsets: tells offsets in the log from those that the log lost.
 
-A log can lose what it acknowledged: a directory is removed, a tail cannot be recovered, a leader is
-elected that never had it. Then its offsets are given again, to other events, under a higher leader
-epoch. Where one such epoch begins, the log is cut: from that offset on, whatever was said under
-lower epochs is of a log that is there no more. Or it loses its beginning, and goes on at its end:
-then only what lies between two offsets is cut off.
+A log can lose what it acknowledged: a directory is removed, a tail cannot be recovered, or a leader
+is elected that never had it. Then its offsets are assigned again, to other events, under a higher
+leader epoch. Where such an epoch begins, the log is cut: claims from that offset on, under lower
+epochs, are about a log that is gone. Or the log loses its beginning and continues at its end: then
+only the offsets in between are cut off.
 
-Rule 1: what is said is kept with its leader epoch, and cuts beside it. What a cut means is found
-        when they are read, so statements and cuts may come in any order.
-Rule 2: between two cuts lies a generation. What of a partition is in the log has its number; what
-        was cut off by its cut number i is as if it were of a partition of its own, of the number
-        `partition + i * STRIDE`, to which nothing will ever be added. Whoever compares offsets
-        compares them there.
-Rule 3: a cut is what a broker calls withdrawn; where one and the same journal counts offsets again
-        under a higher epoch, as a counter goes back only if the log ends before where it was; and
-        where a leader says that its epoch begins, if anybody has counted beyond that under a lower
-        one. Another journal that counts offsets under a higher epoch counts the same log once more.
-        A rise of the epoch alone, as with each change of leader, cuts nothing.
-Rule 4: an epoch that is not known (-1) is that of the log as it is now.
-Rule 5: an agent that names a lower epoch beyond where a higher one begins may have lost what it
-        speaks of, or not have heard of the next leader yet. That cuts nothing, but offsets prove
-        nothing there either, and windows are compared by their sums (`doubtful_times`).
+Rule 1: Claims are kept with their leader epochs, and cuts beside them. They are combined when they
+        are read, so claims and cuts may arrive in any order.
+Rule 2: A generation lies between two cuts. The part of a partition that is in the log has the
+        partition's number; what its cut number i cut off is treated as a partition of its own,
+        number `partition + i * STRIDE`, to which nothing is ever added. Offsets are compared within
+        these.
+Rule 3: There is a cut where a broker reports offsets withdrawn; where the same journal counts
+        offsets again under a higher epoch, as a counter goes back only if the log ends before its
+        position; and where a leader reports that its epoch begins, if any journal had counted
+        beyond that under a lower one. Another journal that counts offsets under a higher epoch
+        counts the same log again. A higher epoch alone, as after each change of leader, cuts
+        nothing.
+Rule 4: An unknown epoch (-1) is that of the present log.
+Rule 5: An agent that reports a lower epoch beyond the beginning of a higher one may have lost these
+        events, or may not know the next leader yet. This cuts nothing, but offsets prove nothing
+        there, so windows are compared by their sums (`doubtful_times`).
 
-Of batches that are not what was written nobody says under which leader epoch they were. When one
-was last found tells: damage that was found before the log was cut there has gone with the rest,
-which is missing, or had landed before; whoever is given its offsets next has nothing to do with it.
+Reports of damaged batches have no leader epoch. The time of the latest report decides: damage that
+was found before the log was cut there is gone with the rest, which is missing or had landed before;
+the events that have its offsets now are not affected.
 """
 
 import sqlite3
@@ -42,7 +43,7 @@ from audit.store.folding.stretches import STRETCH, Stretches
 from ground.intervals import Interval, Intervals, intersection, minus
 
 STRIDE: Final = 1 << 21  # more than there are partitions
-MOST_CUTS: Final = 1_000  # of a partition: the newest
+MOST_CUTS: Final = 1_000  # of a partition; the newest are kept
 FOR_EVER: Final = 1 << 60
 
 _COUNTED: Final = """
@@ -62,7 +63,7 @@ _BEGUN: Final = """
 INSERT INTO begun VALUES (?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET first = min(first, excluded.first), time = min(time, excluded.time)
 """
-# Of what was counted up to some offset; and of an epoch that begins at one.
+# Cuts that follow from counting up to an offset, and from an epoch that begins at one.
 _COUNTED_BEYOND: Final = """
 SELECT topic, partition, epoch, first, time FROM begun
     WHERE topic = ? AND partition = ? AND epoch > ? AND first < ?
@@ -90,8 +91,7 @@ INSERT INTO cuts VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 
 
 class Truncation(NamedTuple):
-    """What the log lost when this epoch began, up to its end or not, and when somebody said so
-    first."""
+    """What the log lost when this epoch began, and when that was first reported."""
 
     epoch: int
     next_offset: int
@@ -101,7 +101,7 @@ class Truncation(NamedTuple):
 
 
 class GenerationOffsets(NamedTuple):
-    """Offsets in their generation."""
+    """Offsets within a generation."""
 
     number: int
     first: int
@@ -109,10 +109,10 @@ class GenerationOffsets(NamedTuple):
 
 
 class Generations:
-    """Of one topic. Almost always there is but one, and nothing costs anything."""
+    """The generations of one topic. Almost always there is only one, which costs nothing."""
 
     def __init__(self, cuts: Mapping[int, Sequence[Truncation]]) -> None:
-        """Of each partition in the order of their epochs and offsets."""
+        """`cuts`: by partition, ordered by epoch and offset."""
         self._cuts = cuts
 
     @classmethod
@@ -125,62 +125,64 @@ class Generations:
 
     @property
     def partitions(self) -> Collection[int]:
-        """Those that were cut."""
+        """The partitions that were cut."""
         return self._cuts.keys()
 
     def cut_off(self) -> Iterator[tuple[int, Truncation]]:
-        """The numbers of all generations that are in the log no more, and what cut them off."""
+        """Yields the numbers of all generations that were cut off, with their cuts."""
         for partition, cuts in self._cuts.items():
-            for number, each in enumerate(cuts, 1):
-                yield partition + number * STRIDE, each
+            for number, cut in enumerate(cuts, 1):
+                yield partition + number * STRIDE, cut
 
     def parts(self, partition: int, epoch: int, first: int, end: int) -> list[GenerationOffsets]:
-        """Where offsets of which somebody spoke under this epoch are now."""
-        found: list[GenerationOffsets] = []
-        rest: Intervals = ((first, end),) if first < end else ()
+        """Splits offsets that were claimed under this epoch into generations."""
+        parts: list[GenerationOffsets] = []
+        remaining: Intervals = ((first, end),) if first < end else ()
         for number, cut in enumerate(self._cuts.get(partition, ()), 1):
             if 0 <= epoch < cut.epoch:
                 lost = ((cut.first, cut.next_offset),)
-                gone = intersection(rest, lost)
-                found += [GenerationOffsets(partition + number * STRIDE, *each) for each in gone]
-                rest = minus(rest, lost)
-        return [*found, *(GenerationOffsets(partition, *each) for each in rest)]
+                lost_part = intersection(remaining, lost)
+                parts += [
+                    GenerationOffsets(partition + number * STRIDE, *part) for part in lost_part
+                ]
+                remaining = minus(remaining, lost)
+        return [*parts, *(GenerationOffsets(partition, *part) for part in remaining)]
 
     def still_there(self, partition: int, time: int, offsets: Interval) -> Intervals:
-        """Of offsets of which somebody spoke at this time, and did not say under which epoch, what
-        was not cut off since."""
-        rest: Intervals = (offsets,)
+        """Returns which of these offsets, reported at this time without an epoch, were not cut off
+        since."""
+        remaining: Intervals = (offsets,)
         for cut in self._cuts.get(partition, ()):
             if time < cut.time:
-                rest = minus(rest, ((cut.first, cut.next_offset),))
-        return rest
+                remaining = minus(remaining, ((cut.first, cut.next_offset),))
+        return remaining
 
     def cut_of(self, number: int) -> Truncation | None:
-        """What cut off a generation; None of the one that is in the log."""
+        """Returns the cut that ended a generation; None for the one in the log."""
         return self._cuts[number % STRIDE][number // STRIDE - 1] if number >= STRIDE else None
 
     def of_stretches(self, stretches: Stretches) -> Stretches:
-        """With the numbers of generations in the place of partitions. In the place of the epoch is
-        1 with those of which a part lies elsewhere: their bytes are of more events than these."""
-        found = stretches.copy()
-        found["epoch"] = 0
+        """Replaces partitions by the numbers of generations. The epoch becomes 1 for stretches of
+        which a part is elsewhere, so that their bytes contain other events, too; else 0."""
+        numbered = stretches.copy()
+        numbered["epoch"] = 0
         if not self or not len(stretches):
-            return found
-        odd = np.isin(stretches["partition"], np.array(sorted(self._cuts), np.int64))
-        split = [part for row in stretches[odd] for part in self._of_stretch(row)]
-        return np.concatenate((found[~odd], np.array(split, STRETCH)))
+            return numbered
+        is_cut = np.isin(stretches["partition"], np.array(sorted(self._cuts), np.int64))
+        split = [part for row in stretches[is_cut] for part in self._of_stretch(row)]
+        return np.concatenate((numbered[~is_cut], np.array(split, STRETCH)))
 
     def _of_stretch(self, row: np.void) -> Iterator[tuple[int, ...]]:
-        source, partition, first, seq, events, *rest, epoch = row.tolist()
+        source, partition, first, seq, events, *others, epoch = row.tolist()
         parts = self.parts(partition, epoch, first, first + events)
         for part in parts:
-            here = seq + part.first - first
+            seq_ = seq + part.first - first
             size = part.end - part.first
-            yield (source, part.number, part.first, here, size, *rest, int(len(parts) > 1))
+            yield (source, part.number, part.first, seq_, size, *others, int(len(parts) > 1))
 
 
 def any_cuts(connection: sqlite3.Connection) -> bool:
-    """Of any topic."""
+    """Whether the log of any topic was ever cut."""
     return bool(connection.execute("SELECT 1 FROM cuts LIMIT 1").fetchall())
 
 
@@ -196,7 +198,7 @@ def all_generations(
         cuts[topic][partition].append(Truncation(*cut))
     return {
         topic: Generations(
-            {partition: some[-MOST_CUTS:] for partition, some in cuts[topic].items()}
+            {partition: cuts_[-MOST_CUTS:] for partition, cuts_ in cuts[topic].items()}
             if topic in cuts
             else {}
         )
@@ -205,29 +207,30 @@ def all_generations(
 
 
 def keep(chunk: Chunk, first: Numbers, next_offset: Numbers, count: Numbers) -> None:
-    """Cuts that the chunk tells of. Before its offsets are. By passage; `count` is 0 without."""
+    """Keeps the cuts that follow from the chunk; to be called before its offsets are kept. Arrays
+    are by passage; `count` is 0 without offsets."""
     connection = chunk.connection
     counters = chunk.passages_of("broker") & (chunk.passages.epoch >= 0)
-    found: list[tuple[int, int, int, int, int]] = []
+    began_rows: list[tuple[int, int, int, int, int]] = []
     begun = EpochBeginnings.of(chunk.passages)
-    mine = counters[begun.passage]
-    if mine.any():
-        for began in _keep_begun(chunk, begun.passage[mine], begun.first[mine]):
-            found += connection.execute(_BEGUN_BEFORE, began).fetchall()
+    is_counter = counters[begun.passage]
+    if is_counter.any():
+        for began in _keep_begun(chunk, begun.passage[is_counter], begun.first[is_counter]):
+            began_rows += connection.execute(_BEGUN_BEFORE, began).fetchall()
     at = np.flatnonzero((count > 0) & counters)
     if len(at):
         for counted in _keep_counted(chunk, at, first[at], next_offset[at]):
-            found += connection.execute(_COUNTED_BEYOND, counted).fetchall()
+            began_rows += connection.execute(_COUNTED_BEYOND, counted).fetchall()
         topics = str(np.unique(chunk.topic[at]).tolist())
-        found += connection.execute(_WENT_BACK, (topics,)).fetchall()
-    for topic, partition, epoch, offset, time in found:
+        began_rows += connection.execute(_WENT_BACK, (topics,)).fetchall()
+    for topic, partition, epoch, offset, time in began_rows:
         cut(chunk, topic, partition, Truncation(epoch, FOR_EVER, offset, "", time))
 
 
 def _keep_counted(
     chunk: Chunk, at: Numbers, first: Numbers, next_offset: Numbers
 ) -> list[tuple[int, int, int, int]]:
-    """By journal and epoch; topic, partition, epoch, and up to where."""
+    """Keeps what was counted, and returns topic, partition, epoch and end of each."""
     passages = chunk.passages
     together = grouped(
         chunk.topic[at],
@@ -245,7 +248,7 @@ def _keep_counted(
 
 
 def _keep_begun(chunk: Chunk, at: Numbers, first: Numbers) -> list[tuple[int, int, int]]:
-    """By topic, partition, epoch; returned."""
+    """Keeps the beginnings of epochs, and returns topic, partition and epoch of each."""
     passages = chunk.passages
     together = grouped(chunk.topic[at], passages.partition[at], passages.epoch[at])
     topic, partition, epoch = (key.tolist() for key in together.keys)
@@ -258,7 +261,7 @@ def _keep_begun(chunk: Chunk, at: Numbers, first: Numbers) -> list[tuple[int, in
 
 
 def _judge_again(chunk: Chunk, topic: Numbers, partition: Numbers) -> None:
-    """What agents have said beyond there may be doubtful now."""
+    """Touches the hours of agents' claims that may be doubtful now."""
     for pair in zip(topic.tolist(), partition.tolist(), strict=True):
         rows = chunk.connection.execute(
             "SELECT DISTINCT placed.topic, hour FROM placed JOIN begun USING (topic, partition)"
@@ -272,27 +275,31 @@ def _judge_again(chunk: Chunk, topic: Numbers, partition: Numbers) -> None:
 def doubtful_times(
     connection: sqlite3.Connection, topic: int, from_time: int, to_time: int
 ) -> list[tuple[int, int]]:
-    """Of these times the hours in which offsets prove nothing (Rule 5)."""
+    """Returns the hours between these times in which offsets prove nothing (Rule 5)."""
     return connection.execute(_DOUBTFUL, (topic, from_time, to_time, FOR_EVER)).fetchall()
 
 
-def cut(chunk: Chunk, topic: int, partition: int, made: Truncation) -> None:
-    """This is known now, if it was not before."""
+def cut(chunk: Chunk, topic: int, partition: int, truncation: Truncation) -> None:
+    """Keeps a cut, unless it is known."""
     connection = chunk.connection
-    known = connection.execute(
+    rows_ = connection.execute(
         "SELECT first, reason, time FROM cuts WHERE topic = ? AND partition = ? AND epoch = ?"
         " AND next_offset = ?",
-        (topic, partition, made.epoch, made.next_offset),
+        (topic, partition, truncation.epoch, truncation.next_offset),
     ).fetchall()
-    for first, reason, time in known:
-        if first <= made.first and made.reason in {"", reason} and time <= made.time:
+    for first, reason, time in rows_:
+        if (
+            first <= truncation.first
+            and truncation.reason in {"", reason}
+            and time <= truncation.time
+        ):
             return
-    connection.execute(_CUT, (topic, partition, *made))
-    if made.next_offset == FOR_EVER:
+    connection.execute(_CUT, (topic, partition, *truncation))
+    if truncation.next_offset == FOR_EVER:
         connection.execute(
             "UPDATE claimed SET upto = min(upto, ?) WHERE topic = ? AND partition = ?"
             " AND epoch >= 0 AND epoch < ?",
-            (made.first, topic, partition, made.epoch),
+            (truncation.first, topic, partition, truncation.epoch),
         )
     chunk.cut_topics.add(topic)
 
@@ -304,25 +311,25 @@ def placed_in(
     epoch: Numbers,
     offsets: Keyed,
 ) -> tuple[Numbers, Numbers, Keyed]:
-    """Offsets by row as parts: the row of each, its generation's number, and its offsets, with the
-    key that they had."""
+    """Splits offsets into parts by generation. Returns the row of each part, its generation's
+    number, and its offsets, with their former keys."""
     rows = np.arange(len(topic))
-    cut_topics = [each for each, some in generations.items() if some]
+    cut_topics = [topic_ for topic_, generations_ in generations.items() if generations_]
     if not cut_topics:
         return rows, partition, offsets
-    odd = np.isin(topic, np.array(cut_topics, np.int64))
+    is_cut = np.isin(topic, np.array(cut_topics, np.int64))
     split = [
         (row, *part)
-        for row in np.flatnonzero(odd).tolist()
+        for row in np.flatnonzero(is_cut).tolist()
         for part in generations[int(topic[row])].parts(
             int(partition[row]), int(epoch[row]), int(offsets.first[row]), int(offsets.end[row])
         )
     ]
-    more = np.array(split, np.int64).reshape(-1, 4)
-    row = np.concatenate((rows[~odd], more[:, 0]))
-    number = np.concatenate((partition[~odd], more[:, 1]))
-    first = np.concatenate((offsets.first[~odd], more[:, 2]))
-    end = np.concatenate((offsets.end[~odd], more[:, 3]))
+    parts_ = np.array(split, np.int64).reshape(-1, 4)
+    row = np.concatenate((rows[~is_cut], parts_[:, 0]))
+    number = np.concatenate((partition[~is_cut], parts_[:, 1]))
+    first = np.concatenate((offsets.first[~is_cut], parts_[:, 2]))
+    end = np.concatenate((offsets.end[~is_cut], parts_[:, 3]))
     order = np.argsort(row, kind="stable")
     row = row[order]
     return row, number[order], Keyed(offsets.key[row], first[order], end[order])
@@ -351,16 +358,16 @@ def damage_of(
 
 def damaged_offsets(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
     rows = [
-        (each.partition, each.first, each.first + each.count)
-        for each in damage_of(connection, topic, generations)
+        (batch.partition, batch.first, batch.first + batch.count)
+        for batch in damage_of(connection, topic, generations)
     ]
     columns = np.array(rows, np.int64).reshape(-1, 3)
     return Keyed(columns[:, 0], columns[:, 1], columns[:, 2])
 
 
 def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
-    """By generation, united: offsets between those that brokers have spoken of: none, as usual; and
-    what they have not spoken of where the log was cut."""
+    """Returns, by generation and united, gaps between the offsets that brokers have claimed
+    (usually none), and what they had not claimed where the log was cut."""
     rows = connection.execute(
         "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
         " WHERE topic = ?1 AND kind = ?2 AND (length(intervals) > 16"
@@ -370,24 +377,24 @@ def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generat
         "   AND others.epoch <> claimed.epoch))",
         (topic, TierKind.BROKER),
     ).fetchall()
-    there = in_generations(generations, rows)
-    same = there.key[1:] == there.key[:-1]
-    gaps = Keyed(there.key[1:][same], there.end[:-1][same], there.first[1:][same])
+    claims = in_generations(generations, rows)
+    same = claims.key[1:] == claims.key[:-1]
+    gaps = Keyed(claims.key[1:][same], claims.end[:-1][same], claims.first[1:][same])
     if not generations:
         return gaps
     taken = _taken(connection, topic, generations)
     for number, cut in generations.cut_off():
-        # What nobody took from there before it was lost is in a gap, counted or not.
-        mine = there.where((there.key == number) & (number in taken))
-        first = int(mine.first.min(initial=cut.next_offset))
-        rest = [(cut.first, first), (int(mine.end.max(initial=first)), cut.next_offset)]
-        edges = np.array([(number, *each) for each in rest], np.int64)
+        # What no later tier had read before it was lost is a gap, counted or not.
+        of_generation = claims.where((claims.key == number) & (number in taken))
+        first = int(of_generation.first.min(initial=cut.next_offset))
+        edges_ = [(cut.first, first), (int(of_generation.end.max(initial=first)), cut.next_offset)]
+        edges = np.array([(number, *edge) for edge in edges_], np.int64)
         gaps = gaps.and_(Keyed(edges[:, 0], edges[:, 1], edges[:, 2]))
     return gaps.united()
 
 
 def _taken(connection: sqlite3.Connection, topic: int, generations: Generations) -> set[int]:
-    """Generations of which a tier behind the brokers has spoken."""
+    """Returns the generations of which a tier after the brokers has claimed any offset."""
     rows = connection.execute(
         "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
         " WHERE topic = ?1 AND kind NOT IN (?2, ?3)"
@@ -398,11 +405,11 @@ def _taken(connection: sqlite3.Connection, topic: int, generations: Generations)
 
 
 def in_generations(generations: Generations, rows: Sequence[tuple[int, int, bytes]]) -> Keyed:
-    """Packed offsets of partitions and epochs, by generation and united."""
+    """Unites packed offsets of partitions and epochs by generation."""
     keys = np.arange(len(rows))
-    there = Keyed.of_packed(keys, [row[2] for row in rows])
-    partition = np.array([row[0] for row in rows], np.int64)[there.key]
-    epoch = np.array([row[1] for row in rows], np.int64)[there.key]
-    topic = np.zeros(len(there.key), np.int64)
-    _, number, offsets = placed_in({0: generations}, topic, partition, epoch, there)
+    claims = Keyed.of_packed(keys, [row[2] for row in rows])
+    partition = np.array([row[0] for row in rows], np.int64)[claims.key]
+    epoch = np.array([row[1] for row in rows], np.int64)[claims.key]
+    topic = np.zeros(len(claims.key), np.int64)
+    _, number, offsets = placed_in({0: generations}, topic, partition, epoch, claims)
     return Keyed(number, offsets.first, offsets.end).united()

@@ -1,13 +1,13 @@
-"""What logs have lost, as brokers say, and what of it nobody had spoken of before.
+"""Keeps losses of logs that brokers report, and finds those that no tier had counted before.
 
-Rule 1: each such statement is a cut (generations.py): what was said of these offsets is of a log
-        that is there no more.
-Rule 2: offsets that a broker had acknowledged, and of which no tier has spoken under a lower leader
-        epoch, are missing all the same. An agent may still say that they were its own, with the
-        names of lines, and a loader that it had read them; then these are taken from there.
-Rule 3: of a loss of which nobody knows how much it is, as little is known in a topic to which
-        others than agents write. Agents say by themselves what they have shipped, so where all that
-        was ever counted is theirs, nothing is unknown.
+Rule 1: Each report is a cut (generations.py): earlier claims of these offsets are about a log that
+        is gone.
+Rule 2: Offsets that a broker had acknowledged, and that no tier has claimed under a lower leader
+        epoch, are missing. An agent may still claim them, naming their lines, and a loader may
+        report that it had read them; then these reports replace the loss.
+Rule 3: A loss of unknown size is reported as unknown only in a topic with other producers than
+        agents. Agents report what they shipped, so if all that was ever counted is theirs, nothing
+        is unknown.
 """
 
 import sqlite3
@@ -19,14 +19,14 @@ from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import MOST_EPOCH
 from audit.store.partitions import generations
 from audit.store.partitions.generations import FOR_EVER, STRIDE, Generations, Truncation
-from audit.store.statements.rare_statements import HOUR, said_by_tier
+from audit.store.statements.rare_statements import HOUR, statements_of
 from ground.intervals import Intervals, minus, union
 
 _MOST_OFFSET: Final = 1 << 53
-_MOST_LOSSES: Final = 1_000  # of a topic: the newest
+_MOST_LOSSES: Final = 1_000  # of a topic; the newest are kept
 _UNKNOWN: Final = -1
 _UNCOUNTED: Final = 600_000  # milliseconds: brokers count more often
-_NO_REASON: Final = "the broker says that they are gone"
+_NO_REASON: Final = "the broker reports that they are gone"
 
 _KEEP: Final = """
 INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -36,8 +36,7 @@ _LOSSES: Final = """
 SELECT partition, epoch, first, count, reason, time FROM withdrawn WHERE topic = ?
     ORDER BY time DESC, partition, epoch, first, count LIMIT ?
 """
-# When somebody last spoke of what lies before these offsets; else when the first event was, as far
-# as it is known.
+# The latest report of offsets before these; else the time of the first event, as far as known.
 _SPOKEN: Final = """
 SELECT coalesce(max(CASE WHEN time <= ?5 THEN time END), min(hour), ?5) FROM placed
     WHERE topic = ?1 AND partition = ?2 AND epoch < ?3 AND first < ?4
@@ -45,18 +44,20 @@ SELECT coalesce(max(CASE WHEN time <= ?5 THEN time END), min(hour), ?5) FROM pla
 
 
 def keep(chunk: Chunk) -> None:
-    """Before anything is said of offsets."""
-    for row, said in said_by_tier(chunk, "withdrawn", "broker"):
-        epoch, first = said["leader_epoch"], said["first"]
+    """Keeps reported losses; to be called before offsets are kept."""
+    for row, statement in statements_of(chunk, "withdrawn", "broker"):
+        epoch, first = statement["leader_epoch"], statement["first"]
         if not (0 <= epoch <= MOST_EPOCH and 0 <= first <= _MOST_OFFSET):
             continue
-        (name,) = chunk.topic_names([said["topic"]])
-        (topic,) = chunk.numbers.topics.of([said["topic_id"]], name)
-        partition, reason = said["partition"], said["reason"] or _NO_REASON
+        (name,) = chunk.topic_names([statement["topic"]])
+        (topic,) = chunk.numbers.topics.of([statement["topic_id"]], name)
+        partition, reason = statement["partition"], statement["reason"] or _NO_REASON
         time = int(chunk.entries.time[row])
-        count = min(said["count"], _MOST_OFFSET) if said["count"] > 0 else _UNKNOWN
-        end = first + said["count"]
-        if not first < end < said["resumes"]:  # nothing lies between them and where it goes on
+        count = min(statement["count"], _MOST_OFFSET) if statement["count"] > 0 else _UNKNOWN
+        end = first + statement["count"]
+        if (
+            not first < end < statement["resumes"]
+        ):  # nothing is between them and where the log continues
             end = FOR_EVER
         generations.cut(chunk, topic, partition, Truncation(epoch, end, first, reason, time))
         chunk.connection.execute(_KEEP, (topic, partition, epoch, first, count, reason, time))
@@ -70,34 +71,34 @@ def uncounted(
     partitions: Sequence[PartitionPicture],
     generations: Generations,
 ) -> list[UncountedLoss]:
-    """Of which nobody has spoken. Most topics have lost nothing, and cost nothing."""
+    """Returns losses that no tier has claimed. Most topics have lost nothing, and cost nothing."""
     losses = connection.execute(_LOSSES, (topic, _MOST_LOSSES)).fetchall()
     if not losses:
         return []
-    spoken = {each.number: union(*each.claimed.values()) for each in partitions}
-    known_by_others = any(_is_of_others(each) for each in partitions)
-    found = []
+    spoken = {partition.number: union(*partition.claimed.values()) for partition in partitions}
+    known_by_others = any(_is_of_others(partition) for partition in partitions)
+    losses_ = []
     for partition, epoch, first, count, reason, time in losses:
-        ((before,),) = connection.execute(
+        ((last_claim,),) = connection.execute(
             _SPOKEN, (topic, partition, epoch, first, time)
         ).fetchall()
-        times = max(0, min(before, time) - _UNCOUNTED), time + 1
+        times = max(0, min(last_claim, time) - _UNCOUNTED), time + 1
         if count == _UNKNOWN:
             if known_by_others:
-                found.append(UncountedLoss(partition, first, _UNKNOWN, reason, *times))
+                losses_.append(UncountedLoss(partition, first, _UNKNOWN, reason, *times))
             continue
         for part in generations.parts(partition, epoch - 1, first, first + count):
             if part.number >= STRIDE:
-                rest = minus(((part.first, part.end),), spoken.get(part.number, ()))
-                found += [
+                unclaimed = minus(((part.first, part.end),), spoken.get(part.number, ()))
+                losses_ += [
                     UncountedLoss(partition, begin, end - begin, reason, *times)
-                    for begin, end in rest
+                    for begin, end in unclaimed
                 ]
-    return sorted(found)
+    return sorted(losses_)
 
 
 def _is_of_others(partition: PartitionPicture) -> bool:
-    """Whether anything was counted there that no agent has shipped."""
+    """Whether other producers than agents have written to a partition."""
     agents: Intervals = ()
     counted: list[Intervals] = []
     for tier, claimed in partition.claimed.items():

@@ -1,15 +1,16 @@
-"""Which offsets each tier has spoken of, and what is spoken of by one and not yet by the next.
+"""Keeps the offsets that each tier has claimed, and spans that one tier has claimed and the next
+has not yet.
 
-Rule 1: a broker's passage whose offsets are all spoken of by brokers already is the same again, by
-        another who counted: it is not counted twice. It must be known before sums are added.
-        Of one that speaks of such offsets and of others, nobody knows which of its events are new:
-        its offsets count, its events do not, and its windows are not compared by their sums.
-Rule 2: passages of a run that has rebuilt hours speak of these hours only, and of no offsets.
-Rule 3: offsets that brokers have spoken of under another leader epoch, of which nobody knows that
-        they were cut off in between (generations.py), may be the same events counted by the next
-        leader, or others: they are not counted, and nothing is compared by their sums.
-Rule 4: what an agent said of a partition that others write to as well has gaps without end; the
-        oldest of them are forgotten.
+Rule 1: A broker's passage whose offsets are all claimed by brokers already repeats them, by another
+        broker that counted: it is not counted twice. This must be known before sums are added. If
+        only some of its offsets are, it is unknown which of its events are new: its offsets count,
+        its events do not, and its windows are not compared by their sums.
+Rule 2: Passages of a run that rebuilt hours claim these hours only, and no offsets.
+Rule 3: Offsets that brokers claimed under another leader epoch, and that are not known to have been
+        cut off in between (generations.py), may be the same events counted by the next leader, or
+        others: they are not counted, and their windows are not compared by their sums.
+Rule 4: An agent's claims in a partition that has other producers have gaps without end; the oldest
+        of them are forgotten.
 """
 
 import sqlite3
@@ -37,7 +38,7 @@ from audit.store.partitions import origins
 from audit.store.partitions.generations import FOR_EVER, all_generations, any_cuts, placed_in
 
 MOST_INTERVALS: Final = 4_096  # of one partition and tier
-KEPT: Final = 600_000  # milliseconds: somebody may follow whom nobody knew of
+KEPT: Final = 600_000  # milliseconds: a later tier that is not known yet may need them
 _NOWHERE: Final[Mapping[int, int]] = {}
 
 _CLAIM: Final = """
@@ -71,7 +72,7 @@ UPDATE claimed SET upto = min(upto, (SELECT min(first) FROM cuts WHERE cuts.topi
 
 
 class PassagePlaces(msgspec.Struct, frozen=True):
-    """Where passages lie in time and in their partition. By passage; `count` is 0 without any."""
+    """Times and offsets of passages, by passage; `count` is 0 for one without offsets."""
 
     from_time: Numbers
     to_time: Numbers
@@ -81,7 +82,7 @@ class PassagePlaces(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, chunk: Chunk) -> "PassagePlaces":
-        """Passages without windows are given that in which they were written."""
+        """Passages without windows get the one in which they were written."""
         passages, windows, offsets = chunk.passages, chunk.windows, chunk.offsets
         written = chunk.entries.window()[passages.entry]
         from_time, to_time = written.copy(), written + 1
@@ -101,16 +102,16 @@ class PassagePlaces(msgspec.Struct, frozen=True):
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """By passage: whether its events are to be counted, and whether they are some that were
-    counted and some that were not."""
+    """By passage: whether its events are to be counted, and whether only some of them were counted
+    before."""
 
     counted: Mask
     partly: Mask
-    over: Mask  # a loader has spoken of some of these offsets before
+    over: Mask  # a loader has claimed some of these offsets before
 
 
 def claim(chunk: Chunk, places: PassagePlaces) -> Claimed:
-    """Keeps which offsets are spoken of."""
+    """Keeps the chunk's claims."""
     passages, offsets = chunk.passages, chunk.offsets
     tier = chunk.tier[passages.entry]
     rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
@@ -119,26 +120,26 @@ def claim(chunk: Chunk, places: PassagePlaces) -> Claimed:
     passage = offsets.passage[at]
     columns = (chunk.topic[passage], passages.partition[passage], tier[passage])
     together = grouped(*columns, passages.epoch[passage])
-    said = Keyed(together.numbered(), offsets.first[at], offsets.first[at] + offsets.count[at])
-    names = list(zip(*(each.tolist() for each in together.keys), strict=True))
+    claims = Keyed(together.numbered(), offsets.first[at], offsets.first[at] + offsets.count[at])
+    names = list(zip(*(column.tolist() for column in together.keys), strict=True))
     spoken = len(names)
     before = _before(chunk, names)
-    here = _in_generations(chunk, names, before, said, passage)
-    again = _again(chunk, places, here)
-    counted = (tier > 0) & ~again
+    statements = _in_generations(chunk, names, before, claims, passage)
+    repeated = _again(chunk, places, statements)
+    counted = (tier > 0) & ~repeated
     counters = counted & chunk.passages_of("broker", "mirror") & (places.count > 0)
-    partly = _partly(counters, here)
-    if here.several and again.any():
-        partly |= _under_others(again & chunk.passages_of("broker", "mirror"), here)
-    _keep(chunk, names, before.where(before.key < spoken).and_(said).united())
-    over = _over(chunk.passages_of("hdfs"), said, passage, before)
+    partly = _partly(counters, statements)
+    if statements.several and repeated.any():
+        partly |= _under_others(repeated & chunk.passages_of("broker", "mirror"), statements)
+    _keep(chunk, names, before.where(before.key < spoken).and_(claims).united())
+    over = _over(chunk.passages_of("hdfs"), claims, passage, before)
     return Claimed(counted & ~partly, partly, over)
 
 
 def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: int) -> None:
-    """All but loaders' are spoken of by somebody else later. What the next tier has spoken of as
-    well, some time ago, is dropped: where it just has gone on. Of what was cut off, and whose
-    offsets were given again, that says nothing."""
+    """Keeps spans of all tiers but loaders, and drops those that the next tier has claimed for some
+    time. If a log was cut and its offsets were assigned again, the next tier's progress proves
+    nothing, and spans are kept."""
     connection, old = chunk.connection, newest - KEPT
     is_whole = not any_cuts(connection)
     topics = np.unique(chunk.topic[chunk.passages_of("broker", "hdfs")]).tolist()
@@ -152,12 +153,12 @@ def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: in
             if limit
         ),
     )
-    mine = (
+    is_kept = (
         (claimed.counted | claimed.partly)
         & (places.count > 0)
         & chunk.passages_of("agent", "broker", "mirror")
     )
-    at = np.flatnonzero(mine)
+    at = np.flatnonzero(is_kept)
     entry = chunk.passages.entry[at]
     together = grouped(
         chunk.topic[at],
@@ -175,9 +176,9 @@ def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: in
         together.sums(places.count[at]),
     )
     if is_whole:
-        *_, next_offset, said, _ = columns
-        left = (said >= old) | (next_offset > _limit_of(limits, *together.keys[:3]))
-        columns = tuple(column[left] for column in columns)
+        *_, next_offset, reported, _ = columns
+        is_open = (reported >= old) | (next_offset > _limit_of(limits, *together.keys[:3]))
+        columns = tuple(column[is_open] for column in columns)
     connection.executemany(_SPAN, zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -188,23 +189,23 @@ def _limit_of(
     partition: Numbers,
 ) -> Numbers:
     together = grouped(topic, tier, partition)
-    found = [
-        limits.get((one, other), _NOWHERE).get(number, 0)
-        for one, other, number in zip(*(key.tolist() for key in together.keys), strict=True)
+    limits_ = [
+        limits.get((topic_id, tier_id), _NOWHERE).get(number, 0)
+        for topic_id, tier_id, number in zip(*(key.tolist() for key in together.keys), strict=True)
     ]
-    return np.array(found, np.int64)[together.numbered()]
+    return np.array(limits_, np.int64)[together.numbered()]
 
 
 def limits_of(
     connection: sqlite3.Connection, topics: Sequence[int]
 ) -> dict[tuple[int, int], dict[int, int]]:
-    """By topic, and tier that somebody follows upon: up to which offset of each partition those who
-    do have come. Upon agents follow brokers, or all loaders where no broker counts; upon brokers,
-    loaders; upon the last of a cluster, what is known of its copies."""
+    """Returns, by topic and tier, up to which offset of each partition the next tiers have come.
+    Agents are followed by brokers, or by all loaders if no broker counts; brokers by loaders; the
+    last tier of a cluster by its copies."""
     if not topics:
         return {}
     copies = origins.copies_of(connection, topics) if origins.any_copies(connection) else {}
-    ends = origins.ends(connection, [copy for some in copies.values() for copy in some])
+    ends = origins.ends(connection, [copy for ids in copies.values() for copy in ids])
     uptos: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
     for topic, tier, partition, upto in connection.execute(
         "SELECT topic, tier, partition, upto FROM claimed"
@@ -213,31 +214,31 @@ def limits_of(
     ):
         of_way = uptos[topic, tier]
         of_way[partition] = max(upto, of_way.get(partition, 0))
-    found = {}
+    limits = {}
     for topic, tiers in tiers_of(connection, topics).items():
         of_kind = defaultdict(list)
         for tier, kind in tiers.items():
             of_kind[kind].append(uptos[topic, tier])
         loaders = of_kind[TierKind.HDFS] + [ends[copy] for copy in copies.get(topic, ())]
-        after = {
+        next_tiers = {
             TierKind.AGENT: of_kind[TierKind.BROKER] or loaders,
             TierKind.BROKER: loaders,
         }
         for tier, kind in tiers.items():
-            if next_ := after.get(kind):
-                found[topic, tier] = {
-                    partition: min([each.get(partition, 0) for each in next_])
+            if next_ := next_tiers.get(kind):
+                limits[topic, tier] = {
+                    partition: min([uptos_.get(partition, 0) for uptos_ in next_])
                     for partition in uptos[topic, tier]
                 }
-    return found
+    return limits
 
 
 def tiers_of(
     connection: sqlite3.Connection, topics: Sequence[int]
 ) -> dict[int, dict[int, TierKind]]:
-    """By topic: that have spoken of it; and brokers, if any of them counts at all in its
-    cluster."""
-    found: dict[int, dict[int, TierKind]] = {topic: {} for topic in topics}
+    """Returns, by topic, the tiers that have claimed any of it; and brokers, if any broker of the
+    cluster counts."""
+    tiers_: dict[int, dict[int, TierKind]] = {topic: {} for topic in topics}
     for topic, tier, kind in connection.execute(
         "SELECT topic, tier, kind FROM topic_tiers JOIN tiers ON tiers.id = tier"
         " WHERE topic IN (SELECT value FROM json_each(?1)) AND (topic, tier) NOT IN replaced"
@@ -247,13 +248,13 @@ def tiers_of(
         "   WHERE journals.cluster = topic_names.cluster AND tier = 'broker')",
         (str(list(topics)),),
     ):
-        found[topic][tier] = TierKind(kind)
-    return found
+        tiers_[topic][tier] = TierKind(kind)
+    return tiers_
 
 
 def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
-    """Before which time (`most` at the latest) brokers that count this topic, and its copies, have
-    spoken of all that agents have."""
+    """Returns the time (at most `most`) before which brokers that count this topic and its copies
+    have claimed all that agents have."""
     copies = origins.copies_of(connection, [topic]) if origins.any_copies(connection) else {}
     earlier = (TierKind.AGENT, TierKind.BROKER) if copies else (TierKind.AGENT, TierKind.AGENT)
     for where in (topic, *copies.get(topic, ())):
@@ -269,10 +270,9 @@ def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
     return most
 
 
-class _Here(msgspec.Struct, frozen=True):
-    """What the chunk says, and what was said before, by generation and tier. `passage` is of what
-    is said; of both, `epoch`. `there`: what was said before, united. `several`: not all of a key
-    are of one epoch."""
+class _Claims(msgspec.Struct, frozen=True):
+    """The chunk's claims (`said`) and those before it, by generation and tier. `passage` belongs to
+    `said`. `there`: `before`, united. `several`: a key has several epochs."""
 
     said: Keyed
     passage: Numbers
@@ -284,10 +284,10 @@ class _Here(msgspec.Struct, frozen=True):
 
 
 def _before(chunk: Chunk, names: list[tuple[int, int, int, int]]) -> Keyed:
-    """United, of all epochs of these partitions and tiers; those that the chunk does not speak of
-    follow upon the names."""
+    """Returns the earlier claims, united, of all epochs of these partitions and tiers. Those not in
+    the chunk are appended to `names`."""
     place = {name: at for at, name in enumerate(names)}
-    wanted = {name[:3] for name in names}
+    places = {name[:3] for name in names}
     topics, tiers = (sorted({name[at] for name in names}) for at in (0, 2))
     keys, packed = [], []
     for topic, partition, tier, epoch, intervals in chunk.connection.execute(
@@ -296,7 +296,7 @@ def _before(chunk: Chunk, names: list[tuple[int, int, int, int]]) -> Keyed:
         " AND tier IN (SELECT value FROM json_each(?))",
         (str(topics), str(tiers)),
     ):
-        if (topic, partition, tier) in wanted:
+        if (topic, partition, tier) in places:
             name = (topic, partition, tier, epoch)
             at = place.get(name)
             if at is None:
@@ -304,40 +304,40 @@ def _before(chunk: Chunk, names: list[tuple[int, int, int, int]]) -> Keyed:
                 names.append(name)
             keys.append(at)
             packed.append(intervals)
-    found = Keyed.of_packed(np.array(keys, np.int64), packed)
-    order = in_order(found.key, found.first)
-    return Keyed(found.key[order], found.first[order], found.end[order])
+    claims = Keyed.of_packed(np.array(keys, np.int64), packed)
+    order = in_order(claims.key, claims.first)
+    return Keyed(claims.key[order], claims.first[order], claims.end[order])
 
 
 def _in_generations(
     chunk: Chunk,
     names: list[tuple[int, int, int, int]],
     before: Keyed,
-    said: Keyed,
+    claims: Keyed,
     passage: Numbers,
-) -> _Here:
+) -> _Claims:
     columns = np.array(names, np.int64).reshape(-1, 4)
     generations = all_generations(chunk.connection, sorted({name[0] for name in names}))
     if len({name[:3] for name in names}) == len(names) and not any(generations.values()):
         epoch = columns[:, 3]
-        now, then = epoch[said.key], epoch[before.key]
-        return _Here(said, passage, now, before, then, before, several=False)
+        epoch_now, epoch_before = epoch[claims.key], epoch[before.key]
+        return _Claims(claims, passage, epoch_now, before, epoch_before, before, several=False)
 
     def placed(offsets: Keyed) -> tuple[Numbers, Numbers, Keyed]:
         topic, partition, _, epoch = columns[offsets.key].T
         return placed_in(generations, topic, partition, epoch, offsets)
 
-    rows, numbers_, theirs = placed(said)
+    rows, numbers_, new = placed(claims)
     _, old_numbers, old = placed(before)
-    key = np.concatenate((theirs.key, old.key))
+    key = np.concatenate((new.key, old.key))
     together = grouped(columns[key, 0], columns[key, 2], np.concatenate((numbers_, old_numbers)))
     number = together.numbered()
     epoch = columns[key, 3]
     several = bool((together.least(epoch) != together.most(epoch)).any())
-    size = len(theirs.key)
+    size = len(new.key)
     before = Keyed(number[size:], old.first, old.end)
-    return _Here(
-        Keyed(number[:size], theirs.first, theirs.end),
+    return _Claims(
+        Keyed(number[:size], new.first, new.end),
         passage[rows],
         epoch[:size],
         before,
@@ -347,69 +347,75 @@ def _in_generations(
     )
 
 
-def _again(chunk: Chunk, places: PassagePlaces, here: _Here) -> Mask:
-    """Brokers' passages whose offsets were all spoken of, or are by another one of the chunk."""
+def _again(chunk: Chunk, places: PassagePlaces, statements: _Claims) -> Mask:
+    """Whether all offsets of brokers' passages were claimed before, or by another passage of the
+    chunk."""
     counters = chunk.passages_of("broker", "mirror") & (places.count > 0)
-    found = np.zeros(len(chunk.passages), np.bool_)
-    mine = counters[here.passage]
-    if not mine.any():
-        return found
+    repeated = np.zeros(len(chunk.passages), np.bool_)
+    is_counted = counters[statements.passage]
+    if not is_counted.any():
+        return repeated
     new = np.zeros(len(chunk.passages), np.bool_)
-    said, passage = here.said.where(mine), here.passage[mine]
-    said, passage = said.where(~here.there.cover(said)), passage[~here.there.cover(said)]
-    new[passage[~_inside_another(said)]] = True
-    found |= counters & ~new
-    return found
+    claims, passage = statements.said.where(is_counted), statements.passage[is_counted]
+    claims, passage = (
+        claims.where(~statements.there.cover(claims)),
+        passage[~statements.there.cover(claims)],
+    )
+    new[passage[~_inside_another(claims)]] = True
+    repeated |= counters & ~new
+    return repeated
 
 
-def _inside_another(said: Keyed) -> Mask:
-    """Which lie within one that begins earlier or reaches further; of equal ones, all but one."""
-    found = np.zeros(len(said.key), np.bool_)
-    order = in_order(said.key, said.first, -said.end)
-    key, end = said.key[order], said.end[order]
+def _inside_another(claims: Keyed) -> Mask:
+    """Whether intervals lie within one that begins earlier or ends later; of equal ones, all but
+    one do."""
+    inside = np.zeros(len(claims.key), np.bool_)
+    order = in_order(claims.key, claims.first, -claims.end)
+    key, end = claims.key[order], claims.end[order]
     same = key[1:] == key[:-1]
-    found[order[1:]] = same & (end[1:] <= running_most(key, end)[:-1])
-    return found
+    inside[order[1:]] = same & (end[1:] <= running_most(key, end)[:-1])
+    return inside
 
 
-def _under_others(again: Mask, here: _Here) -> Mask:
-    """Of these, those that were not spoken of under the very same epoch."""
-    found = np.zeros(len(again), np.bool_)
-    mine = again[here.passage]
-    epochs = np.unique(np.concatenate((here.said_epoch, here.before_epoch)))
+def _under_others(repeated: Mask, statements: _Claims) -> Mask:
+    """Whether these were not claimed under the same epoch."""
+    under_others = np.zeros(len(repeated), np.bool_)
+    chosen = repeated[statements.passage]
+    epochs = np.unique(np.concatenate((statements.said_epoch, statements.before_epoch)))
     for epoch in epochs.tolist():
-        said = mine & (here.said_epoch == epoch)
-        same = here.before.where(here.before_epoch == epoch)
-        first = ~again[here.passage] & (here.said_epoch == epoch)
-        same = same.and_(here.said.where(first)).united()
-        found[here.passage[said][~same.cover(here.said.where(said))]] = True
-    return found
+        reported = chosen & (statements.said_epoch == epoch)
+        same = statements.before.where(statements.before_epoch == epoch)
+        first = ~repeated[statements.passage] & (statements.said_epoch == epoch)
+        same = same.and_(statements.said.where(first)).united()
+        under_others[statements.passage[reported][~same.cover(statements.said.where(reported))]] = (
+            True
+        )
+    return under_others
 
 
-def _partly(counters: Mask, here: _Here) -> Mask:
-    """Of these, those that have offsets in common with what was said before, or with another of the
-    chunk: one of the two is counted."""
-    return _meeting(counters, here.said, here.passage, here.there)
+def _partly(counters: Mask, statements: _Claims) -> Mask:
+    """Whether these overlap earlier claims, or others of the chunk, of which one is counted."""
+    return _meeting(counters, statements.said, statements.passage, statements.there)
 
 
-def _over(loaders: Mask, said: Keyed, passage: Numbers, before: Keyed) -> Mask:
-    """A loader's passages of offsets that it has spoken of before, under the same epoch."""
-    return _meeting(loaders, said, passage, before)
+def _over(loaders: Mask, claims: Keyed, passage: Numbers, before: Keyed) -> Mask:
+    """Whether loaders' passages have offsets claimed before, under the same epoch."""
+    return _meeting(loaders, claims, passage, before)
 
 
-def _meeting(chosen: Mask, said: Keyed, passage: Numbers, before: Keyed) -> Mask:
-    """Which of the chosen have something in common with what was said, or with another of them."""
-    found = np.zeros(len(chosen), np.bool_)
-    mine = chosen[passage]
-    said, passage = said.where(mine), passage[mine]
+def _meeting(chosen: Mask, claims: Keyed, passage: Numbers, before: Keyed) -> Mask:
+    """Whether the chosen passages overlap earlier claims, or each other."""
+    meeting = np.zeros(len(chosen), np.bool_)
+    chosen_ = chosen[passage]
+    claims, passage = claims.where(chosen_), passage[chosen_]
     if not len(passage):
-        return found
-    found[passage[before.overlap(said)]] = True
-    order = in_order(said.key, said.first)
-    key, first, end = said.key[order], said.first[order], said.end[order]
-    again = (key[1:] == key[:-1]) & (first[1:] < running_most(key, end)[:-1])
-    found[passage[order[1:][again]]] = True
-    return found
+        return meeting
+    meeting[passage[before.overlap(claims)]] = True
+    order = in_order(claims.key, claims.first)
+    key, first, end = claims.key[order], claims.first[order], claims.end[order]
+    overlapping = (key[1:] == key[:-1]) & (first[1:] < running_most(key, end)[:-1])
+    meeting[passage[order[1:][overlapping]]] = True
+    return meeting
 
 
 def _keep(chunk: Chunk, names: list[tuple[int, int, int, int]], claimed: Keyed) -> None:
@@ -431,7 +437,7 @@ def _keep(chunk: Chunk, names: list[tuple[int, int, int, int]], claimed: Keyed) 
 
 
 def _fewer(intervals: bytes) -> bytes:
-    """The oldest gaps are closed."""
+    """Closes the oldest gaps."""
     over = len(intervals) // PAIR - MOST_INTERVALS
     if over <= 0:
         return intervals

@@ -1,16 +1,16 @@
-"""Which topics are copies of which: what a mirror has written to one cluster is judged together
-with what agents and brokers of the other one have said (audit/store/topics/copies.py).
+"""Keeps which topics are copies, and of which origins. What a mirror wrote to one cluster is judged
+together with the reports of agents and brokers of the other (topics/copies.py).
 
-Whoever speaks of a copy names its origin beside the offsets: the same partition of a topic in
-another cluster, with the same offsets. It is kept once for each topic, by names: the other ledger
-may be read later, or never.
+Reports about a copy name its origin beside the offsets: the same partition of a topic in another
+cluster, with the same offsets. It is kept once for each topic, by name, since the other ledger may
+be read later, or never.
 
-Rule 1: what is said of an origin touches its copies: the same hours of these are judged again.
-Rule 2: a copy has one origin. If several were named, nobody can say which of its offsets are whose.
-Rule 3: offsets that brokers have counted and named an origin with are `marked`: they are the same
-        events there. What they have counted without is the topic's own: it was open for writing
-        then, or had never been a copy before. So a topic may be a copy, be opened, and be a copy
-        again; and two topics may be copies of each other, each of a part.
+Rule 1: Reports about an origin touch its copies: the same hours of these are judged again.
+Rule 2: A copy has one origin. If several were named, offsets cannot be attributed.
+Rule 3: Offsets that brokers counted with an origin are `marked`: they are the same events there.
+        What they counted without one is the topic's own: it was open for writing then, or not a
+        copy yet. So a topic may be a copy, be opened, and be a copy again; and two topics may be
+        copies of each other, each of a part.
 """
 
 import sqlite3
@@ -38,20 +38,20 @@ ON CONFLICT DO UPDATE SET first = excluded.first, time = excluded.time
         AND marked.upto > opened.first)
 """
 _MOST_INTERVALS: Final = 4_096  # of one partition
-_Said = TypeVar("_Said")
-_COUNTING: Final = (TierKind.BROKER, TierKind.MIRROR, TierKind.HDFS)  # the first that is there
+_Claims = TypeVar("_Claims")
+_COUNTING: Final = (TierKind.BROKER, TierKind.MIRROR, TierKind.HDFS)  # in order of preference
 
 
 def keep(chunk: Chunk) -> None:
-    """What the chunk says of origins."""
-    said = Origins.of(chunk.passages)
-    if len(said.passage):
-        _keep_origins(chunk, said)
+    """Keeps the origins that the chunk names."""
+    origins_ = Origins.of(chunk.passages)
+    if len(origins_.passage):
+        _keep_origins(chunk, origins_)
 
 
 def keep_marked(chunk: Chunk, counted: Mask, first: Numbers, count: Numbers) -> None:
-    """Which offsets brokers name an origin with, and from where on they name none. By passage;
-    `count` is 0 without offsets."""
+    """Keeps which offsets brokers counted with an origin, and from which offset on without. Arrays
+    are by passage; `count` is 0 without offsets."""
     if not any_copies(chunk.connection):
         return
     is_marked = np.zeros(len(chunk.passages), np.bool_)
@@ -61,17 +61,20 @@ def keep_marked(chunk: Chunk, counted: Mask, first: Numbers, count: Numbers) -> 
     _keep_opened(chunk, counters & ~is_marked, first)
 
 
-def _keep_origins(chunk: Chunk, said: Origins) -> None:
+def _keep_origins(chunk: Chunk, origins_: Origins) -> None:
     together = grouped(
-        chunk.topic[said.passage], said.cluster.codes, said.topic.codes, said.topic_id.codes
+        chunk.topic[origins_.passage],
+        origins_.cluster.codes,
+        origins_.topic.codes,
+        origins_.topic_id.codes,
     )
     rows = together.order[together.begins]
-    times = together.most(chunk.entries.time[chunk.passages.entry[said.passage]])
+    times = together.most(chunk.entries.time[chunk.passages.entry[origins_.passage]])
     names = zip(
         together.keys[0].tolist(),
-        said.cluster.take(rows),
-        said.topic.take(rows),
-        said.topic_id.take(rows),
+        origins_.cluster.take(rows),
+        origins_.topic.take(rows),
+        origins_.topic_id.take(rows),
         times.tolist(),
         strict=True,
     )
@@ -87,7 +90,7 @@ def _keep_origins(chunk: Chunk, said: Origins) -> None:
 
 
 def _look_again(chunk: Chunk, copy: int) -> None:
-    """All that was said of these is of one topic now."""
+    """Has the copy and its origin judged again."""
     chunk.replaced.add(copy)
     chunk.cut_topics.update(origins_of(chunk.connection, [copy]))
 
@@ -99,23 +102,23 @@ def _keep_marked(chunk: Chunk, chosen: Mask) -> None:
         return
     passage = offsets.passage[at]
     together = grouped(chunk.topic[passage], chunk.passages.partition[passage])
-    said = Keyed(together.numbered(), offsets.first[at], offsets.first[at] + offsets.count[at])
-    names = list(zip(*(each.tolist() for each in together.keys), strict=True))
+    marked_ = Keyed(together.numbered(), offsets.first[at], offsets.first[at] + offsets.count[at])
+    names = list(zip(*(column.tolist() for column in together.keys), strict=True))
     query = "SELECT intervals FROM marked WHERE topic = ? AND partition = ?"
     for number, name in enumerate(names):
         for (packed,) in chunk.connection.execute(query, name).fetchall():
-            said = said.and_(Keyed.of_packed(np.array([number]), [packed]))
-    said = said.united()
-    keys, packed_ = said.packed()
-    _, _, ends_ = said.groups()
-    rows = zip(keys.tolist(), said.end[ends_ - 1].tolist(), packed_, strict=True)
+            marked_ = marked_.and_(Keyed.of_packed(np.array([number]), [packed]))
+    marked_ = marked_.united()
+    keys, packed_ = marked_.packed()
+    _, _, ends_ = marked_.groups()
+    rows = zip(keys.tolist(), marked_.end[ends_ - 1].tolist(), packed_, strict=True)
     chunk.connection.executemany(
         _MARKED, ((*names[key], upto, _fewer(packed)) for key, upto, packed in rows)
     )
 
 
 def _fewer(packed: bytes) -> bytes:
-    """The oldest gaps are closed."""
+    """Closes the oldest gaps."""
     over = len(packed) - _MOST_INTERVALS * PAIR
     return packed if over <= 0 else packed[:8] + packed[over + 8 :]
 
@@ -132,11 +135,11 @@ def _keep_opened(chunk: Chunk, chosen: Mask, first: Numbers) -> None:
         together.least(first[at]),
         together.least(chunk.entries.time[chunk.passages.entry[at]]),
     )
-    connection.executemany(_OPENED, zip(*(each.tolist() for each in columns), strict=True))
+    connection.executemany(_OPENED, zip(*(column.tolist() for column in columns), strict=True))
 
 
 def touch_copies(chunk: Chunk) -> None:
-    """What is said of an origin is said of its copies. Once all else is touched."""
+    """Touches the copies of touched origins; to be called last."""
     if not any_copies(chunk.connection):
         return
     copies = copies_of(chunk.connection, {topic for topic, _ in chunk.touched})
@@ -150,19 +153,19 @@ def any_copies(connection: sqlite3.Connection) -> bool:
 
 
 def copies_of(connection: sqlite3.Connection, topics: Iterable[int]) -> Mapping[int, list[int]]:
-    """By topic, those that are copies of it."""
-    found: dict[int, list[int]] = defaultdict(list)
+    """Returns the copies of each topic."""
+    copies: dict[int, list[int]] = defaultdict(list)
     for origin, copy in connection.execute(
         "SELECT origin, copy FROM copied WHERE origin <> copy"
         " AND origin IN (SELECT value FROM json_each(?)) ORDER BY copy",
         (_json(topics),),
     ):
-        found[origin].append(copy)
-    return found
+        copies[origin].append(copy)
+    return copies
 
 
 def origins_of(connection: sqlite3.Connection, copies: Iterable[int]) -> list[int]:
-    """Topics of which some of these are copies, as far as they are known here."""
+    """Returns the known origins of these copies."""
     rows = connection.execute(
         "SELECT DISTINCT origin FROM copied WHERE copy IN (SELECT value FROM json_each(?))",
         (_json(copies),),
@@ -171,11 +174,11 @@ def origins_of(connection: sqlite3.Connection, copies: Iterable[int]) -> list[in
 
 
 def _json(topics: Iterable[int]) -> str:
-    return str(sorted({int(each) for each in topics}))
+    return str(sorted({int(topic) for topic in topics}))
 
 
 def origins(connection: sqlite3.Connection, topic: int) -> list[TopicKey]:
-    """What this topic was said to be a copy of, the last said first."""
+    """Returns the origins that were named for this topic, the latest first."""
     rows = connection.execute(
         "SELECT cluster, origin_topic, origin_id FROM origins WHERE topic = ?"
         " ORDER BY last DESC, cluster, origin_topic, origin_id",
@@ -185,24 +188,24 @@ def origins(connection: sqlite3.Connection, topic: int) -> list[TopicKey]:
 
 
 def marked(connection: sqlite3.Connection, topic: int) -> dict[int, bytes]:
-    """By partition, the offsets that brokers have named an origin with, packed."""
+    """Returns, by partition, the packed offsets that brokers counted with an origin."""
     rows = connection.execute("SELECT partition, intervals FROM marked WHERE topic = ?", (topic,))
     return dict(rows.fetchall())
 
 
 def opened_at(connection: sqlite3.Connection, topic: int) -> int:
-    """When others than the mirror were first seen to have written to this copy; -1 if that is not
-    known. Only if they are the last who have."""
+    """Returns when other producers than the mirror were first seen to write to this copy; -1 if
+    unknown. Only meaningful if they wrote last."""
     rows = connection.execute("SELECT min(time) FROM opened WHERE topic = ?", (topic,))
     ((time,),) = rows.fetchall()
     return -1 if time is None else int(time)
 
 
-def spoken_of(
+def claims_of(
     connection: sqlite3.Connection, copies: Sequence[int]
 ) -> dict[int, dict[int, list[tuple[int, bytes]]]]:
-    """Of each copy that tier's offsets that tells what is there: brokers', the mirror's where no
-    broker counts, or loaders'. By partition, each with its leader epoch."""
+    """Returns, for each copy and partition, the offsets and leader epochs claimed by the tier that
+    knows best what is there: brokers, else the mirror, else loaders."""
     by_kind: dict[int, dict[str, dict[int, list[tuple[int, bytes]]]]] = defaultdict(dict)
     for topic, kind, partition, epoch, intervals in connection.execute(
         "SELECT topic, kind, partition, epoch, intervals FROM claimed"
@@ -215,12 +218,12 @@ def spoken_of(
     return {copy: _first_of(by_kind[copy]) for copy in copies}
 
 
-def _first_of(by_kind: Mapping[str, dict[int, _Said]]) -> dict[int, _Said]:
+def _first_of(by_kind: Mapping[str, dict[int, _Claims]]) -> dict[int, _Claims]:
     return next((by_kind[kind] for kind in _COUNTING if kind in by_kind), {})
 
 
 def ends(connection: sqlite3.Connection, copies: Sequence[int]) -> dict[int, dict[int, int]]:
-    """Of each copy, up to which offset of each partition it goes, as far as is known."""
+    """Returns the end of each copy's partitions, as far as known."""
     by_kind: dict[int, dict[str, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
     for topic, kind, partition, upto in connection.execute(
         "SELECT topic, kind, partition, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
@@ -233,20 +236,20 @@ def ends(connection: sqlite3.Connection, copies: Sequence[int]) -> dict[int, dic
 
 
 def gaps(connection: sqlite3.Connection, copies: Sequence[int]) -> Keyed:
-    """By partition, united: offsets that one of these lacks below its end."""
-    found = none()
-    for copy, partitions in spoken_of(connection, copies).items():
+    """Returns, by partition and united, the offsets that a copy lacks below its end."""
+    gaps_ = none()
+    for copy, partitions in claims_of(connection, copies).items():
         rows = [
             (partition, epoch, intervals)
-            for partition, some in partitions.items()
-            for epoch, intervals in some
+            for partition, rows_ in partitions.items()
+            for epoch, intervals in rows_
         ]
-        there = in_generations(Generations.of(connection, copy), rows)
-        there = there.where(there.key < STRIDE)
-        begins = np.ones(len(there.key), np.bool_)
-        begins[1:] = there.key[1:] != there.key[:-1]
-        first = np.zeros(len(there.key), np.int64)
-        first[1:] = there.end[:-1]
+        claims = in_generations(Generations.of(connection, copy), rows)
+        claims = claims.where(claims.key < STRIDE)
+        begins = np.ones(len(claims.key), np.bool_)
+        begins[1:] = claims.key[1:] != claims.key[:-1]
+        first = np.zeros(len(claims.key), np.int64)
+        first[1:] = claims.end[:-1]
         first[begins] = 0
-        found = found.and_(Keyed(there.key, first, there.first))
-    return found.united()
+        gaps_ = gaps_.and_(Keyed(claims.key, first, claims.first))
+    return gaps_.united()

@@ -1,9 +1,9 @@
-"""Text that was altered on its way, and files that were not read, as agents say of each topic.
+"""Keeps agents' reports of text that was altered in transit, and of files that were not read.
 
-Counts add up by hour, host, input, file, kind and field; of an unread file one row is kept, however
-often it is spoken of. Of one topic and hour so many rows are kept; what comes beyond them is added
-to one row of its kind, without host, file and field. Times are kept near those of the entries, so
-that all of it expires.
+Counts add up by hour, host, input, file, kind and field; an unread file has one row, however often
+it is reported. The rows of a topic and hour are capped; the rest is added to one row of its kind,
+without host, file and field. Times are kept close to those of the entries, so that everything
+expires.
 """
 
 import sqlite3
@@ -14,14 +14,14 @@ import numpy as np
 from audit.api.answers import AlteredTotal, Remark
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import MOST, cut
-from audit.store.statements.rare_statements import said_by_tier
+from audit.store.statements.rare_statements import statements_of
 
 MOST_ROWS: Final = 500  # of a topic and hour
 MOST_REMARKS: Final = 100  # that are shown
 _HOUR: Final = 3_600_000
 _DAY: Final = 86_400_000
 _UNREAD: Final = "unread"
-_LONGEST: Final = 200  # letters of a field's name, or of an encoding's
+_LONGEST: Final = 200  # characters of a field's name, or of an encoding's
 
 _KNOWN: Final = """
 SELECT 1 FROM altered WHERE name = ? AND hour = ? AND host = ? AND input = ? AND path = ?
@@ -42,27 +42,27 @@ FROM altered WHERE name = (SELECT name FROM topics WHERE id = ?1) AND first < ?3
 
 
 def keep(chunk: Chunk) -> None:
-    for row, each in said_by_tier(chunk, "altered", "agent"):
-        _keep(chunk, row, each)
+    for row, statement in statements_of(chunk, "altered", "agent"):
+        _keep(chunk, row, statement)
 
 
-def _keep(chunk: Chunk, row: int, said: dict[str, Any]) -> None:
+def _keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
     connection = chunk.connection
-    (name,) = chunk.topic_names([cut(said["topic"])])
+    (name,) = chunk.topic_names([cut(statement["topic"])])
     (host,) = chunk.entries.host.take(np.array([row]))
     written = int(chunk.entries.time[row])
-    last = max(0, min(said["to_time"] or 0, written + _DAY))
-    first = max(0, last - 31 * _DAY, min(said["from_time"] or 0, last))
+    last = max(0, min(statement["to_time"] or 0, written + _DAY))
+    first = max(0, last - 31 * _DAY, min(statement["from_time"] or 0, last))
     hour = first - first % _HOUR
-    place = (host, cut(said["input"]), cut(said["path"]))
-    kind, field = said["kind"], said["name"][:_LONGEST]
+    place = (host, cut(statement["input"]), cut(statement["path"]))
+    kind, field = statement["kind"], statement["name"][:_LONGEST]
     if kind == _UNREAD and _is_there(connection, _UNREAD_BEFORE, (name, *place)):
         return
     key = (name, hour, *place, kind, field)
     if not _is_there(connection, _KNOWN, key) and _rows(connection, name, hour) >= MOST_ROWS:
         key = (name, hour, "", "", "", kind, "")
-    counts = (max(0, min(said[each], MOST)) for each in ("lines", "count"))
-    connection.execute(_ADD, (*key, *counts, first, last, said["hint"][:_LONGEST]))
+    counts = (max(0, min(statement[count_name], MOST)) for count_name in ("lines", "count"))
+    connection.execute(_ADD, (*key, *counts, first, last, statement["hint"][:_LONGEST]))
 
 
 def _is_there(connection: sqlite3.Connection, query: str, key: tuple[str | int, ...]) -> bool:
@@ -79,23 +79,23 @@ def _rows(connection: sqlite3.Connection, name: int, hour: int) -> int:
 def remarks(
     connection: sqlite3.Connection, topic: int, from_time: int, to_time: int
 ) -> tuple[list[AlteredTotal], list[Remark]]:
-    """What is said of pieces of files that reach into that time: by kind, and by file, what
-    concerns most first."""
-    asked = (topic, from_time, to_time)
+    """Returns altered text between these times: totals by kind, and remarks by file, those with
+    most lines first."""
+    parameters = (topic, from_time, to_time)
     totals = connection.execute(
-        f"SELECT kind, sum(lines), sum(count) {_IN_TIME} GROUP BY kind ORDER BY kind", asked
+        f"SELECT kind, sum(lines), sum(count) {_IN_TIME} GROUP BY kind ORDER BY kind", parameters
     )
     rows = connection.execute(
         "SELECT kind, input, path, host, sum(lines), sum(count), min(first), max(last), field,"
         f" max(hint) {_IN_TIME} GROUP BY kind, input, path, host, field"
         " ORDER BY sum(lines) DESC, sum(count) DESC, kind, host, path, field LIMIT ?4",
-        (*asked, MOST_REMARKS),
+        (*parameters, MOST_REMARKS),
     )
     return [AlteredTotal(*row) for row in totals], [Remark(*row) for row in rows]
 
 
 def totals(connection: sqlite3.Connection, from_time: int) -> list[tuple[str, str, str, int, int]]:
-    """Since then: cluster, topic, kind, lines and count."""
+    """Returns cluster, topic, kind, lines and count since then."""
     return connection.execute(
         "SELECT cluster, topic, kind, sum(lines), sum(count) FROM altered"
         " JOIN topic_names ON topic_names.id = altered.name WHERE last >= ?"

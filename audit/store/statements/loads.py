@@ -1,8 +1,8 @@
-"""What loaders have committed, how far they have read, and how their last loads ended.
+"""Keeps the results of loads, and lists loads, loaders' positions and failing tables.
 
-Of how the load of a topic ended the latest word of each destination is kept, whichever comes first.
-What is kept of a load that succeeded only keeps older words of failures away. A run that was
-committed after a failure says as much: loaders say that loads succeed when all tables are done.
+The latest result of each topic and destination is kept, in whichever order they arrive. A success
+is kept only to supersede older failures. A run that was committed after a failure proves success as
+well, since loaders report success only when all tables are done.
 """
 
 import sqlite3
@@ -65,7 +65,7 @@ ON CONFLICT DO UPDATE SET time = excluded.time, said = excluded.said, journal = 
         THEN min(since, excluded.since) ELSE excluded.since END
 WHERE (excluded.said, excluded.journal, excluded.seq) >= (said, journal, seq)
 """
-# A run that was committed after the loader said how the load had ended.
+# A run that was committed after the loader's report.
 _LOADED: Final = """
 SELECT 1 FROM topics JOIN loads ON loads.topic = topics.id
     JOIN tiers AS others ON others.id = loads.tier
@@ -83,13 +83,13 @@ SELECT cluster, topic, destination, since, time, reason, cure {_ENDS}
 
 
 def loads(connection: sqlite3.Connection, query: LoadsQuery) -> Loads:
-    """The newest first; their hours are another question."""
-    asked = query.cluster, query.topic, query.destination
-    ((total,),) = connection.execute("SELECT count(*) " + _LOADS, asked).fetchall()
+    """Returns a page of loads, the newest first, without hours."""
+    filters = query.cluster, query.topic, query.destination
+    ((total,),) = connection.execute("SELECT count(*) " + _LOADS, filters).fetchall()
     rows = connection.execute(
         "SELECT destination, cluster, topic_names.topic, run, time, rows, bytes, late, duplicates,"
         f" dead, partitions, rebuilt {_LOADS} ORDER BY time DESC, run DESC LIMIT ?4 OFFSET ?5",
-        (*asked, query.size, query.skipped),
+        (*filters, query.size, query.skipped),
     )
     return Loads(
         destinations=destinations(connection),
@@ -124,33 +124,33 @@ def hours(
 def _hour(row: tuple[Any, ...]) -> HourRow:
     hour, state, events, rows, checked, faults, waits = row
     wrong = msgspec.json.decode(faults)
-    said = [waits] if waits else []
+    texts = [waits] if waits else []
     if wrong:
         files = "1 file is" if len(wrong) == 1 else f"{len(wrong):,} files are"
-        said.append(f"{files} not as committed")
+        texts.append(f"{files} not as committed")
     return HourRow(
         hour=hour,
-        state=State(state) if state else State.COMPLETE,  # what was never judged
+        state=State(state) if state else State.COMPLETE,  # if never judged
         events=events,
         rows=max(0, rows + sum(map(_more_than_committed, wrong))),
         checked=checked,
-        words="; ".join(said),
+        words="; ".join(texts),
     )
 
 
 def _more_than_committed(fault: dict[str, Any]) -> int:
-    """Rows that a file has more than it should have, or fewer; 0 if nobody knows."""
-    committed, found = fault["committed_rows"], fault["found_rows"]
-    return found - committed if min(committed, found) >= 0 else 0
+    """Returns how many more rows a file has than were committed; 0 if unknown."""
+    committed, rows = fault["committed_rows"], fault["found_rows"]
+    return rows - committed if min(committed, rows) >= 0 else 0
 
 
 def consumers(connection: sqlite3.Connection, cluster: str) -> list[ConsumerRow]:
     return [ConsumerRow(*row) for row in connection.execute(_CONSUMERS, (cluster,))]
 
 
-def keep(chunk: Chunk, row: int, said: dict[str, Any]) -> None:
-    """What the loader that wrote the entry of this row says of one topic."""
-    (name,) = chunk.topic_names([said["topic"]])
+def keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
+    """Keeps the result of a load of one topic, from the entry in this row."""
+    (name,) = chunk.topic_names([statement["topic"]])
     entries = chunk.entries
     (journal,) = entries.journal.take(np.array([row]))
     chunk.connection.execute(
@@ -162,25 +162,25 @@ def keep(chunk: Chunk, row: int, said: dict[str, Any]) -> None:
             int(entries.said[row]),
             journal,
             int(entries.seq[row]),
-            bool(said["failed"]),
-            max(0, min(said["since"], MOST_TIME)),
-            said["reason"].removeprefix(f"table {said['topic']}: "),  # which it is, is known
-            said["cure"],
+            bool(statement["failed"]),
+            max(0, min(statement["since"], MOST_TIME)),
+            statement["reason"].removeprefix(f"table {statement['topic']}: "),  # the table is known
+            statement["cure"],
         ),
     )
 
 
 def failing(connection: sqlite3.Connection) -> list[FailingLoad]:
-    """What fails longest comes first."""
+    """Returns failing loads, the longest failing first."""
     return [FailingLoad(*row) for row in connection.execute(_FAILING)]
 
 
 def ends(connection: sqlite3.Connection) -> list[LoadEnd]:
-    """Of each table and destination."""
+    """Returns the result of the last load of each table and destination."""
     rows = connection.execute(f"SELECT cluster, topic, destination, failed, since, time {_ENDS}")
     return [LoadEnd(*row) for row in rows]
 
 
 def unloaded(connection: sqlite3.Connection) -> set[tuple[str, str]]:
-    """Clusters and topics of which some loads fail."""
-    return {(each.cluster, each.topic) for each in failing(connection)}
+    """Returns clusters and topics with failing loads."""
+    return {(load.cluster, load.topic) for load in failing(connection)}

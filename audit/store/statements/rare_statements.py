@@ -1,6 +1,6 @@
-"""What is said seldom, one by one: hours that were rebuilt, hosts that were retired, faults that
-were accepted, files that were compared, batches that are damaged, loads that fail, times in which
-nobody watched. Of logs that have lost what they had, partitions/log_losses.py.
+"""Keeps rare statements, one by one: rebuilt hours, retired hosts, accepted faults, compared files,
+damaged batches, results of loads, and unwatched times. Losses of logs are in
+partitions/log_losses.py.
 """
 
 import logging
@@ -17,10 +17,10 @@ from audit.store.folding.columns import MOST_TIME, cut, numbers
 from audit.store.statements import loads, scrubs
 
 HOUR: Final = 3_600_000
-_MOST_HOURS: Final = 10_000  # that one comparison can be about
+_MOST_HOURS: Final = 10_000  # of one comparison
 _MOST_OFFSET: Final = 1 << 53
 
-_MOST_UNWATCHED: Final = 10_000  # of one agent and topic, one by one
+_MOST_UNWATCHED: Final = 10_000  # of one agent and topic
 
 _UNWATCHED: Final = "INSERT OR IGNORE INTO unwatched VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _MORE_UNWATCHED: Final = """
@@ -52,52 +52,52 @@ def keep(chunk: Chunk) -> None:
         )
         chunk.touched.update(rows.fetchall())
     in_entry: Counter[int] = Counter()
-    for row, each in said_by_tier(chunk, "unwatched", "agent"):
-        _keep_unwatched(chunk, row, in_entry[row], each)
+    for row, statement in statements_of(chunk, "unwatched", "agent"):
+        _keep_unwatched(chunk, row, in_entry[row], statement)
         in_entry[row] += 1
-    for row, each in said_by_tier(chunk, "rebuilt", "hdfs"):
-        _keep_rebuilt(chunk, row, each)
-    for row, each in said_by_tier(chunk, "retired", "operator"):
-        _keep_retired(chunk, row, each)
-    for number, (row, each) in enumerate(said_by_tier(chunk, "accepted", "operator")):
-        _keep_accepted(chunk, row, number, each)
-    for row, each in said_by_tier(chunk, "checked", "hdfs"):
-        _keep_checked(chunk, row, each)
-    for row, each in said_by_tier(chunk, "damaged", ""):
-        _keep_damaged(chunk, row, each)
-    for row, each in said_by_tier(chunk, "loads", "hdfs"):
-        loads.keep(chunk, row, each)
-    for row, each in said_by_tier(chunk, "scrubbed", "broker"):
-        scrubs.keep(chunk, row, each)
+    for row, statement in statements_of(chunk, "rebuilt", "hdfs"):
+        _keep_rebuilt(chunk, row, statement)
+    for row, statement in statements_of(chunk, "retired", "operator"):
+        _keep_retired(chunk, row, statement)
+    for number, (row, statement) in enumerate(statements_of(chunk, "accepted", "operator")):
+        _keep_accepted(chunk, row, number, statement)
+    for row, statement in statements_of(chunk, "checked", "hdfs"):
+        _keep_checked(chunk, row, statement)
+    for row, statement in statements_of(chunk, "damaged", ""):
+        _keep_damaged(chunk, row, statement)
+    for row, statement in statements_of(chunk, "loads", "hdfs"):
+        loads.keep(chunk, row, statement)
+    for row, statement in statements_of(chunk, "scrubbed", "broker"):
+        scrubs.keep(chunk, row, statement)
 
 
-def said_by_tier(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:
+def statements_of(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:
     lists = chunk.entries.body.field(name)
     if not len(lists.flatten()):
         return
-    some = numbers(pc.list_value_length(lists)) > 0
+    has_any = numbers(pc.list_value_length(lists)) > 0
     if tier:
-        some &= chunk.entries.of_tier(tier)
-    for row in np.flatnonzero(some).tolist():
-        for each in lists[row].as_py():
-            yield row, _cut(each)
+        has_any &= chunk.entries.of_tier(tier)
+    for row in np.flatnonzero(has_any).tolist():
+        for statement in lists[row].as_py():
+            yield row, _cut(statement)
 
 
-def _cut(said: Any) -> Any:
-    """With all texts in it cut to size."""
-    if isinstance(said, str):
-        return cut(said)
-    if isinstance(said, list):
-        return [_cut(each) for each in said]
-    if isinstance(said, dict):
-        return {name: _cut(each) for name, each in said.items()}
-    return said
+def _cut(value: Any) -> Any:
+    """Limits the length of all texts in a statement."""
+    if isinstance(value, str):
+        return cut(value)
+    if isinstance(value, list):
+        return [_cut(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _cut(part) for name, part in value.items()}
+    return value
 
 
-def _keep_rebuilt(chunk: Chunk, row: int, said: Json) -> None:
-    (name,) = chunk.topic_names([said["topic"]])
-    (topic,) = chunk.numbers.topics.of([said["topic_id"]], name)
-    from_time, to_time = _times(said["from_time"], said["to_time"])
+def _keep_rebuilt(chunk: Chunk, row: int, statement: Json) -> None:
+    (name,) = chunk.topic_names([statement["topic"]])
+    (topic,) = chunk.numbers.topics.of([statement["topic_id"]], name)
+    from_time, to_time = _times(statement["from_time"], statement["to_time"])
     chunk.connection.execute(
         "INSERT OR IGNORE INTO voided VALUES (?, ?, ?, ?, ?)",
         (topic, int(chunk.tier[row]), int(chunk.entries.run[row]), from_time, to_time),
@@ -105,28 +105,28 @@ def _keep_rebuilt(chunk: Chunk, row: int, said: Json) -> None:
     _touch(chunk, topic, from_time, to_time)
 
 
-def _keep_retired(chunk: Chunk, row: int, said: Json) -> None:
-    made = chunk.connection.execute(
+def _keep_retired(chunk: Chunk, row: int, statement: Json) -> None:
+    cursor = chunk.connection.execute(
         "INSERT OR IGNORE INTO retired VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             chunk.cluster,
-            said["host"],
-            said["agent"],
-            _times(said["since"], 0)[0],
+            statement["host"],
+            statement["agent"],
+            _times(statement["since"], 0)[0],
             int(chunk.entries.time[row]),
-            said["reason"],
-            said["operator"],
+            statement["reason"],
+            statement["operator"],
         ),
     )
-    if made.rowcount == 1:
-        _log_operator(chunk, row, "retired", said)
+    if cursor.rowcount == 1:
+        _log_operator(chunk, row, "retired", statement)
 
 
-def _keep_accepted(chunk: Chunk, row: int, number: int, said: Json) -> None:
-    (name,) = chunk.topic_names([said["topic"]])
+def _keep_accepted(chunk: Chunk, row: int, number: int, statement: Json) -> None:
+    (name,) = chunk.topic_names([statement["topic"]])
     entries = chunk.entries
     at = np.array([row])
-    made = chunk.connection.execute(
+    cursor = chunk.connection.execute(
         "INSERT OR IGNORE INTO accepted VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             name,
@@ -134,45 +134,45 @@ def _keep_accepted(chunk: Chunk, row: int, number: int, said: Json) -> None:
             int(entries.seq[row]),
             number,
             int(entries.time[row]),
-            said["topic_id"],
-            msgspec.json.encode(said),
+            statement["topic_id"],
+            msgspec.json.encode(statement),
         ),
     )
     _touch_all(chunk, name)
-    if made.rowcount == 1:
-        _log_operator(chunk, row, "accepted", said)
+    if cursor.rowcount == 1:
+        _log_operator(chunk, row, "accepted", statement)
 
 
-def _log_operator(chunk: Chunk, row: int, what: str, said: Json) -> None:
-    """Who has changed what is judged, when, from which machine, and all that he gave. As nothing of
-    the kind is said often, and a name in the ledger can be any text, each is one short line."""
+def _log_operator(chunk: Chunk, row: int, what: str, statement: Json) -> None:
+    """Logs a change by an operator: who, when, from which machine, and its conditions. These are
+    rare, and names in the ledger can be any text, so each is one short, escaped line."""
     (machine,) = chunk.entries.host.take(np.array([row]))
-    given = {name: each for name, each in said.items() if each not in _NOT_GIVEN}
+    conditions = {name: value for name, value in statement.items() if value not in _NOT_GIVEN}
     log.info(
         "operator %s cluster=%s operator=%a from=%a time=%d given=%s",
-        *(what, chunk.cluster, said["operator"], machine, int(chunk.entries.time[row])),
-        ascii(given)[:_LONGEST_LINE],
+        *(what, chunk.cluster, statement["operator"], machine, int(chunk.entries.time[row])),
+        ascii(conditions)[:_LONGEST_LINE],
     )
 
 
-def _keep_checked(chunk: Chunk, row: int, said: Json) -> None:
-    (name,) = chunk.topic_names([said["topic"]])
-    from_time, to_time = _times(said["from_time"], said["to_time"])
+def _keep_checked(chunk: Chunk, row: int, statement: Json) -> None:
+    (name,) = chunk.topic_names([statement["topic"]])
+    from_time, to_time = _times(statement["from_time"], statement["to_time"])
     first = from_time - from_time % HOUR
     hours = range(first, min(to_time, first + _MOST_HOURS * HOUR), HOUR)
     by_hour: dict[int, list[Json]] = {hour: [] for hour in hours}
-    for fault in said["faults"]:
+    for fault in statement["faults"]:
         hour = fault["hour"] - fault["hour"] % HOUR
         if hour in by_hour:
             by_hour[hour].append(fault)
     entries = chunk.entries
     (journal,) = entries.journal.take(np.array([row]))
-    who = int(entries.time[row]), int(entries.said[row]), journal, int(entries.seq[row])
-    size = said["files"], said["rows"]
+    origin = int(entries.time[row]), int(entries.said[row]), journal, int(entries.seq[row])
+    size = statement["files"], statement["rows"]
     chunk.connection.executemany(
         _CHECKED,
         [
-            (name, int(chunk.tier[row]), hour, *who, *size, msgspec.json.encode(faults))
+            (name, int(chunk.tier[row]), hour, *origin, *size, msgspec.json.encode(faults))
             for hour, faults in by_hour.items()
         ],
     )
@@ -180,20 +180,20 @@ def _keep_checked(chunk: Chunk, row: int, said: Json) -> None:
         _touch(chunk, topic, from_time, min(to_time, first + _MOST_HOURS * HOUR))
 
 
-def _keep_damaged(chunk: Chunk, row: int, said: Json) -> None:
-    (name,) = chunk.topic_names([said["topic"]])
-    offsets = said["offsets"]
+def _keep_damaged(chunk: Chunk, row: int, statement: Json) -> None:
+    (name,) = chunk.topic_names([statement["topic"]])
+    offsets = statement["offsets"]
     chunk.connection.execute(
         "INSERT INTO damaged VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
         " SET reason = min(reason, excluded.reason), time = min(time, excluded.time),"
         " last = max(last, excluded.last)",
         (
             name,
-            said["topic_id"],
-            said["partition"],
+            statement["topic_id"],
+            statement["partition"],
             max(0, min(offsets["first"], _MOST_OFFSET)),
             max(1, min(offsets["count"], _MOST_OFFSET)),
-            said["reason"],
+            statement["reason"],
             time := int(chunk.entries.time[row]),
             time,
         ),
@@ -204,26 +204,26 @@ def _keep_damaged(chunk: Chunk, row: int, said: Json) -> None:
         chunk.damaged_topics.add(topic)
 
 
-def _keep_unwatched(chunk: Chunk, row: int, number: int, said: Json) -> None:
-    """What has left no traces is as if it had been watched."""
-    from_time, to_time = _times(said["from_time"], said["to_time"])
+def _keep_unwatched(chunk: Chunk, row: int, number: int, statement: Json) -> None:
+    """Keeps an unwatched time. One without traces counts as watched."""
+    from_time, to_time = _times(statement["from_time"], statement["to_time"])
     to_time = max(to_time, from_time + 1)
-    if said["traces"] == "unchanged":
+    if statement["traces"] == "unchanged":
         return
-    (name,) = chunk.topic_names([said["topic"]])
+    (name,) = chunk.topic_names([statement["topic"]])
     entries = chunk.entries
     at = np.array([row])
     (journal,), (host,) = entries.journal.take(at), entries.host.take(at)
     values = (
         int(entries.time[row]),
         host,
-        said["path"],
-        said["source"],
-        max(-1, said["position"]) if said["source"] else -1,
+        statement["path"],
+        statement["source"],
+        max(-1, statement["position"]) if statement["source"] else -1,
         from_time,
         to_time,
-        said["traces"],
-        said["reason"],
+        statement["traces"],
+        statement["reason"],
     )
     ((count,),) = chunk.connection.execute(
         "SELECT count(*) FROM unwatched WHERE name = ? AND journal = ?", (name, journal)
@@ -232,10 +232,10 @@ def _keep_unwatched(chunk: Chunk, row: int, number: int, said: Json) -> None:
         key = (name, journal, int(entries.seq[row]), number)
         chunk.connection.execute(_UNWATCHED, (*key, *values))
     else:
-        is_brief = said["traces"] == "brief"
+        is_brief = statement["traces"] == "brief"
         traces, number = ("brief", 1) if is_brief else ("changed", 0)
-        rest = (values[0], host, "several folders", "", -1, from_time, to_time, traces, "")
-        chunk.connection.execute(_MORE_UNWATCHED, (name, journal, -1, number, *rest))
+        values_ = (values[0], host, "several folders", "", -1, from_time, to_time, traces, "")
+        chunk.connection.execute(_MORE_UNWATCHED, (name, journal, -1, number, *values_))
     first = from_time - from_time % HOUR
     hours = range(first, min(to_time, first + _MOST_HOURS * HOUR), HOUR)
     for (topic,) in _topics(chunk, name):
@@ -260,7 +260,7 @@ def _touch(chunk: Chunk, topic: int, from_time: int, to_time: int) -> None:
 
 
 def _touch_all(chunk: Chunk, name: int) -> None:
-    """Nobody knows which hours it is about."""
+    """Touches all hours of a topic, as the affected ones are unknown."""
     rows = chunk.connection.execute(
         "SELECT DISTINCT topic, hour FROM hours JOIN topics ON id = topic WHERE name = ?", (name,)
     )

@@ -1,4 +1,4 @@
-"""Keeps when brokers last read their logs again, the latest times of each partition."""
+"""Keeps when brokers last scrubbed their logs: the latest times of each partition."""
 
 import sqlite3
 from typing import Any, Final
@@ -24,25 +24,27 @@ ORDER BY 2, 3, partition
 """
 
 
-def keep(chunk: Chunk, row: int, said: dict[str, Any]) -> None:
-    """What a broker says of one log. Nothing is later than the entry that says it."""
-    if not 0 <= said["partition"] < MOST_PARTITION:
+def keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
+    """Keeps a broker's report about one log. Times are limited to that of the entry."""
+    if not 0 <= statement["partition"] < MOST_PARTITION:
         return
-    (name,) = chunk.topic_names([said["topic"]])
+    (name,) = chunk.topic_names([statement["topic"]])
     time = int(chunk.entries.time[row])
-    times = [max(0, min(said[each], time)) for each in ("recent", "whole")]
-    chunk.connection.execute(_KEEP, (name, said["topic_id"], said["partition"], *times, time))
+    times = [max(0, min(statement[field], time)) for field in ("recent", "whole")]
+    chunk.connection.execute(
+        _KEEP, (name, statement["topic_id"], statement["partition"], *times, time)
+    )
 
 
 def checks(connection: sqlite3.Connection, topic: int) -> LogChecks:
-    """Of all partitions that brokers have spoken of."""
+    """Returns the times of all partitions that brokers have claimed offsets of."""
     logs = [
-        CheckedLog(partition, *(each or -1 for each in times))
+        CheckedLog(partition, *(time or -1 for time in times))
         for partition, *times in connection.execute(_LOGS, (topic,))
     ]
     return LogChecks(
-        recent=min((each.recent for each in logs), default=-1),
-        whole=min((each.whole for each in logs), default=-1),
+        recent=min((log.recent for log in logs), default=-1),
+        whole=min((log.whole for log in logs), default=-1),
         logs=logs[:_MOST_SHOWN],
         logs_total=len(logs),
     )

@@ -1,11 +1,11 @@
-"""The share of a topic's lines that became dead letters or was altered. Within one transaction."""
+"""Reads the share of a topic's lines that became dead letters or were altered."""
 
 import sqlite3
 from typing import Final
 
 from audit.store.rows import TopicShare
 
-# The order of the joins is fixed: of each topic only the newest windows are read.
+# The order of the joins is fixed, so that only the newest windows of each topic are read.
 _SHARES: Final = """
 SELECT cluster, topic_names.topic, sum(shipped + filtered + flows.dead + flows.lost),
     sum(flows.dead) + (SELECT coalesce(sum(sums.dead), 0) FROM sums

@@ -1,22 +1,21 @@
-"""The picture of a copy: what agents and brokers have said of its origin, in another cluster, and
-what the mirror, the brokers and the loaders of its own have said of it. Pure.
+"""Joins the picture of a copy: what agents and brokers reported of its origin, in another cluster,
+with what its own mirror, brokers and loaders reported. Pure.
 
-A copy has the partitions and the offsets of its origin, so an offset is the same event in both.
+A copy has the partitions and offsets of its origin, so an offset is the same event in both.
 
-Rule 1: the brokers of the origin are a tier of their own, before the mirror. What is said behind
-        them at the origin, such as by its loaders, is no matter of the copy.
-Rule 2: where the copy's log was cut, what it had there comes again at the same offsets. What its
-        brokers had counted is not there until they count it again, and counts twice in their sums;
-        what the mirror or a loader had come to is as it was.
-        Only what agents had shipped into the copy itself, while it was open, comes no more: it is
-        lost there.
-Rule 3: where the origin's log was cut, other events may have the offsets of those that were copied
-        before: offsets prove nothing between the two, and windows are compared by their sums.
-Rule 4: what an operator has accepted at the origin counts for what is wrong there.
-Rule 5: a copy that was opened for writing has offsets of its own: there its own agents and brokers
-        speak in the place of the origin's. Which window's sums are whose cannot be told then, and
-        offsets alone tell what the brokers of the copy lack. As long as it is open, nothing more is
-        expected of the origin's agents, nor of what they go on to ship there.
+Rule 1: The brokers of the origin are a tier before the mirror. Later tiers at the origin, such as
+        its loaders, do not concern the copy.
+Rule 2: If the copy's log was cut, its former content is copied again to the same offsets. What its
+        brokers had counted is absent until they count it again, and then twice in their sums. The
+        positions of mirror and loaders stay as they were. Only what agents had shipped into the
+        copy itself, while it was open, is lost there.
+Rule 3: If the origin's log was cut, other events may have the offsets of those copied before. Then
+        offsets prove nothing between the two, and windows are compared by their sums.
+Rule 4: What an operator accepted at the origin applies to faults there.
+Rule 5: A copy that was opened for writing has offsets of its own, for which its own agents and
+        brokers replace the origin's. Sums of windows cannot be attributed then, so only offsets
+        tell what the copy's brokers lack. While it is open, nothing more is expected of the
+        origin's agents, nor of what they go on to ship there.
 """
 
 from collections import defaultdict
@@ -54,40 +53,44 @@ OF_ORIGIN: Final = frozenset({TierKind.AGENT.value, TierKind.ORIGIN.value})
 
 
 def own_offsets(copy: Iterable[PartitionPicture], marked: Own) -> dict[int, Intervals]:
-    """Of each partition, the offsets that are its own: brokers have counted them, and not as a
-    copy's. What is behind the last of these is its own, too, until something is a copy's again."""
-    found: dict[int, Intervals] = {}
-    for each in copy:
-        theirs = marked.get(each.number, ())
-        mine = minus(each.claimed.get(_BROKER, ()), theirs)
-        if each.is_cut_off or not mine:
+    """Returns, by partition, the copy's own offsets: brokers counted them, but not as a copy's. All
+    that follows the last of these is its own, too, until a copied offset follows."""
+    own_by_partition: dict[int, Intervals] = {}
+    for partition in copy:
+        copied = marked.get(partition.number, ())
+        own = minus(partition.claimed.get(_BROKER, ()), copied)
+        if partition.is_cut_off or not own:
             continue
-        ends = [first for first, _ in theirs[1:]] + [_FOR_EVER]
-        spaces = zip([end for _, end in theirs] or [0], ends, strict=True)
-        filled = [(0, theirs[0][0])] if theirs else []
-        filled += spaces if theirs else [(0, _FOR_EVER)]
-        found[each.number] = merged(
+        ends = [first for first, _ in copied[1:]] + [_FOR_EVER]
+        spaces = zip([end for _, end in copied] or [0], ends, strict=True)
+        filled = [(0, copied[0][0])] if copied else []
+        filled += spaces if copied else [(0, _FOR_EVER)]
+        own_by_partition[partition.number] = merged(
             (inside[0][0], last if last == _FOR_EVER else upto(inside))
             for first, last in filled
-            if (inside := intersection(mine, ((first, last),)))
+            if (inside := intersection(own, ((first, last),)))
         )
-    return found
+    return own_by_partition
 
 
 def joined(
     origin: TopicPicture, copy: TopicPicture, own: Own = _NONE, opened_at: int = -1
 ) -> TopicPicture:
-    """Both of the same time. The sources are the origin's, with what has landed of the copy; and
-    where some of its offsets are its `own`, those of its own agents."""
+    """Joins two pictures of the same time. The sources are the origin's, with what landed from the
+    copy; if some offsets are the copy's `own`, also those of its own agents."""
     log = Tier(TierKind.ORIGIN, origin.key.cluster)
     names = {_AGENT: _AGENT, _BROKER: log}
-    theirs = {tier for tier in copy.tiers if own or tier.kind is not TierKind.AGENT}
-    tiers = {*(names[tier] for tier in origin.tiers if tier in names), *theirs}
-    cut_off = {each.number: each.partition for each in copy.partitions if each.is_cut_off}
+    own_tiers = {tier for tier in copy.tiers if own or tier.kind is not TierKind.AGENT}
+    tiers = {*(names[tier] for tier in origin.tiers if tier in names), *own_tiers}
+    cut_off = {
+        partition.number: partition.partition
+        for partition in copy.partitions
+        if partition.is_cut_off
+    }
     inexact = [
-        each._replace(tier=names[each.tier]) for each in origin.inexact if each.tier in names
+        span._replace(tier=names[span.tier]) for span in origin.inexact if span.tier in names
     ]
-    if any(each.is_cut_off for each in origin.partitions):
+    if any(partition.is_cut_off for partition in origin.partitions):
         inexact.append(Inexact(log, copy.from_time, copy.to_time))
     return replace(
         copy,
@@ -99,12 +102,12 @@ def joined(
         open=sorted(
             [
                 *(
-                    each._replace(tier=names[each.tier])
+                    part._replace(tier=names[part.tier])
                     for span in origin.open
                     if span.tier in names
-                    for each in _outside(span, own)
+                    for part in _outside(span, own)
                 ),
-                *(each for each in copy.open if each.partition not in cut_off),
+                *(span for span in copy.open if span.partition not in cut_off),
             ]
         ),
         sources=[*_sources(origin, own), *(copy.sources if own else ())],
@@ -112,14 +115,17 @@ def joined(
         holes=[*_holes(origin), *copy.holes],
         disputed=[*_disputed(origin), *copy.disputed],
         damaged=[
-            *(replace(each, at=TierKind.ORIGIN) for each in origin.damaged),
-            *(each for each in copy.damaged if each.partition not in cut_off),
+            *(replace(batch, at=TierKind.ORIGIN) for batch in origin.damaged),
+            *(batch for batch in copy.damaged if batch.partition not in cut_off),
         ],
         withdrawn=[*origin.withdrawn, *_shipped_here(copy)],
         unwatched=[*origin.unwatched, *(copy.unwatched if own else ())],
         inexact=[*inexact, *copy.inexact],
         placed=sorted([*origin.placed, *_placed(copy, cut_off)]),
-        accepted=[*(each._replace(kinds=OF_ORIGIN) for each in origin.accepted), *copy.accepted],
+        accepted=[
+            *(acceptance._replace(kinds=OF_ORIGIN) for acceptance in origin.accepted),
+            *copy.accepted,
+        ],
         names={**origin.names, **copy.names},
         renewed=origin.renewed | (copy.renewed if own else frozenset()),
         origin=origin.key,
@@ -132,42 +138,46 @@ def joined_partitions(
     cluster: str,
     own: Own = _NONE,
 ) -> list[PartitionPicture]:
-    """By offset. What was cut off from the origin's log is as it was there."""
+    """Joins partitions by offset. What was cut off from the origin's log stays as it was."""
     log = Tier(TierKind.ORIGIN, cluster)
     names = {_AGENT: _AGENT, _BROKER: log}
-    found: dict[int, PartitionPicture] = {}
-    for each in origin:
-        mine = own.get(each.number, ())
-        claimed = {names[tier]: minus(e, mine) for tier, e in each.claimed.items() if tier in names}
-        found[each.number] = replace(each, claimed=claimed)
-    copied: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
-    for each in copy:
-        said = copied[each.partition if each.is_cut_off else each.number]
-        mine = own.get(each.number, ())
-        for tier, some in each.claimed.items():
-            if each.is_cut_off and tier in names:
-                continue
-            if tier in names and mine:
-                said[names[tier]] = intersection(some, mine)
-            if tier != _AGENT:
-                said[tier] = union(said.get(tier, ()), some)
-    for number, claimed in copied.items():
-        known = found.get(number, PartitionPicture(number, {}))
-        both = {
-            tier: union(known.claimed.get(tier, ()), claimed.get(tier, ()))
-            for tier in (*known.claimed, *claimed)
+    partitions: dict[int, PartitionPicture] = {}
+    for partition in origin:
+        own_here = own.get(partition.number, ())
+        claimed = {
+            names[tier]: minus(intervals, own_here)
+            for tier, intervals in partition.claimed.items()
+            if tier in names
         }
-        found[number] = replace(known, claimed=both)
-    return [found[number] for number in sorted(found)]
+        partitions[partition.number] = replace(partition, claimed=claimed)
+    copied: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
+    for partition in copy:
+        claims = copied[partition.partition if partition.is_cut_off else partition.number]
+        own_here = own.get(partition.number, ())
+        for tier, offsets in partition.claimed.items():
+            if partition.is_cut_off and tier in names:
+                continue
+            if tier in names and own_here:
+                claims[names[tier]] = intersection(offsets, own_here)
+            if tier != _AGENT:
+                claims[tier] = union(claims.get(tier, ()), offsets)
+    for number, claimed in copied.items():
+        origin_partition = partitions.get(number, PartitionPicture(number, {}))
+        both = {
+            tier: union(origin_partition.claimed.get(tier, ()), claimed.get(tier, ()))
+            for tier in (*origin_partition.claimed, *claimed)
+        }
+        partitions[number] = replace(origin_partition, claimed=both)
+    return [partitions[number] for number in sorted(partitions)]
 
 
 def _outside(span: OffsetSpan, own: Own) -> list[OffsetSpan]:
-    """What of it the copy is to have."""
-    mine = own.get(span.partition, ())
-    if not mine:
+    """Returns the parts of a span that the copy must have."""
+    own_here = own.get(span.partition, ())
+    if not own_here:
         return [span]
-    rest = minus(((span.first, span.next_offset),), mine)
-    return [span._replace(first=first, next_offset=end) for first, end in rest]
+    others = minus(((span.first, span.next_offset),), own_here)
+    return [span._replace(first=first, next_offset=end) for first, end in others]
 
 
 def _sources(origin: TopicPicture, own: Own) -> Sequence[Source]:
@@ -177,10 +187,11 @@ def _sources(origin: TopicPicture, own: Own) -> Sequence[Source]:
         replace(
             source,
             stretches=[
-                each
-                for each in source.stretches
+                stretch
+                for stretch in source.stretches
                 if not covers(
-                    own.get(each.partition, ()), ((each.first, each.first + each.events),)
+                    own.get(stretch.partition, ()),
+                    ((stretch.first, stretch.first + stretch.events),),
                 )
             ],
         )
@@ -189,12 +200,12 @@ def _sources(origin: TopicPicture, own: Own) -> Sequence[Source]:
 
 
 def _agents(origin: TopicPicture, own: Own, opened_at: int) -> Sequence[ExpectedAgent]:
-    is_open = any(upto(each) == _FOR_EVER for each in own.values())
+    is_open = any(upto(offsets) == _FOR_EVER for offsets in own.values())
     if not is_open or opened_at < 0:
         return origin.agents
     return [
-        replace(each, required_until=min(opened_at, each.required_until or opened_at))
-        for each in origin.agents
+        replace(agent, required_until=min(opened_at, agent.required_until or opened_at))
+        for agent in origin.agents
     ]
 
 
@@ -207,81 +218,85 @@ def _windows(
     is_opened: bool,
 ) -> list[Window]:
     untold = frozenset(names.values()) if is_opened else frozenset[Tier]()
-    again = [each for each in copy.placed if each.partition in cut_off]
-    found: dict[tuple[int, int], Window] = {}
+    recounted = [place for place in copy.placed if place.partition in cut_off]
+    windows: dict[tuple[int, int], Window] = {}
     for window in origin.windows:
-        found[window.start, window.length] = structs.replace(
+        windows[window.start, window.length] = structs.replace(
             window,
             sums=_named(window.sums, names),
             uncounted=untold | {names[tier] for tier in window.uncounted if tier in names},
         )
     for window in copy.windows:
         at = window.start, window.length
-        known = found.get(at)
-        mine = {t: sums for t, sums in window.sums.items() if t.kind is not TierKind.AGENT}
+        joined_ = windows.get(at)
+        sums_ = {t: sums for t, sums in window.sums.items() if t.kind is not TierKind.AGENT}
         if is_opened:
-            mine |= _own_sums(window, known, names)
-        known = known or Window(*at, {}, uncounted=untold)
-        found[at] = structs.replace(
-            known,
-            sums={**known.sums, **mine},
-            uncounted=known.uncounted | window.uncounted | _counted_again(window, again),
+            sums_ |= _own_sums(window, joined_, names)
+        joined_ = joined_ or Window(*at, {}, uncounted=untold)
+        windows[at] = structs.replace(
+            joined_,
+            sums={**joined_.sums, **sums_},
+            uncounted=joined_.uncounted | window.uncounted | _counted_again(window, recounted),
         )
-    return [found[at] for at in sorted(found)]
+    return [windows[at] for at in sorted(windows)]
 
 
 def _own_sums(
-    window: Window, known: Window | None, names: Mapping[Tier, Tier]
+    window: Window, origins: Window | None, names: Mapping[Tier, Tier]
 ) -> dict[Tier, WindowSums]:
-    """What the origin has nothing of is the copy's own. Of a window in which both have something,
-    the agents' sums are added up."""
-    found = {names[tier]: sums for tier, sums in window.sums.items() if tier in names}
-    if known is None:
-        return found
-    both = [each.sums[_AGENT] for each in (known, window) if _AGENT in each.sums]
+    """Returns the copy's own sums of a window; if the origin has events in it, too, only the
+    agents' sums, added to the origin's."""
+    own = {names[tier]: sums for tier, sums in window.sums.items() if tier in names}
+    if origins is None:
+        return own
+    both = [part.sums[_AGENT] for part in (origins, window) if _AGENT in part.sums]
     return {_AGENT: WindowSums(*map(sum, zip(*both, strict=True)))} if both else {}
 
 
 def _named(sums: Mapping[Tier, WindowSums], names: Mapping[Tier, Tier]) -> dict[Tier, WindowSums]:
-    return {names[tier]: each for tier, each in sums.items() if tier in names}
+    return {names[tier]: window_sums for tier, window_sums in sums.items() if tier in names}
 
 
-def _counted_again(window: Window, again: Sequence[Placed]) -> frozenset[Tier]:
+def _counted_again(window: Window, recounted: Sequence[Placed]) -> frozenset[Tier]:
     end = window.start + window.length
-    touched = any(each.from_time < end and window.start < each.to_time for each in again)
+    touched = any(place.from_time < end and window.start < place.to_time for place in recounted)
     return frozenset({_BROKER} if touched else ())
 
 
 def _shipped_here(copy: TopicPicture) -> list[UncountedLoss]:
-    """What agents had shipped into the copy itself while it was open, and its log has lost."""
-    found = []
-    for each in copy.partitions:
-        for first, end in each.claimed.get(_AGENT, ()) if each.is_cut_off else ():
-            when = [
+    """Returns what agents had shipped into the copy while it was open, and its log lost."""
+    losses = []
+    for partition in copy.partitions:
+        for first, end in partition.claimed.get(_AGENT, ()) if partition.is_cut_off else ():
+            places = [
                 placed
                 for placed in copy.placed
-                if placed.partition == each.number
+                if placed.partition == partition.number
                 and placed.first < end
                 and first < placed.next_offset
             ]
-            from_time = min((placed.from_time for placed in when), default=copy.from_time)
-            to_time = max((placed.to_time for placed in when), default=each.cut_time + 1)
+            from_time = min((placed.from_time for placed in places), default=copy.from_time)
+            to_time = max((placed.to_time for placed in places), default=partition.cut_time + 1)
             loss = UncountedLoss(
-                each.partition, first, end - first, each.reason, from_time, to_time
+                partition.partition, first, end - first, partition.reason, from_time, to_time
             )
-            found.append(loss)
-    return found
+            losses.append(loss)
+    return losses
 
 
 def _placed(copy: TopicPicture, cut_off: Mapping[int, int]) -> list[Placed]:
-    return [each for each in copy.placed if each.partition not in cut_off]
+    return [place for place in copy.placed if place.partition not in cut_off]
 
 
 def _disputed(origin: TopicPicture) -> list[Disputed]:
     kinds = {TierKind.AGENT: TierKind.AGENT, TierKind.BROKER: TierKind.ORIGIN}
-    return [replace(e, tier=kinds[e.tier]) for e in origin.disputed if e.tier in kinds]
+    return [
+        replace(dispute, tier=kinds[dispute.tier])
+        for dispute in origin.disputed
+        if dispute.tier in kinds
+    ]
 
 
 def _holes(origin: TopicPicture) -> list[Hole]:
     kinds = {TierKind.AGENT: TierKind.AGENT, TierKind.BROKER: TierKind.ORIGIN}
-    return [replace(e, tier=kinds[e.tier]) for e in origin.holes if e.tier in kinds]
+    return [replace(hole, tier=kinds[hole.tier]) for hole in origin.holes if hole.tier in kinds]

@@ -1,10 +1,10 @@
-"""What judges need to know of a topic, out of the tables. Within one read transaction.
+"""Reads the picture of a topic (audit/picture.py) from the tables, within one read transaction.
 
-Where the ledger's own beginning is gone nobody knows what was said before it: windows before that
-time are not shown, nor what landed of files whose shipping was spoken of then. It is gone if most
-agents that were heard first had written before; where there is none, if most others had, many of
-whom begin with each run, whatever was before. Where it is there, a journal whose first entries are
-missing has a hole like any other.
+If the beginning of the ledger has expired, its content is unknown: windows before that time are not
+shown, nor what landed of files whose shipping was reported then. It has expired if most of the
+agents heard first had written entries before; without agents, if most other programs had, many of
+which begin a journal with each run. If it is there, a journal whose first entries are missing has a
+hole like any other.
 """
 
 import sqlite3
@@ -59,21 +59,21 @@ AND NOT EXISTS (SELECT 1 FROM voided WHERE voided.topic = sums.topic AND voided.
 """
 
 
-# Of those who were heard first: how many there are, and how many had written before; then agents.
+# Of the journals heard first: how many there are, how many had entries before; the same of agents.
 _BEGIN: Final = """
 SELECT min(first_time), count(*), sum(first_seq > 0), sum(tier = 'agent'),
     sum(tier = 'agent' AND first_seq > 0) FROM journals WHERE cluster = ?1
     AND tier <> 'operator' AND first_time <= ?2 + (
         SELECT min(first_time) FROM journals WHERE cluster = ?1 AND tier <> 'operator')
 """
-_BEFORE: Final = 60_000  # that entries are apart
+_BEFORE: Final = 60_000  # the time between two entries
 _MOST_HOLE_HOURS: Final = 168
 _MOST_SEQ: Final = 1 << 62
 _TOGETHER: Final = 600_000  # milliseconds
 
 
 class Topic:
-    """Where a topic's rows are, and which tiers have some."""
+    """A topic's ids in the tables, and its tiers."""
 
     def __init__(self, connection: sqlite3.Connection, key: TopicKey) -> None:
         self.connection = connection
@@ -89,7 +89,7 @@ class Topic:
         self.tiers = tier_names(connection)
 
     def expected(self) -> tuple[Tier, ...]:
-        """The tiers that it should pass."""
+        """Returns the tiers that its events should pass."""
         spoken = {
             self.tiers[tier]
             for (tier,) in self.connection.execute(
@@ -124,8 +124,8 @@ def tier_names(connection: sqlite3.Connection) -> dict[int, Tier]:
     }
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What a picture is to be of."""
+class PictureQuery(msgspec.Struct, frozen=True):
+    """What a picture is to show."""
 
     from_time: int
     to_time: int
@@ -135,36 +135,38 @@ class Asked(msgspec.Struct, frozen=True):
     names: bool
 
 
-def picture(connection: sqlite3.Connection, key: TopicKey, asked: Asked) -> TopicPicture:
-    """Of a copy, with what was said of its origin."""
+def picture(connection: sqlite3.Connection, key: TopicKey, query: PictureQuery) -> TopicPicture:
+    """Reads the picture of a topic; of a copy, joined with its origin's."""
     topic = Topic(connection, key)
-    known = origins.origins(connection, topic.id)
-    if not known:
+    origin_keys = origins.origins(connection, topic.id)
+    if not origin_keys:
         partitions = _partitions(topic, Generations.of(connection, topic.id))
-        return _picture(topic, asked, partitions, event_hours.lacking(partitions))
-    origin = Topic(connection, known[0])
-    theirs = _partitions(origin, Generations.of(connection, origin.id))
-    mine = _partitions(topic, Generations.of(connection, topic.id))
-    own = own_offsets(mine, _marked(topic))
-    odd = event_hours.lacking(joined_partitions(theirs, mine, origin.key.cluster, own))
-    odd |= {each.number for each in mine if each.is_cut_off}
+        return _picture(topic, query, partitions, event_hours.lacking(partitions))
+    origin = Topic(connection, origin_keys[0])
+    origin_partitions = _partitions(origin, Generations.of(connection, origin.id))
+    partitions_ = _partitions(topic, Generations.of(connection, topic.id))
+    own = own_offsets(partitions_, _marked(topic))
+    places_of = event_hours.lacking(
+        joined_partitions(origin_partitions, partitions_, origin.key.cluster, own)
+    )
+    places_of |= {partition.number for partition in partitions_ if partition.is_cut_off}
     whole = joined(
-        _picture(origin, asked, theirs, odd, copy=topic.id),
-        _picture(topic, asked, mine, odd),
+        _picture(origin, query, origin_partitions, places_of, copy=topic.id),
+        _picture(topic, query, partitions_, places_of),
         own,
         origins.opened_at(connection, topic.id),
     )
-    return replace(whole, unjoined=_why_not_joined(topic, known))
+    return replace(whole, unjoined=_why_not_joined(topic, origin_keys))
 
 
-def _why_not_joined(topic: Topic, known: Sequence[TopicKey]) -> str:
-    connection, (origin, *others) = topic.connection, known
+def _why_not_joined(topic: Topic, origin_keys: Sequence[TopicKey]) -> str:
+    connection, (origin, *others) = topic.connection, origin_keys
     place = f"{origin.cluster}/{origin.topic}"
     if others:
         more = f"{others[0].cluster}/{others[0].topic}/{others[0].topic_id}"
         return (
-            f"it is a copy of {place}/{origin.topic_id}, and was one of {more}: which offsets are"
-            " whose is not known. Delete the copy, and let the mirror make it anew"
+            f"it is a copy of {place}/{origin.topic_id}, and was one of {more}: which offsets"
+            " belong to which is unknown. Delete the copy, and let the mirror create it again"
         )
     if {*origins.origins(connection, Topic(connection, origin).id)} - {topic.key}:
         return f"it is a copy of {place}, which is a copy itself: name the first origin's mirror"
@@ -172,34 +174,36 @@ def _why_not_joined(topic: Topic, known: Sequence[TopicKey]) -> str:
 
 
 def _marked(topic: Topic) -> dict[int, Intervals]:
-    found = origins.marked(topic.connection, topic.id)
-    return {partition: pairs_of(packed) for partition, packed in found.items()}
+    marks = origins.marked(topic.connection, topic.id)
+    return {partition: pairs_of(packed) for partition, packed in marks.items()}
 
 
 def _picture(
     topic: Topic,
-    asked: Asked,
+    query: PictureQuery,
     partitions: Sequence[PartitionPicture],
     lacking: set[int],
     copy: int = 0,
 ) -> TopicPicture:
-    """What its own cluster's ledger says. With a copy, files are looked at as they are there."""
+    """Reads what the topic's own cluster reports. With `copy`, files are those of the copy."""
     connection, key = topic.connection, topic.key
-    from_time, to_time = asked.from_time, asked.to_time
+    from_time, to_time = query.from_time, query.to_time
     begin = ledger_begin(connection, key.cluster)
     first = max(from_time, begin)
     generations = Generations.of(connection, topic.id)
-    spoilt = damage_of(connection, topic.id, generations)
-    known = accepted(connection, topic.name, topic.key.topic_id)
-    odd = lacking | {each.partition for each in spoilt}
-    odd |= {each.number for each in partitions if _is_accepted(each, known)}
+    damage = damage_of(connection, topic.id, generations)
+    acceptances = accepted(connection, topic.name, topic.key.topic_id)
+    places_of = lacking | {batch.partition for batch in damage}
+    places_of |= {
+        partition.number for partition in partitions if _is_accepted(partition, acceptances)
+    }
     doubtful = exactness.partitions(connection, topic.id)
-    hours = event_hours.of(connection, topic.id, odd | doubtful, generations)
+    hours = event_hours.of(connection, topic.id, places_of | doubtful, generations)
     return TopicPicture(
         key=key,
         from_time=first,
         to_time=to_time,
-        now=asked.now,
+        now=query.now,
         tiers=topic.expected(),
         windows=_windows(topic, first, to_time),
         partitions=partitions,
@@ -213,13 +217,13 @@ def _picture(
             generations=generations,
             copy=copy,
         )
-        if asked.names
+        if query.names
         else (),
-        agents=expected_agents(connection, key, topic.name, asked.now, asked.expected_millis),
+        agents=expected_agents(connection, key, topic.name, query.now, query.expected_millis),
         holes=_holes(topic, begin),
         disputed=disputes.of(connection, key.cluster, topic.name),
         file_faults=_file_faults(topic, from_time, to_time),
-        damaged=event_hours.dated(spoilt, hours),
+        damaged=event_hours.dated(damage, hours),
         withdrawn=log_losses.uncounted(connection, topic.id, partitions, generations),
         collided=collisions.of(
             connection, topic.id, topic.tiers, generations, between=(first, to_time)
@@ -233,15 +237,15 @@ def _picture(
                 for times in doubtful_times(connection, topic.id, first, to_time)
             ),
         ],
-        placed=[each for each in hours if each.partition in odd],
-        accepted=known,
-        grace_millis=asked.grace_millis,
+        placed=[hour for hour in hours if hour.partition in places_of],
+        accepted=acceptances,
+        grace_millis=query.grace_millis,
         renewed=renewed_hosts(connection, topic.name),
     )
 
 
 def ledger_begin(connection: sqlite3.Connection, cluster: str) -> int:
-    """From which time on everything that was said is known; 0 from the very beginning."""
+    """Returns the time from which on all entries are known; 0 if all are."""
     rows = connection.execute(_BEGIN, (cluster, _TOGETHER)).fetchall()
     ((first, journals, begun, agents, agents_begun),) = rows
     if agents:
@@ -261,10 +265,10 @@ def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
         "SELECT 1 FROM voided WHERE topic = ? LIMIT 1", (topic.id,)
     ).fetchall()
     sums: dict[tuple[int, int], dict[Tier, WindowSums]] = defaultdict(dict)
-    for start, length, tier, *rest in topic.connection.execute(
+    for start, length, tier, *sums_ in topic.connection.execute(
         _SUMS.format(_NOT_VOID if voids else ""), between
     ):
-        sums[start, length][topic.tiers[tier]] = WindowSums(*rest)
+        sums[start, length][topic.tiers[tier]] = WindowSums(*sums_)
     flows: dict[tuple[int, int], tuple[int, int, int, int]] = {
         (start, length): (filtered, dead, lost, lost_bytes)
         for start, length, filtered, dead, lost, lost_bytes in topic.connection.execute(
@@ -292,12 +296,12 @@ def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
             *flows.get((start, length), nothing),
             frozenset(uncounted.get((start, length), ())),
         )
-        for (start, length), by_tier in sorted(sums.items(), key=lambda each: each[0])
+        for (start, length), by_tier in sorted(sums.items(), key=lambda window_: window_[0])
     ]
 
 
 def _partitions(topic: Topic, generations: Generations) -> list[PartitionPicture]:
-    """What lies in the log, and what was cut off from it."""
+    """Returns the claims in the log, and those of ends that were cut off."""
     claimed: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
     several: dict[tuple[int, Tier], list[Interval]] = {}
     for partition, tier, epoch, intervals in topic.connection.execute(
@@ -311,28 +315,31 @@ def _partitions(topic: Topic, generations: Generations) -> list[PartitionPicture
             continue
         for first, end in pairs:
             for part in generations.parts(partition, epoch, first, end):
-                known = claimed[part.number].setdefault(name, ())
-                several.setdefault((part.number, name), list(known)).append(part[1:])
+                intervals_ = claimed[part.number].setdefault(name, ())
+                several.setdefault((part.number, name), list(intervals_)).append(part[1:])
     for (number, name), pairs_ in several.items():
         claimed[number][name] = merged(pairs_)
-    found = []
+    pictures = []
     for number, by_tier in claimed.items():
         cut = generations.cut_of(number)
-        reason = cut.reason or "it went on before them" if cut else ""
+        reason = cut.reason or "it continued at an earlier offset" if cut else ""
         time = cut.time if cut else -1
-        found.append(
+        pictures.append(
             PartitionPicture(number, by_tier, cut is not None, number % STRIDE, reason, time)
         )
-    return found
+    return pictures
 
 
-def _is_accepted(partition: PartitionPicture, known: Sequence[Acceptance]) -> bool:
-    """Whether some of its offsets are."""
-    return any(each.offsets and each.partition in {-1, partition.partition} for each in known)
+def _is_accepted(partition: PartitionPicture, acceptances: Sequence[Acceptance]) -> bool:
+    """Whether some of a partition's offsets are accepted."""
+    return any(
+        acceptance.offsets and acceptance.partition in {-1, partition.partition}
+        for acceptance in acceptances
+    )
 
 
 def _open(topic: Topic, generations: Generations) -> list[OffsetSpan]:
-    found = []
+    spans = []
     for (_, tier), limits in limits_of(topic.connection, [topic.id]).items():
         rows = topic.connection.execute(
             "SELECT partition, epoch, first, next_offset, from_time, to_time, events FROM spans"
@@ -340,22 +347,22 @@ def _open(topic: Topic, generations: Generations) -> list[OffsetSpan]:
             (topic.id, tier),
         )
         name = topic.tiers[tier]
-        for partition, epoch, first, after, *rest in rows:
+        for partition, epoch, first, after, *times_ in rows:
             limit = limits.get(partition, 0)
             if not generations:
                 if after > limit:
-                    found.append(OffsetSpan(name, partition, first, after, *rest))
+                    spans.append(OffsetSpan(name, partition, first, after, *times_))
                 continue
-            found += [
-                OffsetSpan(name, *part, *rest)
+            spans += [
+                OffsetSpan(name, *part, *times_)
                 for part in generations.parts(partition, epoch, first, after)
                 if part.number >= STRIDE or part.end > limit
             ]
-    return sorted(found)
+    return sorted(spans)
 
 
 def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[UnwatchedTime]:
-    """Less what was filled in since: a file that was found again, and read to its end."""
+    """Returns unwatched times, without files that were found again since and read to the end."""
     if not _is_newest(topic):
         return []
     rows = topic.connection.execute(
@@ -367,38 +374,38 @@ def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[UnwatchedTime
         " ORDER BY from_time, host, path, unwatched.source, seq, number",
         (topic.id, topic.name, to_time, from_time),
     )
-    found = []
-    for *said, size, reached in rows:
-        each = UnwatchedTime(*said)
-        if each.source and each.traces == "vanished":
-            if size is not None and size > each.position:
+    gaps = []
+    for *columns, size, reached in rows:
+        gap = UnwatchedTime(*columns)
+        if gap.source and gap.traces == "vanished":
+            if size is not None and size > gap.position:
                 continue
-            each = each._replace(position=max(each.position, reached or 0))
-        found.append(each)
-    return found
+            gap = gap._replace(position=max(gap.position, reached or 0))
+        gaps.append(gap)
+    return gaps
 
 
 def hole_hours(topic: Topic) -> set[int]:
-    """All that a missing entry may be about, or that nobody watched: other agents' events may lie
-    between its ends. Of a hole that is very long, those at its beginning."""
-    found: set[int] = set()
+    """Returns the hours that missing entries and unwatched times may affect; of a very long hole,
+    those at its beginning."""
+    hours: set[int] = set()
     for origin in origins.origins(topic.connection, topic.id)[:1]:
         if origin != topic.key:
-            found = _hole_hours(Topic(topic.connection, origin))
-    return found | _hole_hours(topic)
+            hours = _hole_hours(Topic(topic.connection, origin))
+    return hours | _hole_hours(topic)
 
 
 def _hole_hours(topic: Topic) -> set[int]:
     begin = ledger_begin(topic.connection, topic.key.cluster)
-    times = [(each.from_time, each.to_time + 1) for each in _holes(topic, begin)]
-    times += [(each.from_time, each.to_time) for each in _unwatched(topic, begin, _MOST_SEQ)]
-    odd = disputes.of(topic.connection, topic.key.cluster, topic.name)
-    times += [(each.since, each.since + 1) for each in odd]
-    found: set[int] = set()
+    times = [(hole.from_time, hole.to_time + 1) for hole in _holes(topic, begin)]
+    times += [(gap.from_time, gap.to_time) for gap in _unwatched(topic, begin, _MOST_SEQ)]
+    disputes_ = disputes.of(topic.connection, topic.key.cluster, topic.name)
+    times += [(gap.since, gap.since + 1) for gap in disputes_]
+    hours: set[int] = set()
     for from_time, to_time in times:
         first = from_time - from_time % HOUR
-        found.update(range(first, min(to_time, first + _MOST_HOLE_HOURS * HOUR), HOUR))
-    return found
+        hours.update(range(first, min(to_time, first + _MOST_HOLE_HOURS * HOUR), HOUR))
+    return hours
 
 
 def _holes(topic: Topic, begin: int) -> list[Hole]:
@@ -409,25 +416,25 @@ def _holes(topic: Topic, begin: int) -> list[Hole]:
         "  WHERE name = ? AND journal_topics.journal = journals.id)) ORDER BY journal",
         (topic.key.cluster, _MOST_SEQ if begin else 0, topic.name),
     ).fetchall()
-    found = []
+    holes = []
     for number, journal, tier, host, seen in rows:
         if tier not in set(TierKind):
             continue
-        there, times = unpacked(np.array([number]), [seen])
-        first, at = int(there.first[0]), int(times[0, 0])
+        seen_, times = unpacked(np.array([number]), [seen])
+        first, time = int(seen_.first[0]), int(times[0, 0])
         if first > 0 and not begin:
-            found.append(Hole(journal, TierKind(tier), host or "", 0, first, at - _BEFORE, at))
-        found += [
+            holes.append(Hole(journal, TierKind(tier), host or "", 0, first, time - _BEFORE, time))
+        holes += [
             Hole(journal, TierKind(tier), host or "", seq, after - seq, from_time, to_time)
             for seq, after, from_time, to_time in zip(
-                there.end[:-1].tolist(),
-                there.first[1:].tolist(),
+                seen_.end[:-1].tolist(),
+                seen_.first[1:].tolist(),
                 times[:-1, 1].tolist(),
                 times[1:, 0].tolist(),
                 strict=True,
             )
         ]
-    return found
+    return holes
 
 
 def _file_faults(topic: Topic, from_time: int, to_time: int) -> list[FileFault]:
@@ -441,19 +448,19 @@ def _file_faults(topic: Topic, from_time: int, to_time: int) -> list[FileFault]:
     return [
         FileFault(
             topic.tiers[tier],
-            each["path"],
-            each["hour"],
-            each["fault"],
-            each["committed_rows"],
-            each["found_rows"],
+            fault["path"],
+            fault["hour"],
+            fault["fault"],
+            fault["committed_rows"],
+            fault["found_rows"],
         )
         for tier, faults in rows
-        for each in msgspec.json.decode(faults)
+        for fault in msgspec.json.decode(faults)
     ]
 
 
 def _is_newest(topic: Topic) -> bool:
-    """Of the topics of that name: those who look at files know only the name."""
+    """Whether this is the newest topic of its name: checkers of files know only the name."""
     rows = topic.connection.execute(
         "SELECT id FROM topics WHERE name = ? ORDER BY last DESC, topic_id DESC LIMIT 1",
         (topic.name,),
@@ -462,11 +469,11 @@ def _is_newest(topic: Topic) -> bool:
 
 
 _MOST_NUMBER: Final = 1 << 62
-_NONE: Final = ((-1, -1),)  # covers nothing: what is empty stands for any
+_NONE: Final = ((-1, -1),)  # covers nothing, as an empty set stands for any
 
 
 def accepted(connection: sqlite3.Connection, name: int, topic_id: str) -> list[Acceptance]:
-    """Of the topics of that name those that this one is meant by."""
+    """Returns the acceptances that apply to this topic."""
     rows = connection.execute(
         "SELECT statement, time FROM accepted WHERE name = ? AND topic_id IN ('', ?)"
         " ORDER BY journal, seq, number",
@@ -475,32 +482,32 @@ def accepted(connection: sqlite3.Connection, name: int, topic_id: str) -> list[A
     return [_acceptance(msgspec.json.decode(statement), time) for statement, time in rows]
 
 
-def _acceptance(said: dict[str, Any], time: int) -> Acceptance:
+def _acceptance(statement: dict[str, Any], time: int) -> Acceptance:
     seqs: dict[str, list[Interval]] = defaultdict(list)
     sizes: dict[str, list[Interval]] = defaultdict(list)
-    for run in said["runs"]:
+    for run in statement["runs"]:
         if run["events"] > 0:
             seqs[run["source"]].append((run["seq"], run["seq"] + run["events"]))
         else:
             sizes[run["source"]].append((run["position"], run["end_position"]))
-    offsets = [(each["first"], each["first"] + each["count"]) for each in said["offsets"]]
+    offsets = [(part["first"], part["first"] + part["count"]) for part in statement["offsets"]]
     return Acceptance(
-        said["partition"],
+        statement["partition"],
         _united(offsets) or (_NONE if offsets else ()),
-        {source: _united(each) for source, each in seqs.items()},
-        {source: _united(each) for source, each in sizes.items()},
-        said["host"],
-        said["from_time"],
-        said["to_time"],
-        said["reason"],
-        said["operator"],
+        {source: _united(pairs) for source, pairs in seqs.items()},
+        {source: _united(pairs) for source, pairs in sizes.items()},
+        statement["host"],
+        statement["from_time"],
+        statement["to_time"],
+        statement["reason"],
+        statement["operator"],
         time,
     )
 
 
 def _united(intervals: Sequence[Interval]) -> Intervals:
-    """As far as there can be such numbers: an operator may have written "to the end"."""
+    """Unites intervals, limited to possible numbers: an operator may have written "to the end"."""
     within = [(max(0, first), min(end, _MOST_NUMBER)) for first, end in intervals]
-    columns = np.array([each for each in within if each[0] < each[1]], np.int64).reshape(-1, 2)
-    found = Keyed(np.zeros(len(columns), np.int64), columns[:, 0], columns[:, 1]).united()
-    return tuple(zip(found.first.tolist(), found.end.tolist(), strict=True))
+    columns = np.array([pair for pair in within if pair[0] < pair[1]], np.int64).reshape(-1, 2)
+    united = Keyed(np.zeros(len(columns), np.int64), columns[:, 0], columns[:, 1]).united()
+    return tuple(zip(united.first.tolist(), united.end.tolist(), strict=True))

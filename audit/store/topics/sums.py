@@ -1,8 +1,7 @@
-"""What is added up: windows, lines, hours, delays, loads. Every entry is folded once, so additions
-may come in any order.
+"""Adds up windows, lines, hours, delays and loads. Every entry is folded once, so additions may
+come in any order.
 
-With hdfs, windows are kept by run: what a run that has rebuilt hours makes void is left out when
-they are read.
+Windows of hdfs are kept by run: what a rebuild makes void is left out when they are read.
 """
 
 from typing import Final
@@ -46,7 +45,7 @@ ON CONFLICT DO UPDATE SET time = max(time, excluded.time), rows = rows + exclude
 
 
 def add(chunk: Chunk, counted: Mask) -> None:
-    """Windows of passages that are `counted`, and all lines."""
+    """Adds the windows of `counted` passages, and all lines."""
     _add_windows(chunk, counted)
     _add_delays(chunk, counted)
     _add_loads(chunk)
@@ -54,7 +53,7 @@ def add(chunk: Chunk, counted: Mask) -> None:
 
 
 def keep_uncounted(chunk: Chunk, partly: Mask) -> None:
-    """Windows of passages of which some events were counted already, and some were not."""
+    """Keeps the windows of passages of which only some events were counted already."""
     windows = chunk.windows
     at = np.flatnonzero(partly[windows.passage])
     if not len(at):
@@ -69,7 +68,7 @@ def keep_uncounted(chunk: Chunk, partly: Mask) -> None:
 
 
 def rows_of(together: Grouped, *columns: Numbers) -> "zip[tuple[int, ...]]":
-    """Keys and sums, as values for a statement."""
+    """Returns keys and sums, as rows for a statement."""
     return zip(
         *(key.tolist() for key in together.keys),
         *(together.sums(column).tolist() for column in columns),
@@ -115,12 +114,16 @@ def _add_delays(chunk: Chunk, counted: Mask) -> None:
     lengths = numbers(pc.list_value_length(lists))
     begin = np.cumsum(lengths) - lengths
     flat = lists.flatten()
-    some = np.flatnonzero(numbers(flat))
-    events = np.clip(numbers(flat)[some], 0, MOST)
-    passage = np.repeat(np.arange(len(lengths)), lengths)[some]
-    mine = counted[passage]
-    some, passage, events = some[mine], passage[mine], events[mine]
-    doubling = np.minimum(some - begin[passage], _DOUBLINGS - 1)
+    counted_delays = np.flatnonzero(numbers(flat))
+    events = np.clip(numbers(flat)[counted_delays], 0, MOST)
+    passage = np.repeat(np.arange(len(lengths)), lengths)[counted_delays]
+    is_counted = counted[passage]
+    counted_delays, passage, events = (
+        counted_delays[is_counted],
+        passage[is_counted],
+        events[is_counted],
+    )
+    doubling = np.minimum(counted_delays - begin[passage], _DOUBLINGS - 1)
     tier = chunk.tier[chunk.passages.entry]
     together = grouped(chunk.topic, hours_of(_first_window(chunk)), tier)
     table = np.zeros(len(together) * _DOUBLINGS, np.int64)
@@ -131,13 +134,13 @@ def _add_delays(chunk: Chunk, counted: Mask) -> None:
 
 
 def _add_hdfs_delays(chunk: Chunk, at: Numbers) -> None:
-    """Nobody measures them: an event is there when its run was committed."""
+    """Adds loaders' delays, which are not measured: events land when their run is committed."""
     windows = chunk.windows
     entry = chunk.passages.entry[windows.passage[at]]
-    mine = chunk.entries.of_tier("hdfs")[entry] & (windows.events[at] > 0)
-    if not mine.any():
+    is_landed = chunk.entries.of_tier("hdfs")[entry] & (windows.events[at] > 0)
+    if not is_landed.any():
         return
-    at, entry = at[mine], entry[mine]
+    at, entry = at[is_landed], entry[is_landed]
     late = np.maximum(chunk.entries.time[entry] - windows.start[at], 0)
     doubling = np.where(late > 0, np.frexp(late.astype(np.float64))[1], 0).astype(np.int64)
     together = grouped(
@@ -147,23 +150,23 @@ def _add_hdfs_delays(chunk: Chunk, at: Numbers) -> None:
 
 
 def _first_window(chunk: Chunk) -> Numbers:
-    """By passage; that in which the entry was written if it has none."""
-    found = chunk.entries.window()[chunk.passages.entry].copy()
+    """Returns the first window of each passage, or else the one in which its entry was written."""
+    windows = chunk.entries.window()[chunk.passages.entry].copy()
     passage, begin, _ = groups(chunk.windows.passage)
     if len(begin):
-        found[passage] = np.minimum.reduceat(chunk.windows.start, begin)
-    return found
+        windows[passage] = np.minimum.reduceat(chunk.windows.start, begin)
+    return windows
 
 
 def _main_window(chunk: Chunk) -> Numbers:
-    """By passage, that which has most of its events, and of several the last; that in which the
-    entry was written if it has none."""
+    """Returns the window with most events of each passage, the last of several, or else the one in
+    which its entry was written."""
     windows = chunk.windows
-    found = chunk.entries.window()[chunk.passages.entry].copy()
+    starts = chunk.entries.window()[chunk.passages.entry].copy()
     together = grouped(windows.passage, then=(windows.events, windows.start))
     if len(together):
-        found[together.keys[0]] = windows.start[together.last()]
-    return found
+        starts[together.keys[0]] = windows.start[together.last()]
+    return starts
 
 
 def _add_loads(chunk: Chunk) -> None:
@@ -194,8 +197,8 @@ def _add_loads(chunk: Chunk) -> None:
 
 
 def _add_lines(chunk: Chunk) -> None:
-    """In the window of most of the events that went with them, or that in which agents said it: one
-    event of another year does not take all lines there."""
+    """Adds lines to the window with most events of their passage, or that of the agent's report: a
+    single event of another year does not attract all lines."""
     runs, entries = chunk.runs, chunk.entries
     entry = chunk.passages.entry[runs.passage]
     at = np.flatnonzero(entries.of_tier("agent")[entry])

@@ -1,5 +1,5 @@
-"""Topics: what was said of their hours, how late their events were, what became of their lines.
-Within one read transaction."""
+"""Reads the list of topics: verdicts about their hours, delays of their events, and what became of
+their lines. Within one read transaction."""
 
 import sqlite3
 from collections import Counter, defaultdict
@@ -21,7 +21,7 @@ from ground.known_types import known_type
 HOUR: Final = 3_600_000
 UNKNOWN: Final = -1
 
-# Topics without an id are only known by name, until one with an id is spoken of.
+# A topic without an id is known by name only, until one with an id is reported.
 KEYS: Final = """
 SELECT topics.id, cluster, topic, topic_id, name FROM topics
     JOIN topic_names ON topic_names.id = name
@@ -35,7 +35,7 @@ Delays = dict[Tier, tuple[int, ...]]  # counts by doublings of a millisecond
 
 
 class FaultyTopic(NamedTuple):
-    """A topic with faults in some hours: what is wrong, and between which hours."""
+    """A topic with faults: their kinds, and the first and last hour."""
 
     key: TopicKey
     kinds: Kinds
@@ -44,9 +44,8 @@ class FaultyTopic(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """A page of topics; and, whatever is searched for, how many of the cluster there are of each
-    state, how many have anything of each state, and how many topics nobody watched for a time,
-    which is accepted."""
+    """A page of topics. The counts are independent of the search: topics of the cluster by state,
+    topics having any hour of a state, and topics with an accepted unwatched time."""
 
     by_state: Counter[State]
     having: Counter[State]
@@ -61,7 +60,7 @@ def topics(connection: sqlite3.Connection) -> list[TopicKey]:
 
 
 def retired(connection: sqlite3.Connection) -> frozenset[TopicKey]:
-    """Topics that operators have accepted as a whole, and to which no agent has shipped since."""
+    """Returns topics that operators accepted as a whole and no agent has shipped to since."""
     rows = connection.execute(
         "SELECT cluster, topic, topics.topic_id, statement FROM accepted"
         " JOIN topics ON topics.name = accepted.name"
@@ -69,12 +68,19 @@ def retired(connection: sqlite3.Connection) -> frozenset[TopicKey]:
         " WHERE accepted.topic_id IN ('', topics.topic_id) AND NOT EXISTS (SELECT 1 FROM sources"
         "  WHERE sources.topic = topics.id AND sources.last > accepted.time)"
     )
-    return frozenset(TopicKey(*key) for *key, said in rows if _is_whole(msgspec.json.decode(said)))
+    return frozenset(
+        TopicKey(*key) for *key, statement in rows if _is_whole(msgspec.json.decode(statement))
+    )
 
 
-def _is_whole(said: Mapping[str, Any]) -> bool:
-    limits = said["offsets"], said["runs"], said["host"], said["to_time"] is not None
-    return said["partition"] < 0 and said["from_time"] == 0 and not any(limits)
+def _is_whole(statement: Mapping[str, Any]) -> bool:
+    limits = (
+        statement["offsets"],
+        statement["runs"],
+        statement["host"],
+        statement["to_time"] is not None,
+    )
+    return statement["partition"] < 0 and statement["from_time"] == 0 and not any(limits)
 
 
 def open_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
@@ -102,49 +108,50 @@ def faulty_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
 def faulty_topics(
     connection: sqlite3.Connection, cluster: str, from_hour: int, to_hour: int
 ) -> list[FaultyTopic]:
-    """Those with faults in these hours that nobody has accepted."""
-    found: dict[int, list[tuple[int, Kinds]]] = defaultdict(list)
+    """Returns topics with unaccepted faults in these hours."""
+    by_topic: dict[int, list[tuple[int, Kinds]]] = defaultdict(list)
     for topic, hour, kinds in connection.execute(
         "SELECT topic, hour, kinds FROM judged WHERE hour >= ? AND hour < ? AND kinds <> '[]'"
         " ORDER BY hour",
         (from_hour, to_hour),
     ):
-        found[topic].append((hour, _kinds(kinds)))
+        by_topic[topic].append((hour, _kinds(kinds)))
     return [
         FaultyTopic(
             TopicKey(*key),
-            summed(count for _, kinds in found[number] for count in kinds),
-            found[number][0][0],
-            found[number][-1][0],
+            summed(count for _, kinds in by_topic[number] for count in kinds),
+            by_topic[number][0][0],
+            by_topic[number][-1][0],
         )
         for number, *key, _ in connection.execute(KEYS)
-        if number in found and cluster in {"", key[0]}
+        if number in by_topic and cluster in {"", key[0]}
     ]
 
 
 def hour_counts(connection: sqlite3.Connection, from_hour: int) -> dict[TopicKey, dict[int, int]]:
     keys = {row[0]: TopicKey(*row[1:4]) for row in connection.execute(KEYS)}
-    found: dict[TopicKey, dict[int, int]] = defaultdict(dict)
+    by_key: dict[TopicKey, dict[int, int]] = defaultdict(dict)
     for number, by_hour in _counts(connection, from_hour).items():
         if number in keys:
-            found[keys[number]] = by_hour
-    return dict(found)
+            by_key[keys[number]] = by_hour
+    return dict(by_key)
 
 
 def _counts(connection: sqlite3.Connection, from_hour: int) -> dict[int, dict[int, int]]:
-    """As agents have them, or brokers if these have more; loaders only where nobody else counts."""
-    found: dict[int, dict[int, int]] = defaultdict(dict)
-    for topic, hour, before, landed in connection.execute(
+    """Returns events by topic and hour: as counted by agents, or by brokers if these have more; by
+    loaders only if no other tier counts."""
+    by_topic: dict[int, dict[int, int]] = defaultdict(dict)
+    for topic, hour, shipped, landed in connection.execute(
         "SELECT topic, hour, max(CASE WHEN kind <> 'hdfs' THEN events END), max(events)"
         " FROM hours JOIN tiers ON tiers.id = tier WHERE hour >= ?"
         " AND (topic, tier) NOT IN replaced GROUP BY topic, hour",
         (from_hour,),
     ):
-        found[topic][hour] = landed if before is None else before
-    return found
+        by_topic[topic][hour] = landed if shipped is None else shipped
+    return by_topic
 
 
-_STATES: Final = {each.value: each for each in State}  # looked up, as there are thousands
+_STATES: Final = {state.value: state for state in State}  # looked up, as there are thousands
 _SORTS: Final[dict[str, Callable[[TopicRow], Any]]] = {
     "state": lambda row: (not row.load_fails, -row.state.severity),
     "topic": lambda row: (row.cluster, row.topic, row.topic_id),
@@ -161,23 +168,23 @@ def overview(
     to_hour: int,
     is_deleted: Callable[[TopicKey], bool],
 ) -> Overview:
-    """All topics fit into memory: there are some hundreds of them."""
+    """Returns a page of topics. All topics fit into memory, as there are some hundreds."""
     hours = range(to_hour - query.hours * HOUR, to_hour, HOUR)
     unloaded = loads.unloaded(connection)
     counts = _counts(connection, hours.start)
-    found = _rows(connection, query, hours, counts, unloaded=unloaded, is_deleted=is_deleted)
+    rows = _rows(connection, query, hours, counts, unloaded=unloaded, is_deleted=is_deleted)
     if query.state:
-        found = [row for row in found if query.state in row.having]
+        rows = [row for row in rows if query.state in row.having]
     name, down = order(query.sort, _SORTS)
-    found.sort(key=_SORTS["topic"])
-    found.sort(key=_SORTS[name], reverse=down)
+    rows.sort(key=_SORTS["topic"])
+    rows.sort(key=_SORTS[name], reverse=down)
     states = _states(connection, hours, counts, unloaded, is_deleted, cluster=query.cluster)
     return Overview(
-        Counter(each[0] for each in states),
-        Counter(state for each in states for state in each),
+        Counter(state[0] for state in states),
+        Counter(state for having in states for state in having),
         _partly_unseen(connection, hours),
-        query.of(len(found)),
-        query.cut(found),
+        query.of(len(rows)),
+        query.cut(rows),
     )
 
 
@@ -190,24 +197,24 @@ def _states(
     *,
     cluster: str,
 ) -> list[list[State]]:
-    """What each topic has anything of, the worst first."""
-    said: dict[int, set[State]] = defaultdict(set)
+    """Returns the states of each topic, the worst first."""
+    by_topic: dict[int, set[State]] = defaultdict(set)
     for topic, state, waits, kinds in connection.execute(
         "SELECT DISTINCT topic, state, pending_windows > 0, kinds FROM judged"
         " WHERE hour >= ? AND hour < ?",
         (hours.start, hours.stop),
     ):
-        said[topic] |= _hour_states(state, waits, _kinds(kinds))
-    found = []
+        by_topic[topic] |= _hour_states(state, waits, _kinds(kinds))
+    having = []
     for number, *key, _ in connection.execute(KEYS):
-        about = TopicKey(*key)
-        if cluster not in {"", about.cluster}:
+        key_ = TopicKey(*key)
+        if cluster not in {"", key_.cluster}:
             continue
-        fails = about[:2] in unloaded
+        fails = key_[:2] in unloaded
         events = _events_in(hours, counts.get(number, {}))
-        states, deleted = said[number], is_deleted(about)
-        found.append(_having(states, events, deleted=deleted, load_fails=fails))
-    return found
+        states, deleted = by_topic[number], is_deleted(key_)
+        having.append(_having(states, events, deleted=deleted, load_fails=fails))
+    return having
 
 
 def _kinds(packed: str) -> Kinds:
@@ -215,10 +222,10 @@ def _kinds(packed: str) -> Kinds:
 
 
 def _hour_states(state: str, waits: int, kinds: Kinds) -> set[State]:
-    """All that an hour has anything of: its worst state hides none."""
+    """Returns all states of an hour, not only the worst."""
     return {
         _STATES[state],
-        *(each.kind.state for each in kinds),
+        *(kind.kind.state for kind in kinds),
         *([State.PENDING] if waits else []),
     }
 
@@ -228,9 +235,10 @@ def _events_in(hours: range, counts: Mapping[int, int]) -> int:
 
 
 def _having(states: set[State], events: int, *, deleted: bool, load_fails: bool) -> list[State]:
-    """Nothing is waited for of one that was deleted; one whose loads fail is not complete."""
+    """Returns a topic's states, the worst first. A deleted topic is never pending; one whose loads
+    fail is not complete."""
     if deleted:
-        states = {settled_state(each) for each in states}
+        states = {settled_state(state) for state in states}
     elif load_fails:
         states = states | {State.PENDING}
     return worst_first(states - {State.COMPLETE}) or [or_empty(State.COMPLETE, events)]
@@ -260,15 +268,15 @@ def _rows(
         where += " AND topic LIKE ? ESCAPE '\\'"
         values.append(pattern(query.search))
     rows = connection.execute(KEYS + where, values).fetchall()
-    asked = str([row[0] for row in rows])
-    judged = _judged(connection, asked, hours)
+    ids = str([row[0] for row in rows])
+    judged = _judged(connection, ids, hours)
     agents = _agents(connection, hours.stop - HOUR)
-    last = _last(connection, asked)
-    found = []
+    last = _last(connection, ids)
+    topic_rows = []
     for number, *names, name in rows:
         key = TopicKey(*names)
         deleted = is_deleted(key)
-        found.append(
+        topic_rows.append(
             _row(
                 key,
                 judged[number],
@@ -280,22 +288,22 @@ def _rows(
                 load_fails=key[:2] in unloaded and not deleted,
             )
         )
-    return found
+    return topic_rows
 
 
 def _judged(
-    connection: sqlite3.Connection, asked: str, hours: range
+    connection: sqlite3.Connection, ids: str, hours: range
 ) -> dict[int, list[tuple[Any, ...]]]:
-    found: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
-    for topic, *said in connection.execute(
+    judged: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    for topic, *columns in connection.execute(
         "SELECT topic, hour, state, events, missing, excess, pending_windows, findings, waits,"
         " partly_unseen, kinds"
         " FROM judged WHERE topic IN (SELECT value FROM json_each(?)) AND hour >= ? AND hour < ?"
         " ORDER BY topic, hour",
-        (asked, hours.start, hours.stop),
+        (ids, hours.start, hours.stop),
     ):
-        found[topic].append(tuple(said))
-    return found
+        judged[topic].append(tuple(columns))
+    return judged
 
 
 def _row(
@@ -309,19 +317,19 @@ def _row(
     deleted: bool,
     load_fails: bool,
 ) -> TopicRow:
-    """Of one that was deleted nothing is waited for; one whose loads fail is not complete, and an
-    hour that was never judged has nothing against it."""
+    """Returns a topic's row. A deleted topic is never pending; one whose loads fail is not
+    complete; hours that were never judged count as complete."""
     states = {hour: _STATES[state] for hour, state, *_ in judged}
     if deleted:
         states = {hour: settled_state(state) for hour, state in states.items()}
-    waits = [each[7] for each in judged if each[7] and not deleted]
-    missing, excess, pending, findings = (sum(each[at] for each in judged) for at in (3, 4, 5, 6))
-    kinds = [_kinds(each[9]) for each in judged]
-    had = set[State]()
-    for each, of_hour in zip(judged, kinds, strict=True):
-        had |= _hour_states(each[1], each[5], of_hour)
+    waits = [row[7] for row in judged if row[7] and not deleted]
+    missing, excess, pending, findings = (sum(row[at] for row in judged) for at in (3, 4, 5, 6))
+    kinds = [_kinds(row[9]) for row in judged]
+    all_states = set[State]()
+    for row, hour_kinds in zip(judged, kinds, strict=True):
+        all_states |= _hour_states(row[1], row[5], hour_kinds)
     events = _events_in(hours, counts)
-    having = _having(had, events, deleted=deleted, load_fails=load_fails)
+    having = _having(all_states, events, deleted=deleted, load_fails=load_fails)
     return TopicRow(
         cluster=key.cluster,
         topic=key.topic,
@@ -341,14 +349,14 @@ def _row(
         waits=waits[-1] if waits else "",
         deleted=deleted,
         load_fails=load_fails,
-        partly_unseen=any(each[8] for each in judged),
+        partly_unseen=any(row[8] for row in judged),
         having=having,
-        kinds=summed(count for each in kinds for count in each),
+        kinds=summed(count for kind in kinds for count in kind),
     )
 
 
 def _agents(connection: sqlite3.Connection, before: int) -> dict[int, tuple[int, int]]:
-    """By topic's name: how many there are, and how many of them have not come to that time."""
+    """Returns, by the id of a topic's name, how many agents it has, and how many are behind."""
     rows = connection.execute(
         f"SELECT name, count(*), sum({UNTIL} < ?) FROM agent_topics JOIN agents USING (journal)"  # noqa: S608
         " WHERE last_named >= named_seq GROUP BY name",
@@ -357,11 +365,11 @@ def _agents(connection: sqlite3.Connection, before: int) -> dict[int, tuple[int,
     return {name: (count, behind) for name, count, behind in rows}
 
 
-def _last(connection: sqlite3.Connection, asked: str) -> dict[int, int]:
-    """Where the newest window begins in which something happened."""
+def _last(connection: sqlite3.Connection, ids: str) -> dict[int, int]:
+    """Returns the beginning of each topic's newest window."""
     rows = connection.execute(
         "SELECT value, (SELECT max(start) FROM sums WHERE topic = value) FROM json_each(?)",
-        (asked,),
+        (ids,),
     )
     return {topic: last for topic, last in rows if last is not None}
 
@@ -373,14 +381,14 @@ def delays(
     from_time: int,
     to_time: int,
 ) -> Delays:
-    """Of whole hours."""
+    """Returns delays of whole hours."""
     counts: dict[Tier, list[tuple[int, ...]]] = defaultdict(list)
-    for of_hour in delays_by_hour(connection, topic, tiers, from_time, to_time).values():
-        for tier, found in of_hour.items():
-            counts[tier].append(found)
+    for hour_delays in delays_by_hour(connection, topic, tiers, from_time, to_time).values():
+        for tier, tier_counts in hour_delays.items():
+            counts[tier].append(tier_counts)
     return {
-        tier: tuple(map(sum, zip_longest(*several, fillvalue=0)))
-        for tier, several in counts.items()
+        tier: tuple(map(sum, zip_longest(*all_counts, fillvalue=0)))
+        for tier, all_counts in counts.items()
     }
 
 
@@ -401,21 +409,21 @@ def delays_by_hour(
         by_doubling[doubling] = by_doubling.get(doubling, 0) + events
     return {
         hour: {
-            tier: tuple(found.get(each, 0) for each in range(max(found) + 1))
-            for tier, found in of_hour.items()
+            tier: tuple(by_doubling_.get(number, 0) for number in range(max(by_doubling_) + 1))
+            for tier, by_doubling_ in tiers_counts.items()
         }
-        for hour, of_hour in counts.items()
+        for hour, tiers_counts in counts.items()
     }
 
 
 def flow(connection: sqlite3.Connection, topic: int, from_time: int, to_time: int) -> Flow:
-    """What was read is what became of it. -1 in `lost` and `read` where nobody can know."""
+    """Returns what became of lines; `read` is the sum. -1 in `lost` and `read` if unknown."""
     (row,) = connection.execute(
         "SELECT sum(shipped), sum(filtered), sum(dead), sum(lost), sum(lost_unknown),"
         " sum(lost_bytes), sum(events) FROM flows WHERE topic = ? AND start >= ? AND start < ?",
         (topic, from_time, to_time),
     ).fetchall()
-    shipped, filtered, dead, lost, unknown, lost_bytes, events = (each or 0 for each in row)
+    shipped, filtered, dead, lost, unknown, lost_bytes, events = (value or 0 for value in row)
     return Flow(
         read=UNKNOWN if unknown else shipped + filtered + dead + lost,
         shipped=shipped,

@@ -121,6 +121,7 @@ class LoadProgram:
             over = False
             while not over:
                 over = self._is_over(running)
+            self._watcher.preparing("")
         seconds = time.monotonic() - began
         try:
             outcomes = tuple(running.result())
@@ -184,7 +185,6 @@ class LoadProgram:
             if self._jvm.makes_classes:  # many seconds, on a busy machine minutes
                 self._watcher.preparing("caching Java classes for a faster start of Spark")
             self._jvm.end()
-            self._watcher.preparing("")
 
     def _start_spark(self) -> "SparkWork":
         self._watcher.preparing("starting Spark")

@@ -1,7 +1,7 @@
 """What is raised about many hours, or about clusters that are not read."""
 
 from audit.alerting.alerting import Alerting
-from audit.clusters.state import ClusterStanding, Standing
+from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AlertsConfig, AuditConfig
 from audit.findings import State
 from audit.picture import TopicKey
@@ -19,7 +19,7 @@ OUTAGE = [
 
 
 def test_an_outage_is_raised_once_and_resolved_once(ledger: AuditedLedger) -> None:
-    standing = Standing({"east": ClusterStanding(read=True, as_of=5)})
+    standing = AuditState({"east": ClusterState(read=True, as_of=5)})
 
     def started() -> Alerting:
         return Alerting(ledger.store, ledger.reading, CONFIG, standing)
@@ -36,20 +36,18 @@ def test_an_outage_is_raised_once_and_resolved_once(ledger: AuditedLedger) -> No
 
 
 def test_what_is_raised_about_a_cluster_stays_while_it_is_not_read(ledger: AuditedLedger) -> None:
-    clusters = {"east": ClusterStanding(read=True, as_of=5), "west": ClusterStanding(read=True)}
-    alerting = Alerting(ledger.store, ledger.reading, CONFIG, Standing(clusters))
+    clusters = {"east": ClusterState(read=True, as_of=5), "west": ClusterState(read=True)}
+    alerting = Alerting(ledger.store, ledger.reading, CONFIG, AuditState(clusters))
     both = {"east": 5, "west": 5}
     assert alerting.judge(OUTAGE[:3], both, 1_000)
     assert not alerting.judge([], {"west": 6}, 1_001)
     assert alerting.raised == 3
     assert alerting.judge([], both, 1_002)
     assert alerting.raised == 0
-    clusters["east"] = ClusterStanding(
-        unreachable="refused", registry_away="", registry_looked=1_003
-    )
+    clusters["east"] = ClusterState(unreachable="refused", registry_away="", registry_looked=1_003)
     assert alerting.judge([], {"west": 7}, 1_003)
-    for after_a_start, raised in ((ClusterStanding(), 1), (ClusterStanding(looked=1), 1),
-                                  (ClusterStanding(looked=1, registry_away=""), 0)):  # fmt: skip
+    for after_a_start, raised in ((ClusterState(), 1), (ClusterState(looked=1), 1),
+                                  (ClusterState(looked=1, registry_away=""), 0)):  # fmt: skip
         clusters["east"] = after_a_start
         alerting.judge([], {"west": 8}, 1_004)
         assert alerting.raised == raised

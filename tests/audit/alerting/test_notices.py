@@ -4,7 +4,7 @@ import pytest
 
 from audit.alerting.conditions import KINDS, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
-from audit.clusters.state import ClusterStanding
+from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
 from audit.cures import Cure
 from audit.findings import CommandKind
@@ -107,7 +107,7 @@ def test_every_kind_can_be_told(kind: str) -> None:
     assert all(text.isprintable() for text in (said.title, *said.words, said.command, said.page))
 
 
-CLUSTER = ClusterStanding(unreachable="refused", away=[2], registry_away="timeout")
+CLUSTER = ClusterState(unreachable="refused", away=[2], registry_away="timeout")
 CONFIG = AlertsConfig(certificates=60, disk=2**20)
 SHARES = [
     TopicShare("dc1", *each)
@@ -138,7 +138,7 @@ AT = "1970-01-01 00:1"
 
 
 def test_what_else_is_worth_an_alert() -> None:
-    clusters = {"ok": ClusterStanding(), "dc1": CLUSTER}
+    clusters = {"ok": ClusterState(), "dc1": CLUSTER}
     found = {**of_clusters(clusters), **of_shares(SHARES, CONFIG)}
     found |= of_programs(PROGRAMS, CONFIG, UNITS, {"dc1": NOW}, NOW)
     assert {key[:4]: each.words for key, each in found.items()} == {

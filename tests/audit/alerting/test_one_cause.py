@@ -43,27 +43,32 @@ def test_each_cause_is_told_once_and_a_loss_at_once(cluster: LedgerCluster, tmp_
         registry = f"http://127.0.0.1:{port}"
         with cluster.audit(tmp_path, registry=registry, alerts=wanted) as audit:
             cluster.write([agent, broker, load_said(hdfs, 1, failed=False)])
+
+            def heard() -> list[tuple[str, str, str]]:
+                """All but for clocks, as entries are of three hours ago."""
+                return [said for said in listener.said if said[1] != "clock"]
+
             topics = partial(audit.get, "topics", answers.TopicsAnswer)
             wait_until(lambda: topics().items, what="the ledger is read, so its schema is known")
             link.cut()
             cluster.write([load_said(hdfs, 2, failed=True), *lost])
             told = {("raised", "away", "registry"), ("raised", "missing", "lost")}
-            wait_until(lambda: set(listener.said) == told, what="cause and loss are told")
+            wait_until(lambda: set(heard()) == told, what="cause and loss are told")
             failing = [each.topic for each in topics().failing_loads]
             assert failing == ["held"], "is known, and not told"
             freeze(cluster.broker.process.pid)
             told.add(("raised", "away", ""))
-            wait_until(lambda: set(listener.said) == told, what="the second cause is told")
+            wait_until(lambda: set(heard()) == told, what="the second cause is told")
             os.kill(cluster.broker.process.pid, signal.SIGCONT)
             link.mend()
             audit.restart()
             ended = {("resolved", "away", "registry"), ("resolved", "away", "")}
-            wait_until(lambda: set(listener.said) == told | ended, what="both are over")
+            wait_until(lambda: set(heard()) == told | ended, what="both are over")
             alerts = audit.get("alerts", NotedAlerts, state="raised")
             assert [each.kind for each in alerts.waiting] == ["unloaded"], "it has its grace"
             cluster.write([load_said(hdfs, 3, failed=False), hdfs])
             wait_until(lambda: not audit.get("alerts", NotedAlerts).waiting, what="it has mended")
-        assert len(listener.said) == len(told | ended)
+        assert len(heard()) == len(told | ended)
         (away,) = (each for each in listener.posts if each["hosts"] and each["status"] == "raised"
                    and each["kind"] == "away")  # fmt: skip
         assert away["holds_up"].startswith("loads of 1 topic, last loaded")

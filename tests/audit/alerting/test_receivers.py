@@ -12,7 +12,7 @@ from audit.alerting.notes import FILE, MOST, Acknowledgement, AlertNotes, Silenc
 from audit.alerting.receivers import Pace, Receivers, Situation
 from audit.configuration.receivers import Receiver, Severity
 from harness.processes.waiting import wait_until
-from tests.audit.alerting.alerts_made import missing, silent, situation
+from tests.audit.alerting.alerts_made import SEVEN, missing, silent, situation
 from tests.audit.alerting.listener import Listener
 
 RACK = ("raised", "silent", "web-1,web-2")
@@ -56,9 +56,11 @@ def test_a_state_that_changes_is_told_once(story: Story) -> None:
     wait_until(lambda: "silent" in kept.read_text(), what="known")
     story.start()  # a restart repeats nothing
     story.receivers.offer(situation(*silent("web-2"), *missing()))  # one is back
-    story.receivers.offer(situation(*silent("web-2", "web-3"), *missing()))
+    later = [each._replace(since=SEVEN + 9) for each in silent("web-2", "web-3")]
+    story.receivers.offer(situation(*later, *missing()))
     grown = ("raised", "silent", "web-2,web-3")
     story.await_said(LOST, RACK, grown)
+    assert story.posts[2]["since"] == story.posts[1]["since"] == SEVEN
     groups = situation(*silent("web-2")).groups
     (rack,) = (each.notice for each in groups.values())
     dc1, dc2 = (UnknownClusters(frozenset({each})) for each in ("dc1", "dc2"))

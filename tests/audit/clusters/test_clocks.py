@@ -19,10 +19,12 @@ RIGHT, BEHIND = 2 * MINUTE, -3 * HOUR
     ],
 )
 def test_the_newest_entry_counts(times: list[int], ahead: int | None) -> None:
-    clocks = Clocks()
+    clocks, host = Clocks(), (CLUSTER, "host-of-a")
+    assert clocks.wrong(BEGIN) == {}
+    assert clocks.is_unknown(host, BEGIN)
     entries = [entry("agent", "a", seq, BEGIN + time) for seq, time in enumerate(times)]
     clocks.note(CLUSTER, body([*entries, entry("agent", "b", 0, BEGIN)]), BEGIN)
-    host = (CLUSTER, "host-of-a")
+    assert not clocks.is_unknown(host, BEGIN)
     assert clocks.wrong(BEGIN) == ({} if ahead is None else {host: ahead})
     assert clocks.wrong(BEGIN + HOUR) == {}  # nothing has come since
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from audit.clusters.rates import RatesLook, RatesSeen, rates_between
+from audit.clusters.rates import RatesPoller, RatesSeen, rates_between
 from audit.configuration.config import Cluster
 from client.admin import topics as admin
 from client.connection.bootstrap import Bootstrap
@@ -38,7 +38,9 @@ def test_a_topic_that_is_written_to(running_broker: BrokerProcess, new_topic: st
     cluster = Cluster(brokers=tuple(running_broker.bootstrap.split(",")))
     with Brokers(Bootstrap.of(running_broker.bootstrap), patience_seconds=60) as brokers:
         admin.create_topic(brokers, new_topic)
-        look = RatesLook("c", cluster, found=lambda _, rates: seen.append(rates), every_seconds=0.1)
+        look = RatesPoller(
+            "c", cluster, receive=lambda _, rates: seen.append(rates), every_seconds=0.1
+        )
         look.start()
         try:
             producer = Producer(brokers, new_topic)

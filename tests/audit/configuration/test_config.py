@@ -14,7 +14,7 @@ from ground.tls.server import ClientCertificates, ListenerTls
 
 @pytest.mark.parametrize(("window", "silent"), [(60, 30), (60, 119.9), (3600, 600)])
 def test_an_idle_agent_is_not_silent(window: int, silent: float) -> None:
-    with pytest.raises(ValueError, match=r"`alerts\.silent` must be two windows at least"):
+    with pytest.raises(ValueError, match=r"`alerts\.silent` must be at least two windows"):
         AuditConfig(data_dir="/d", window=window, alerts=AlertsConfig(silent=silent))
     AuditConfig(data_dir="/d", window=window, alerts=AlertsConfig(silent=2 * window))
 
@@ -38,10 +38,10 @@ PROXY = ProxyLogin(header="X-Forwarded-User", addresses=("10.0.0.5",))
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({}, "nobody has to log in"),
-        ({"tls": TLS}, "nobody has to log in"),
-        ({"users_file": "/u"}, "sent as they are"),
-        ({"tokens_file": "/t", "proxy": PROXY}, "sent as they are"),
+        ({}, "no login is required"),
+        ({"tls": TLS}, "no login is required"),
+        ({"users_file": "/u"}, "sent unencrypted"),
+        ({"tokens_file": "/t", "proxy": PROXY}, "sent unencrypted"),
     ],
 )
 def test_who_can_be_reached_has_locks_or_says_that_there_are_none(
@@ -70,17 +70,17 @@ def test_a_certificate_that_is_merely_asked_for_is_no_lock() -> None:
     asked = ListenerTls(
         certificate="/c", client_ca="/a", client_certificates=ClientCertificates.ASKED
     )
-    with pytest.raises(ValueError, match="nobody has to log in"):
+    with pytest.raises(ValueError, match="no login is required"):
         AuditConfig(data_dir="/d", host="10.0.0.21", tls=asked)
 
 
 @pytest.mark.parametrize(
     ("header", "addresses", "why"),
     [
-        ("Cookie", ("10.0.0.5",), "anybody's client sends"),
+        ("Cookie", ("10.0.0.5",), "any client sends"),
         ("x: y", ("10.0.0.5",), "the name of a header"),
         ("X-User", (), "must name"),
-        ("X-User", ("proxy.example",), "is no address"),
+        ("X-User", ("proxy.example",), "is not an IP address"),
     ],
 )
 def test_a_proxy_is_named_by_address(header: str, addresses: tuple[str, ...], why: str) -> None:

@@ -34,17 +34,17 @@ def test_yaml(text: str, hosts: list[Inventory]) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("- a\n- [b]\n", "no list of hosts"),
-        ("- {hosts: a}\n", "no list of hosts"),
-        ("- {host: a, topic: x}\n", "no list of hosts"),
+        ("- a\n- [b]\n", "not a list of hosts"),
+        ("- {hosts: a}\n", "not a list of hosts"),
+        ("- {host: a, topic: x}\n", "not a list of hosts"),
         ("- a\n- 'b\n", "line"),
         ("- !!python/object/apply:os.system [true]\n", "could not determine a constructor"),
-        ("a b\n", "host 1 is no name"),
-        ("a\nb\x1b[2J\n", "host 2 is no name"),
-        ("- ''\n", "host 1 is no name"),
+        ("a b\n", "host 1 is not a valid name"),
+        ("a\nb\x1b[2J\n", "host 2 is not a valid name"),
+        ("- ''\n", "host 1 is not a valid name"),
         ("- {host: a, topics: ['']}\n", "a topic of host 1"),
-        (f"{'a' * 2000}\n", "host 1 is no name"),
-        ("- &a [*a]\n", "no list of hosts"),
+        (f"{'a' * 2000}\n", "host 1 is not a valid name"),
+        ("- &a [*a]\n", "not a list of hosts"),
         (f"{'[' * 5000}", "line|it is"),
     ],
 )
@@ -72,7 +72,7 @@ def test_it_is_read_again_when_it_changes_and_a_bad_one_is_not_used(tmp_path: Pa
     assert (file.changed(), file.problem) == (None, "")
     path.write_text("web 1\n")
     assert file.changed() is None
-    assert "host 1 is no name" in file.problem
+    assert "host 1 is not a valid name" in file.problem
     path.write_text("web-1\n")
     assert file.changed() == WEB[:1]
     assert file.problem == ""

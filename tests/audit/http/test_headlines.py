@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from audit.alerting.conditions import AlertKey, Condition
-from audit.clusters.state import ClusterStanding, Standing
+from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
 from audit.http.headlines import is_settled
 from audit.picture import TopicKey
@@ -13,7 +13,7 @@ from audit.store.judged_hours import HOUR, TopicFigures
 
 NOW = 500_000 * HOUR
 MINUTE = 60_000
-READ = ClusterStanding(read=True, as_of=NOW)
+READ = ClusterState(read=True, as_of=NOW)
 
 
 def figures(waits: int, unreported: int = -1) -> TopicFigures:
@@ -27,8 +27,8 @@ def alert(kind: str, cluster: str = "local") -> dict[AlertKey, Condition]:
     return {AlertKey(kind, cluster, "", "web-1"): Condition("")}
 
 
-def service(cluster: ClusterStanding = READ) -> Service:
-    return Service(AuditConfig(data_dir="unused"), Standing({"local": cluster}))
+def service(cluster: ClusterState = READ) -> Service:
+    return Service(AuditConfig(data_dir="unused"), AuditState({"local": cluster}))
 
 
 @pytest.mark.parametrize(
@@ -72,5 +72,5 @@ def test_not_while_lines_may_be_held_up(
         replace(READ, unreachable="connection refused"),
     ],
 )
-def test_not_while_the_ledger_is_not_known_up_to_now(cluster: ClusterStanding) -> None:
+def test_not_while_the_ledger_is_not_known_up_to_now(cluster: ClusterState) -> None:
     assert not is_settled(service(cluster), "", NOW)

@@ -50,7 +50,7 @@ def test_what_is_empty_was_not_given() -> None:
         ("search=%ff", "UTF-8"),
         ("search=%ed%a0%80", "UTF-8"),
         ("page=1&page=2", "twice"),
-        ("sizes=5", "there is no parameter `sizes`; there are page, size"),
+        ("sizes=5", "unknown parameter `sizes`: allowed are page, size"),
         (f"{'x' * 500}=5", "`x+…`"),
         ("&".join(f"a{each}=1" for each in range(100)), "parameters"),
     ],

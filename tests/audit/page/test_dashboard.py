@@ -445,6 +445,8 @@ def test_what_changed_is_marked_on_the_time_axis(
     changes = "[aria-labelledby='card-what-changed'] li"
     for look in LOOKS:
         with opened(browser, audit, look) as page:
+            page.goto("/")
+            row_of(page, "rolled").wait_for()  # or it is not known yet
             page.goto(FOUR_HOURS.replace("clicks", "rolled"))
             expect(page.locator(changes)).to_have_count(3)  # and a load
             expect(page.locator(changes).nth(1)).to_contain_text(released)

@@ -61,7 +61,7 @@ def counter_of(tmp_path: Path) -> Iterator[CounterOf]:
 
 
 def looked(counter: ClusterCounter, brokers: Brokers, topic: str) -> Said:
-    counter.look()
+    counter.poll()
     assert counter.trouble == ""
     return said(brokers, topic, id_of(brokers, topic))
 
@@ -161,8 +161,8 @@ def test_only_topics_that_are_meant(
         for name in (f"{new_topic}-in", f"other-{new_topic}", f"_{new_topic}"):
             create_topic(brokers, name, partitions=1)
             produce(running_broker.bootstrap, name, 1)
-        counting(f"{new_topic}-*").look()
-        counting(f"_{new_topic}").look()
+        counting(f"{new_topic}-*").poll()
+        counting(f"_{new_topic}").poll()
         about = {each["topic"] for entry in entries(brokers) for each in entry["passages"]}
     assert {each for each in about if new_topic in each} == {f"{new_topic}-in"}
 
@@ -174,7 +174,7 @@ def test_what_goes_wrong_is_said_and_the_next_look_goes_on(
         create_topic(brokers, new_topic, partitions=1)
         produce(running_broker.bootstrap, new_topic, 5)
         counter = counter_of(running_broker.bootstrap, "http://127.0.0.1:1", new_topic)
-        counter.look()
+        counter.poll()
         assert "Registry" in counter.trouble
         counter = counting(new_topic)
         found = looked(counter, brokers, new_topic)

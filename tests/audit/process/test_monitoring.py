@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from audit.clusters.state import ClusterStanding, Standing
+from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
 from audit.process.metrics import AuditMetrics
 from audit.service.service import Service
@@ -22,7 +22,7 @@ RULES = (DEPLOY / "prometheus" / "penstock-audit.rules.yaml").read_text()
 
 def names() -> set[str]:
     """All that a scrape of an audit may have."""
-    service = Service(AuditConfig(data_dir="unused"), Standing({"local": ClusterStanding()}))
+    service = Service(AuditConfig(data_dir="unused"), AuditState({"local": ClusterState()}))
     found = set()
     for family in AuditMetrics(service).families():
         suffixes = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}

@@ -6,7 +6,7 @@ import pytest
 
 from audit.findings import State
 from audit.picture import Acceptance, AlteredBatch
-from audit.reconciling.missing import Told
+from audit.reconciling.missing import OffsetTimes
 from audit.reconciling.stated_faults import MOST_DAMAGES, damaged, united
 from audit.reconciling.verdict import MOST_FINDINGS, reconcile
 from tests.audit.reconciling.pictures import HOUR, START, claimed, picture, source, stretch
@@ -39,7 +39,7 @@ def test_what_is_not_of_a_known_file_is_said_too() -> None:
     )
     said = {
         (each.finding.path, each.finding.offset, each.count)
-        for each in damaged(spoilt, Told((), ()))
+        for each in damaged(spoilt, OffsetTimes((), ()))
     }
     assert said == {("", 118, 2), ("/var/log/shop/a.log", 120, 4), ("", 124, 4)}
 
@@ -58,7 +58,7 @@ def test_a_dying_disk_does_not_end_judging() -> None:
     assert verdict.state is State.CHANGED
     assert len(verdict.findings) <= MOST_DAMAGES + 1
     (more,) = (each for each in verdict.findings if "more" in each.words)
-    assert more.words.endswith("offsets, are not as they were written")
+    assert more.words.endswith("offsets) are not as they were written")
 
 
 @pytest.mark.not_quick("measures time")
@@ -75,7 +75,7 @@ def test_gaps_without_end_cost_little() -> None:
     verdict = reconcile(spoilt)
     assert time.process_time() - began < 5
     assert len(verdict.findings) == MOST_FINDINGS + 1
-    assert verdict.findings[-1].words.endswith("more faults: the worst are said")
+    assert verdict.findings[-1].words.endswith("more faults: only the worst are listed")
 
 
 def test_a_part_of_united_damage_can_be_accepted() -> None:

@@ -41,7 +41,7 @@ def test_brokers_that_are_behind() -> None:
         partitions=[claimed(broker=((0, 590),), hdfs=((0, 590),))],
         open=[OffsetSpan(AGENT, 0, 590, 600, START + 59 * MINUTE, START + HOUR, 10)],
     )
-    assert hour_gate(spoilt).missing == "the brokers, which have not counted it all"
+    assert hour_gate(spoilt).missing == "the brokers, which have not counted all of it"
 
 
 def test_brokers_that_are_behind_where_sums_say_nothing() -> None:
@@ -52,7 +52,7 @@ def test_brokers_that_are_behind_where_sums_say_nothing() -> None:
         partitions=[claimed(broker=((0, 590),), hdfs=((0, 590),))],
         open=[OffsetSpan(AGENT, 0, 590, 600, START, START + HOUR, 10)],
     )
-    assert hour_gate(spoilt).missing == "the brokers, which have not counted it all"
+    assert hour_gate(spoilt).missing == "the brokers, which have not counted all of it"
     waiting = [each.start for each in reconcile(spoilt).windows if each.waits]
     assert waiting == [unsure.start]
 
@@ -60,11 +60,11 @@ def test_brokers_that_are_behind_where_sums_say_nothing() -> None:
 def test_what_is_missing_at_brokers() -> None:
     gate = hour_gate(picture(windows=windows(window(1, broker=WindowSums(9, 90, 6)))))
     assert not gate.complete
-    assert gate.missing.startswith("a fault to be put right or accepted: 2025-11-12 09:01:00")
+    assert gate.missing.startswith("a fault to be corrected or accepted: 2025-11-12 09:01:00")
 
 
 def test_an_hour_that_is_not_over() -> None:
-    assert hour_gate(picture(now=START + MINUTE)).missing == "the hour, which is not over"
+    assert hour_gate(picture(now=START + MINUTE)).missing == "the end of the hour"
 
 
 def test_a_topic_without_agents() -> None:

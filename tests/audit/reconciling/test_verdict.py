@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from audit.api.attribution import said_by
+from audit.api.attribution import attributed
 from audit.api.verdicts import TopicVerdict
 from audit.findings import FaultKind, State
 from audit.picture import (
@@ -171,8 +171,8 @@ def test_a_missing_entry() -> None:
     spoilt = picture(holes=[hole], windows=said, partitions=[claimed(agent=((6, 600),))])
     verdict = reconcile(spoilt)
     assert _words(verdict) == [
-        "entries 41 to 42 in the journal agent-of-web-3 of the agent on web-3 never came, written"
-        " 2025-11-12 09:00:00 to 09:01:00: what was said there is not known"
+        "entries 41 to 42 in the journal agent-of-web-3 of the agent on web-3 never arrived,"
+        " written 2025-11-12 09:00:00 to 09:01:00: the content is unknown"
     ]
     assert verdict.windows[0].unclaimed == 6
     young = reconcile(replace(spoilt, now=START + 90_000, to_time=START + MINUTE))
@@ -196,7 +196,7 @@ _LESS = [window(each, hdfs=WindowSums(10 - each, 100, 7)) for each in (1, 2)]
     [
         (
             {"windows": windows(*_LESS)},
-            "2025-11-12 09:01:00 to 09:03:00: 3 events not in hdfs:/data, and nobody knows which",
+            "2025-11-12 09:01:00 to 09:03:00: 3 events not in hdfs:/data; which ones is unknown",
         ),
         (
             {
@@ -236,7 +236,7 @@ def test_agents_are_waited_for() -> None:
     late = agent(until=START + 30 * MINUTE)
     verdict = reconcile(picture(agents=[late, never]))
     assert [each.words for each in verdict.waits] == [
-        "web-9: nothing was ever heard from there",
+        "web-9: no agent has ever reported from there",
         "web-3: the agent is done up to 2025-11-12 09:30:00 (last heard at 2025-11-12 10:00:00)",
     ]
     assert verdict.state is State.PENDING
@@ -244,7 +244,7 @@ def test_agents_are_waited_for() -> None:
     assert reconcile(picture(agents=retired)).state is State.COMPLETE
 
 
-KNOWN = said_by("known", "ada", START)
+KNOWN = attributed("known", "ada", START)
 _ANY = Acceptance(-1, (), {}, {}, "", None, None, "known", "ada", START)
 
 

@@ -4,11 +4,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from audit.clusters.state import ClusterStanding, Standing
+from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
 from audit.findings import State
 from audit.picture import TopicKey
-from audit.service.judge import Judging
+from audit.service.judge import Judge
 from audit.store.database import FILE
 from audit.store.judged_hours import HourVerdict
 from harness.processes.waiting import wait_until
@@ -29,8 +29,8 @@ SPOILT, OTHER = KEY, TopicKey(CLUSTER, "views", TOPIC_ID)
 AS_OF = {CLUSTER: BEGIN + HOUR}
 
 
-def judging_of(ledger: AuditedLedger) -> Judging:
-    return Judging(ledger.reading, AuditConfig(data_dir=str(ledger.store.directory)))
+def judging_of(ledger: AuditedLedger) -> Judge:
+    return Judge(ledger.reading, AuditConfig(data_dir=str(ledger.store.directory)))
 
 
 def test_a_topic_that_cannot_be_judged_keeps_no_other_waiting(ledger: AuditedLedger) -> None:
@@ -96,10 +96,10 @@ def test_an_entry_that_is_missing_of_quiet_hours_is_in_the_first(tmp_path: Path)
 
 
 def test_it_is_said() -> None:
-    standing = Standing({CLUSTER: ClusterStanding(read=True)})
+    standing = AuditState({CLUSTER: ClusterState(read=True)})
     standing.unjudged = (SPOILT, OTHER)
     (notice,) = standing.notices()
-    assert notice == "clicks of local and 1 more cannot be judged: the audit's log says why"
+    assert notice == "clicks of local and 1 more cannot be judged: see the audit's log"
 
 
 def test_all_hours_that_a_hole_is_about_are_judged_again(ledger: AuditedLedger) -> None:

@@ -2,7 +2,7 @@
 
 import weakref
 
-from audit.clusters.state import ClusterStanding, Standing
+from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
 from audit.service.service import Service
 
@@ -12,7 +12,7 @@ class Made:
 
 
 def service() -> Service:
-    return Service(AuditConfig(data_dir="unused"), Standing({"local": ClusterStanding()}))
+    return Service(AuditConfig(data_dir="unused"), AuditState({"local": ClusterState()}))
 
 
 def test_what_was_made_is_answered_again_until_something_changes() -> None:

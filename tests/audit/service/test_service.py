@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from audit.api import answers
-from audit.api.attribution import said_by
+from audit.api.attribution import attributed
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.audit import AuditProcess
 from harness.penstock.broker import BrokerProcess
@@ -189,7 +189,7 @@ def test_what_is_missing_is_named(cluster: LedgerCluster, audit: AuditProcess) -
     cluster.write([accept("holed")])
     await_state(audit, "holed", "complete")
     (finding,) = audit.get("findings", answers.Findings, topic="holed").items
-    assert finding.accepted == said_by("known", "me", NOW)
+    assert finding.accepted == attributed("known", "me", NOW)
     figure = b'penstock_audit_topic_events{cluster="test",destination="",tier="agent",topic="holed"'
     wait_until(lambda: figure in audit.ask("/metrics").body, what="it is a figure")
 
@@ -261,8 +261,8 @@ def test_the_same_is_said_after_a_kill_at_any_time(cluster: LedgerCluster, tmp_p
         audit.start()
         assert {each.topic: verdict(audit, each.topic) for each in whole} == said_now
         assert "database damaged" in audit.log()
-        assert b"built anew" in audit.ask("/readyz").body
-        assert any("built anew" in e for e in audit.get("topics", answers.TopicsAnswer).notices)
+        assert b"rebuilt" in audit.ask("/readyz").body
+        assert any("rebuilt" in e for e in audit.get("topics", answers.TopicsAnswer).notices)
         for number, each in enumerate(whole, 1):
             assert said_now[each.topic]["missing"] == number
         wait_until(lambda: alerts(audit).keys() >= said_now.keys(), what="raised")
@@ -339,7 +339,7 @@ def test_a_host_that_never_reported(alarmed: Alarmed) -> None:
     assert raised() == ["ghost is in the inventory, and was never heard"]
     hosts.write_text("{")
     wait_until(lambda: bool(notices(audit)), what="a bad file is said")
-    assert "is not used as it is" in notices(audit)[0]
+    assert "is invalid, and the former one is used" in notices(audit)[0]
     assert raised()
     hosts.write_text("[]\n")
     wait_until(lambda: not raised(), what="resolved")
@@ -373,7 +373,7 @@ def test_one_audit_has_one_directory(audit: AuditProcess, tmp_path: Path) -> Non
         second.process.spawn()
         taken.process.spawn()
         for each, why in (
-            (second, "is in use: another audit runs on it"),
+            (second, "is in use by another audit"),
             (taken, "choose another `port`"),
         ):
             assert each.process.wait(within=60) != 0

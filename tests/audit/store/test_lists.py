@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from audit.api.attribution import said_by
+from audit.api.attribution import attributed
 from audit.api.queries import (
     AgentsQuery,
     AlertsQuery,
@@ -268,7 +268,7 @@ def test_who_has_changed_what_is_judged_stands_in_the_log_once(
     assert "'host': 'web-3'" in accepted
     assert len(accepted) < 1_300
     fleet = ledger.reading.agents(AgentsQuery(), SilencePatience(NOW, HOUR, DAY))
-    assert [row.reason for row in fleet.items] == [said_by("so\nld", "ada", NOW)]
+    assert [row.reason for row in fleet.items] == [attributed("so\nld", "ada", NOW)]
 
 
 def test_topics_by_what_was_said_of_their_hours(ledger: AuditedLedger) -> None:

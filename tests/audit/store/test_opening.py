@@ -40,7 +40,7 @@ def test_a_damaged_database_is_found_and_moved_aside(tmp_path: Path) -> None:
     data = bytearray((tmp_path / FILE).read_bytes())
     data[8192 * 3 : 8192 * 9] = bytes(8192 * 6)
     (tmp_path / FILE).write_bytes(data)
-    with pytest.raises(StoreDamaged, match="anew"):
+    with pytest.raises(StoreDamaged, match="rebuilt"):
         AuditStore.open(tmp_path)
     aside = AuditStore.discard(tmp_path)
     assert aside is not None

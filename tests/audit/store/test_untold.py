@@ -54,8 +54,8 @@ def test_of_a_host_with_another_agent_they_may_be_there_twice(tmp_path: Path) ->
     (finding,) = verdict.findings
     assert (finding.kind, finding.events) == (FaultKind.UNKNOWN, 100)
     assert finding.words == (
-        "web-1: file S, events 0 to 99 are in hdfs://logs, and no agent has said that it shipped"
-        " them: another one of that host may have shipped them again"
+        "web-1: file S, events 0 to 99 are in hdfs://logs, and no agent has reported shipping"
+        " them: another agent of that host may have shipped them again"
     )
     assert states(verdict) == [State.UNKNOWN, State.COMPLETE]
     assert verdict.totals.missing == verdict.totals.duplicated == 0
@@ -75,7 +75,7 @@ def test_those_of_an_agent_that_may_still_speak(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [both])
     assert (verdict.state, verdict.findings) == (State.PENDING, [])
     assert states(verdict) == [State.PENDING, State.COMPLETE]
-    assert "agents have yet to speak of events of 1 file that have landed" in [
+    assert "agents have yet to report events of 1 file that have landed" in [
         each.words for each in verdict.waits
     ]
 

@@ -95,14 +95,14 @@ def test_a_longer_time_is_no_moment(tmp_path: Path) -> None:
     long = unwatched(TIME, TIME + 50_000, "brief", reason="x; may have been emptied: app.log")
     verdict = judged(tmp_path, [[*fine(), said_later(long)]])
     (finding,) = verdict.findings
-    assert finding.accepted.startswith("every name is known, and hardly anybody")
+    assert finding.accepted.startswith("every name is known, and new files are hardly ever")
     assert verdict.state is State.COMPLETE
 
 
 def test_what_nobody_understands_is_a_change(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [[*fine(), said_later(unwatched(TIME, TIME, "other"))]])
     assert states(verdict) == {10: "unknown"}
-    assert "it is not known what happened there" in verdict.findings[0].words
+    assert "what happened there is unknown" in verdict.findings[0].words
 
 
 def test_hours_in_which_nothing_happened_are_there(ledger: AuditedLedger) -> None:

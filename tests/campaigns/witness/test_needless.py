@@ -20,7 +20,9 @@ UNKNOWN = Called(
     to_time=20_000,
 )
 OF_FILE = replace(UNKNOWN, path=PATH, source="s1", position=30)
-MOMENT = replace(UNKNOWN, accepted="for a moment only, and hardly anybody does that")
+MOMENT = replace(
+    UNKNOWN, accepted="for a moment only, and new files are hardly ever emptied that soon"
+)
 
 
 def needless(truth: Truth, called: Called, *rows: int) -> list[str]:

@@ -80,19 +80,13 @@ OF_SLICE_1 = msgspec.json.encode(report(piece(1, 0, 10), {}))
         ),
         ({f"{REPORT}/part-0.txt": OF_SLICE_1}, "is the report of slice 1"),
         (dict.fromkeys([f"{ROWS}/1", f"{ROWS}/2"], b""), "slice 0 has two files of rows"),
+        (dict.fromkeys([f"{REPORT}/1", f"{REPORT}/2"], b"{}"), "slice 0 has two reports"),
     ],
 )
 def test_what_no_load_has_left(store: Store, files: dict[str, bytes], said: str) -> None:
     for path, data in files.items():
         put(store, path, data)
     with pytest.raises(Mismatch, match=said):
-        staged(store, JOB, LandedSources())
-
-
-def test_two_reports_of_one_slice(store: Store) -> None:
-    for name in ("part-0.txt", "part-1.txt"):
-        put_report(store, report(piece(0, 0, 10), {}), name)
-    with pytest.raises(Mismatch, match="slice 0 has two reports"):
         staged(store, JOB, LandedSources())
 
 

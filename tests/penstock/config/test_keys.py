@@ -212,13 +212,13 @@ def test_a_terminal_has_the_meaning_under_the_key() -> None:
     shown = on_a_terminal("keys", "audit", "retention", columns=60)
     assert shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines() == [
         "retention  seconds, default 604800 (7 days)",
-        "    Windows, files and loads older than that are forgotten.",
+        "    Windows, files and loads older than this are forgotten.",
     ]
 
 
 def test_what_nobody_speaks_of_and_a_program_without_configuration() -> None:
     ended = penstock("keys", "agent", "flux", "capacitor")
-    said = "no key of agent has the words flux capacitor; `penstock keys agent` shows all keys"
+    said = "no key of agent matches flux capacitor; `penstock keys agent` shows all keys"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"penstock: {said}\n")
     ended = penstock("keys", "completion")
     assert (ended.returncode, "not one of 'agent', 'broker'" in ended.stderr) == (2, True)

@@ -14,7 +14,7 @@ import msgspec
 from audit.alerting.conditions import KINDS
 from audit.alerting.formats import webhook
 from audit.alerting.notices import Notice, severity_of
-from audit.clusters.state import ClusterStanding, Standing
+from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
 from audit.configuration.inventory import parsed
 from audit.findings import FaultKind, Finding, State
@@ -63,7 +63,7 @@ def test_every_state_is_explained() -> None:
 
 
 def test_every_kind_of_finding_has_an_example() -> None:
-    assert first_cells("What to do") >= {each.value for each in FaultKind}
+    assert first_cells("Reading a verdict") >= {each.value for each in FaultKind}
 
 
 def test_findings_are_said_as_it_shows() -> None:
@@ -171,7 +171,7 @@ def test_every_path_is_explained() -> None:
 
 
 def test_every_metric_is_explained_with_its_labels() -> None:
-    service = Service(CONFIG, Standing({"local": ClusterStanding()}))
+    service = Service(CONFIG, AuditState({"local": ClusterState()}))
     known = {
         f"{each.name}_total" if each.type == "counter" else each.name: ", ".join(
             getattr(each, "_labelnames", ())

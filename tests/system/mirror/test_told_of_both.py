@@ -219,7 +219,7 @@ def test_an_hour_is_complete_once_all_came_through_the_mirror(both: ToldOfBoth) 
     assert both.gate(OFFLINE, copy).complete
     both.write(100)
     both.wait_for(SOURCE, topic, "complete", agent=200, broker=200)
-    assert both.gate(OFFLINE, copy).missing == "the copy, in which not all of it is"
+    assert both.gate(OFFLINE, copy).missing == "the copy, which does not have all of it"
     assert both.wait_for(OFFLINE, copy, "pending", origin=200, broker=100).missing == 0
     for _ in range(2):  # a mirror that is killed has said what it could
         mirror = both.mirror()

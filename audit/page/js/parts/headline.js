@@ -67,12 +67,13 @@ function alert(row) {
       "div",
       { class: "text" },
       words(row.words),
+      row.holds_up ? words(`holds up: ${row.holds_up}`) : null,
       h(
         "div",
         { class: "meta" },
         row.topic ? h("span", {}, "topic ", name(row.topic)) : null,
-        row.host ? h("span", {}, "host ", name(row.host)) : null,
-        h("span", {}, "raised ", ago(row.raised)),
+        row.host ? h("span", {}, row.kind === "away" ? "" : "host ", name(row.host)) : null,
+        h("span", {}, "since ", ago(began(row))),
       ),
       noted(row),
       cure(row.kind, row),
@@ -86,6 +87,11 @@ function alert(row) {
 /** The view that shows more of an alert about no topic. */
 function placeOf({ kind, host }) {
   return kind === "silent" ? link("agents", { search: host }) : link("health");
+}
+
+/** When what an alert is about began, as far as that is known. */
+export function began({ since, raised }) {
+  return since > 0 ? since : raised;
 }
 
 /** The topic, and the hour that an alert is about. */

@@ -7,7 +7,7 @@ import { count, counted } from "../figures.js";
 import { name, words } from "../names.js";
 import { chips } from "../parts/controls.js";
 import { cure } from "../parts/cure.js";
-import { hourOf } from "../parts/headline.js";
+import { began, hourOf } from "../parts/headline.js";
 import { downloads } from "../parts/downloads.js";
 import { noted, noting, silencesCard } from "../parts/noting.js";
 import { Pane, empty } from "../parts/pane.js";
@@ -145,7 +145,13 @@ const columns = (done) => [
   {
     title: "What",
     class: "wide",
-    cell: (row) => [words(row.words), noted(row), cure(row.kind, row), noting(row, done)],
+    cell: (row) => [
+      words(row.words),
+      row.holds_up ? words(`Holds up: ${row.holds_up}`) : null,
+      noted(row),
+      cure(row.kind, row),
+      noting(row, done),
+    ],
   },
-  { title: "Raised", class: "tight", cell: (row) => at(row.raised) },
+  { title: "Since", class: "tight", cell: (row) => at(began(row)) },
 ];

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from audit.clusters.groups.lags import GroupsSeen
-from audit.clusters.groups.poller import GroupsLook
+from audit.clusters.groups.poller import GroupsPoller
 from audit.configuration.config import Cluster
 from client.admin import topics as admin
 from client.admin.acls import add_acls
@@ -59,7 +59,7 @@ class Watcher:
 @contextmanager
 def watching(cluster: Cluster) -> Iterator[Watcher]:
     watcher = Watcher()
-    look = GroupsLook("c", cluster, every_seconds=0.1, found=watcher.found)
+    look = GroupsPoller("c", cluster, every_seconds=0.1, receive=watcher.found)
     look.start()
     try:
         yield watcher

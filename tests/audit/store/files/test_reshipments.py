@@ -63,7 +63,7 @@ def test_only_what_was_there_before_is_a_copy(tmp_path: Path, way: str) -> None:
     (finding,) = duplicated(verdict)
     assert finding.words == (
         "web-1: /var/log/app.log, bytes 0 to 1,000 (100 events) had been shipped before by agent A"
-        " as source S: the agent's data directory is another one since 2025-10-09 09:04:00"
+        " as source S: the agent has another data directory since 2025-10-09 09:04:00"
     )
     assert (finding.agent, finding.source, finding.events) == ("B", "T", 100)
     assert [(each.start, each.state) for each in verdict.windows] == [

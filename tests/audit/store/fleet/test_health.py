@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from audit.api import queries
-from audit.clusters.state import BrokerFacts, ClusterStanding, Standing
+from audit.clusters.state import AuditState, BrokerFacts, ClusterState
 from audit.configuration.config import AlertsConfig, AuditConfig
 from audit.http.health import health
 from audit.service.service import Service
@@ -90,17 +90,17 @@ BROKERS = [
     BrokerFacts(1, "h", "h:9092", "", True, 6, 2),
     BrokerFacts(2, "h", "h:9", "", False, 6, 4),
 ]
-WELL = ClusterStanding(
+WELL = ClusterState(
     read=True, judged=True, as_of=NOW, looked=NOW, registry_away="", brokers=BROKERS
 )
-TROUBLED = ClusterStanding(
+TROUBLED = ClusterState(
     read=True, as_of=NOW, looked=NOW, registry_away="refused", brokers=BROKERS[:1], away=(2,)
 )
 
 
-def answered(ledger: AuditedLedger, standing: ClusterStanding, **query: Any) -> Any:
+def answered(ledger: AuditedLedger, standing: ClusterState, **query: Any) -> Any:
     config = AuditConfig(data_dir="/d", cluster=CLUSTER, alerts=AlertsConfig(disk=GIB))
-    service = Service(config, Standing({CLUSTER: standing}), HealthProbe("0.1"))
+    service = Service(config, AuditState({CLUSTER: standing}), HealthProbe("0.1"))
     service.reads(ledger.reading)
     return health(service, queries.HealthQuery(**query))
 

@@ -6,8 +6,8 @@ from audit.store.fleet.lags import (
     FILES,
     GROUP,
     MOST_SERIES,
-    LagsAsked,
     LagsOverTime,
+    LagsQuery,
     MeasuredLag,
 )
 from tests.audit.audited_ledger import DAY, AuditedLedger
@@ -24,7 +24,7 @@ def group(name: str, amount: int, topic: str = TOPIC, behind: int = -1) -> Measu
 def shown(
     ledger: AuditedLedger, from_time: int, to_time: int, *, topic: str = TOPIC, host: str = ""
 ) -> LagsOverTime:
-    return ledger.reading.lags(LagsAsked(CLUSTER, topic, host, from_time, to_time))
+    return ledger.reading.lags(LagsQuery(CLUSTER, topic, host, from_time, to_time))
 
 
 def test_a_lag_that_is_over_and_a_time_without_measurement(ledger: AuditedLedger) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from audit.api.answers import Mark
-from audit.store.fleet.marks import MarksAsked
+from audit.store.fleet.marks import MarksQuery
 from tests.audit.audited_ledger import AuditedLedger
 from tests.audit.log_entries import broker, each_way, in_chunks, load, operator
 from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, TOPIC, Json, entry, passage, window
@@ -22,7 +22,7 @@ def started(agent: str, seq: int, at: int, version: str = "1", topic: str = TOPI
 
 
 def found(ledger: AuditedLedger, **asked: Any) -> list[Mark]:
-    wanted = MarksAsked(0, BEGIN + DAY, cluster="", topic="", host="")
+    wanted = MarksQuery(0, BEGIN + DAY, cluster="", topic="", host="")
     return ledger.reading.marks(wanted._replace(**asked))
 
 

@@ -53,7 +53,7 @@ def test_offsets_that_were_used_again(tmp_path: Path, order: int, told: bool) ->
     assert named(finding) == (FaultKind.MISSING, "hdfs", 400, 200)
     assert (finding.host, finding.partition) == ("host-of-agent", 0)
     assert (finding.seq, finding.events) == (400, 200)
-    why = "its tail could not be recovered" if told else "it went on before them"
+    why = "its tail could not be recovered" if told else "it continued at an earlier offset"
     assert finding.words.endswith(
         f"are not in hdfs://logs: the log has lost them: {why} (clicks-0, offsets 400 to 599)"
     )
@@ -298,7 +298,7 @@ def test_what_was_accepted_stays_so_when_the_log_loses_it(tmp_path: Path) -> Non
 # Of which nobody had spoken
 
 
-WHY = "the log lost them before anybody had counted them: its tail could not be recovered"
+WHY = "the log lost them before they were counted: its tail could not be recovered"
 
 
 def others_lost(counted: int = 400) -> list[Json]:
@@ -436,8 +436,8 @@ def test_how_many_is_unknown_where_others_write(tmp_path: Path) -> None:
         (finding,) = verdict.findings
         assert named(finding)[:3] == (FaultKind.UNKNOWN, "broker", 400)
         assert finding.words == (
-            "clicks-0: what was written from offset 400 on is gone, and nobody knows how much"
-            f" that was: {WHY}"
+            "clicks-0: what was written from offset 400 on is gone, and how much that was is"
+            f" unknown: {WHY}"
         )
         assert verdict.state is State.UNKNOWN
 

@@ -50,7 +50,7 @@ def failing(ledger: AuditedLedger, entries: Sequence[Json]) -> list[FailingLoad]
 
 def test_a_table_fails_until_a_load_succeeds(ledger: AuditedLedger) -> None:
     said = FailingLoad(CLUSTER, TOPIC, ROOT, BEGIN, BEGIN + 5 * MINUTE, REASON, CURE)
-    first, again = tried(0, 0, failed=True), tried(1, 5, failed=True)
+    first, again = tried(0, 0, failed=True), tried(1, 5, failed=True, since=5)
     assert failing(ledger, [first, again]) == [said]
     assert failing(ledger, [tried(2, 6, failed=False, since=6)]) == []
     assert failing(ledger, [tried(3, 7, failed=True, since=7)]) != []
