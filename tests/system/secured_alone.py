@@ -1,4 +1,4 @@
-"""A secured broker with all that it needs, and good clients of it: for what is run by command."""
+"""A secured broker and well-behaved clients of it, for programs run from the command line."""
 
 import tempfile
 import time
@@ -39,7 +39,7 @@ def secured_for_good_clients(directory: Path, zookeeper: str) -> Iterator[Secure
 
 @contextmanager
 def secured_alone() -> Iterator[SecuredBroker]:
-    """With a ZooKeeper of its own."""
+    """Includes its own ZooKeeper."""
     with tempfile.TemporaryDirectory(prefix="secured-") as name:
         directory = Path(name)
         zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
@@ -56,7 +56,7 @@ class GoodServed(msgspec.Struct, frozen=True):
 
     @property
     def is_standstill(self) -> bool:
-        """Loose: the machine is shared, and a login of one's own costs its processor, too."""
+        """The limit is loose: the machine is shared, and logins cost its processor as well."""
         both = (self.stays, self.comes_anew)
         return any(
             each.median > 5 + each.disk_wait or each.longest > 20 + each.disk_wait or not each.count
@@ -78,7 +78,7 @@ class GoodClients:
         self._comes_anew = Bystander(address, TOPIC, entry, anew=True)
 
     def finish(self) -> GoodServed:
-        """How they were served."""
+        """The latencies of these clients."""
         return GoodServed(self._stays.measured(), self._comes_anew.measured())
 
     def __enter__(self) -> Self:
@@ -145,5 +145,5 @@ def _complaints(secured: SecuredBroker) -> dict[str, int]:
 
 
 def source_of(number: int) -> str:
-    """An address of this machine that no good client comes from; the next number has another."""
+    """A local address that no good client uses; the next number has another."""
     return f"127.{number // 62_500 % 250 + 1}.{number // 250 % 250}.{number % 250 + 1}"
