@@ -42,7 +42,7 @@ from tests.system.clients.interface import (
 
 
 def _ask(server: str, question: Callable[[AdminClient], Mapping[Any, Any]]) -> Any:
-    """The result of the answer's only future; raises a broker's error as `Refused`."""
+    """Return the result of the answer's only future; raise a broker's error as `Refused`."""
     client = AdminClient({"bootstrap.servers": server})  # Lives until there is an answer.
     (future,) = question(client).values()
     try:

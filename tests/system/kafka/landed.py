@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 
 def landed(table: Path) -> Counter[str]:
-    """The number of occurrences of each message in the visible files."""
+    """Return the number of occurrences of each message in the visible files."""
     return Counter(
         message
         for file in table.rglob("*.parquet")
