@@ -1,8 +1,7 @@
-"""An audit that has hours of a fleet, is asked again and again, and hears of the minutes that come.
+"""An audit with hours of a fleet, which answers requests while it reads further minutes.
 
-Its database is there when it starts, folded within this process; `_audit` has what comes after.
-What an answer takes is measured from outside, on a connection that stays open: no more than that
-was spent within.
+Its database, folded in this process, exists when it starts; `_audit` has the later entries. The
+latency of answers is measured at the client, on a persistent connection.
 """
 
 import contextlib
@@ -33,14 +32,14 @@ _OFTEN: Final = 0.05
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """Until a minute was seen, and the answers that were given meanwhile; all in seconds."""
+    """The seconds until a minute was visible, and the latencies of the answers meanwhile."""
 
     seconds: float
     answers: list[float]
 
 
 class AuditOfHours(msgspec.Struct):
-    """Started."""
+    """A started audit."""
 
     broker: BrokerProcess
     audit: AuditProcess
@@ -48,7 +47,7 @@ class AuditOfHours(msgspec.Struct):
     kept: Kept
     ready_in: float  # seconds
     connection: http.client.HTTPConnection
-    minutes: int  # that it has heard of
+    minutes: int  # in its database and `_audit`
 
     @property
     def fleet(self) -> Fleet:
@@ -56,32 +55,32 @@ class AuditOfHours(msgspec.Struct):
 
     @property
     def end(self) -> int:
-        """Of the hours that it began with."""
+        """The end of the hours in its first database."""
         return self.fleet.begin + self.kept.hours * HOUR
 
     @property
     def topic(self) -> str:
-        """One that is like the others."""
+        """A typical topic."""
         return f"clicks-{self.fleet.topics // 2:03}"
 
     @property
     def host(self) -> str:
-        """One that ships to it."""
+        """A host that ships to the topic."""
         return f"web-{self.fleet.topics // 4:05}.example.com"
 
     def ask(self, target: str) -> tuple[float, bytes]:
-        """Seconds, and the answer."""
+        """The latency in seconds, and the answer's body."""
         began = time.perf_counter()
         self.connection.request("GET", target)
         answer = self.connection.getresponse()
         body = answer.read()
         seconds = time.perf_counter() - began
         if answer.status != http.HTTPStatus.OK:
-            raise ServerFailed(f"{target} is answered with {answer.status}: {body[:200]!r}")
+            raise ServerFailed(f"{target}: status {answer.status}:  {body[:200]!r}")
         return seconds, body
 
     def hear(self) -> Seen:
-        """The fleet's next minute, until a topic has all of it from agents and brokers."""
+        """Publish the fleet's next minute; wait until agents and brokers count all of it."""
         start = self.fleet.begin + self.minutes * MINUTE
         _, before = self.ask(self._minute(start - MINUTE))
         batches = self.ledger.minute(self.minutes)
@@ -89,26 +88,26 @@ class AuditOfHours(msgspec.Struct):
         publish(self.broker.port, batches)
         began = time.perf_counter()
         answers: list[float] = []
-        while (passed := time.perf_counter() - began) < _SEEN_WITHIN:
+        while (elapsed := time.perf_counter() - began) < _SEEN_WITHIN:
             seconds, body = self.ask(self._minute(start))
             answers.append(seconds)
-            if _counted(body) == _counted(before):  # a minute is like the other
-                return Seen(passed + seconds, answers)
+            if _counted(body) == _counted(before):  # all minutes have equal counts
+                return Seen(elapsed + seconds, answers)
             time.sleep(_OFTEN)
-        raise ServerFailed(f"a minute of the fleet is not seen within {_SEEN_WITHIN:g} s")
+        raise ServerFailed(f"the audit did not count a minute within {_SEEN_WITHIN:g} s")
 
     def _minute(self, start: int) -> str:
         return f"/api/v1/topic?topic={self.topic}&from={start}&to={start + MINUTE}"
 
 
 def _counted(body: bytes) -> list[int]:
-    """By agents and by brokers."""
+    """The events counted by agents and by brokers."""
     answer = msgspec.json.decode(body, type=TopicAnswer)
-    return [each.events for each in answer.tiers if each.tier in {"agent", "broker"}]
+    return [tier.events for tier in answer.tiers if tier.tier in {"agent", "broker"}]
 
 
 class Audits(msgspec.Struct):
-    """Audits of one cluster. The one that has hours is started when a case first needs it."""
+    """Audits of one cluster; the one with hours starts when a case first needs it."""
 
     name: str
     site: AuditSite
@@ -120,8 +119,8 @@ class Audits(msgspec.Struct):
 
     def of_hours(self, context: CaseContext) -> AuditOfHours:
         if self._of_hours is None:
-            started = _started(self.site, context.scale, context.files)
-            self._of_hours = self.ends.enter_context(started)
+            audit = _started(self.site, context.scale, context.files)
+            self._of_hours = self.ends.enter_context(audit)
         return self._of_hours
 
 

@@ -1,8 +1,8 @@
-"""The counts that stand in the repository, and how others compare with them.
+"""The accepted counts (bench/counts.json), and their comparison with new ones.
 
-Counts are of one Python as it was built, one C library and one set of libraries, so these are
-named beside them, and there may be several sets: where none is of what is here, nothing is said.
-A path is slower if its count has grown by more than `TOLERANCE`.
+Counts depend on the build of Python, the C library and the installed libraries, so the file records
+these and may hold several sets. Without a set for this environment nothing is compared. A path is
+slower if its count has grown by more than `TOLERANCE`.
 """
 
 import hashlib
@@ -26,22 +26,22 @@ ACCEPT: Final = 'make bench ARGS="--accept-counts"'
 TOLERANCE: Final = 0.05
 _CONSTRAINTS: Final = Path(__file__).resolve().parents[2] / "constraints.txt"
 
-# Where there is a compiler.
+# Compiled where there is a compiler.
 _IN_C: Final = (framing, native, plain_json, splitting, times, record_check)
 
 Counts = Mapping[str, int]
 
 
 def circumstances() -> dict[str, str]:
-    """What counts depend on beside the code."""
-    built = f"{platform.python_compiler()} {sysconfig.get_config_var('CONFIG_ARGS')}"
+    """What counts depend on, apart from the code."""
+    build = f"{platform.python_compiler()} {sysconfig.get_config_var('CONFIG_ARGS')}"
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),
         "libc": " ".join(platform.libc_ver()),
-        "built": _digest(built.encode()),
+        "built": _digest(build.encode()),
         "constraints": _digest(_CONSTRAINTS.read_bytes()),
-        "in C": "all" if all(each.NATIVE for each in _IN_C) else "not all",
+        "in C": "all" if all(module.NATIVE for module in _IN_C) else "not all",
     }
 
 
@@ -50,31 +50,33 @@ def _digest(data: bytes) -> str:
 
 
 def why_not_comparable(file: Path = FILE) -> str | None:
-    """In one line; None if what is counted here can be held against the file."""
+    """One line; None if the file has a set for this environment."""
     here = circumstances()
-    known: list[dict[str, str]] = [each["of"] for each in _sets(file)]
-    if here in known:
+    sets: list[dict[str, str]] = [entry["of"] for entry in _sets(file)]
+    if here in sets:
         return None
-    if not known:
-        return "nobody has accepted any counts"
-    near = max(known, key=lambda each: sum(each.get(key) == here[key] for key in here))
-    other = [
-        f"{key} {here[key]}, not {near.get(key)}" for key in here if here[key] != near.get(key)
+    if not sets:
+        return "no counts have been accepted"
+    nearest = max(sets, key=lambda known: sum(known.get(key) == here[key] for key in here))
+    changes = [
+        f"{key} {here[key]}, not {nearest.get(key)}"
+        for key in here
+        if here[key] != nearest.get(key)
     ]
-    return f"nobody has accepted counts for {', '.join(other)}"
+    return f"no counts have been accepted for {', '.join(changes)}"
 
 
 def accepted(file: Path = FILE) -> dict[str, int]:
-    """Those of this Python and these libraries; nothing, if there are none."""
+    """The counts accepted for this environment; empty if there are none."""
     here = circumstances()
-    return next((dict(each["counts"]) for each in _sets(file) if each["of"] == here), {})
+    return next((dict(entry["counts"]) for entry in _sets(file) if entry["of"] == here), {})
 
 
 def accept(counts: Counts, file: Path = FILE) -> None:
-    """From now on these are what is expected here. What is expected elsewhere stays."""
+    """Record the counts for this environment; sets for others stay."""
     here = circumstances()
-    kept = [each for each in _sets(file) if each["of"] != here]
-    text = json.dumps([*kept, {"of": here, "counts": dict(counts)}], indent=1)
+    others = [entry for entry in _sets(file) if entry["of"] != here]
+    text = json.dumps([*others, {"of": here, "counts": dict(counts)}], indent=1)
     file.write_text(text + "\n")
 
 
@@ -88,11 +90,11 @@ def change(before: int, after: int) -> float:
 
 
 def grown(before: Counts, after: Counts, tolerance: float = TOLERANCE) -> list[str]:
-    """A sentence for each path that takes more than it may."""
+    """A sentence for each path whose count has grown by more than the tolerance."""
     return [
         f"{name} takes {after[name]:,} instructions for each {PATHS[name].unit}, "
-        f"{change(before[name], after[name]):.1%} more than the {before[name]:,} that are "
-        f"accepted; if that is meant, accept it: {ACCEPT}"
+        f"{change(before[name], after[name]):.1%} more than the accepted {before[name]:,}; "
+        f"if that is intended: {ACCEPT}"
         for name in PATHS
         if name in before and name in after and change(before[name], after[name]) > tolerance
     ]

@@ -1,8 +1,8 @@
-"""Runs paths under callgrind and reads how many instructions they took.
+"""Runs paths under callgrind and reads their instruction counts.
 
-Nothing of whoever counts gets in: the environment is the same everywhere, hashes have no seed, and
-files are in memory. Valgrind presents a processor of its own, without AVX-512, to libraries that
-choose their code by it. What else counts depend on is in `accepted.circumstances`.
+Counts do not depend on the user: the environment is fixed, hashes have no seed, and files are in
+memory. Valgrind emulates a processor without AVX-512, which matters to libraries that choose their
+code by processor. `accepted_counts.circumstances` has the other dependencies.
 """
 
 import os
@@ -21,50 +21,50 @@ import msgspec
 from bench.counted.paths import CountedPath
 from bench.figures.plain_python import without_hypothesis
 
-PATIENCE: Final = 600.0  # seconds for a process; ten are usual
+PATIENCE: Final = 600.0  # seconds for a process, which usually takes ten
 _MEMORY: Final = Path("/dev/shm")
 _TOTALS: Final = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
 
 class NotCounted(Exception):
-    """Why paths have no count."""
+    """The reason why paths have no count."""
 
 
 def why_no_counts() -> str | None:
-    """In one line; None if it can be counted here."""
+    """One line; None if this machine can count."""
     if platform.machine() != "x86_64":
-        return f"instructions are counted on x86_64, and this is {platform.machine()}"
+        return f"instructions are counted only on x86_64, not {platform.machine()}"
     if shutil.which("valgrind") is None:
         return "valgrind is not installed: apt install valgrind"
     return None
 
 
 class Counted(msgspec.Struct):
-    """Instructions for each unit of a path, by its name; of the others, why they have no count."""
+    """Instructions per unit of each path, or the reason for their absence."""
 
     counts: dict[str, int] = {}
     why_not: dict[str, str] = {}
 
 
 def counted(paths: Sequence[CountedPath], root: Path) -> Counted:
-    """With the code below `root`. A start needs a process of its own; all others share one."""
-    found = Counted()
-    together = [path for path in paths if path.times]
-    alone = [[path] for path in paths if not path.times]
-    for group in [together, *alone] if together else alone:
+    """Count with the code below `root`. A start needs its own process; other paths share one."""
+    result = Counted()
+    repeated = [path for path in paths if path.times]
+    starts = [[path] for path in paths if not path.times]
+    for group in [repeated, *starts] if repeated else starts:
         try:
-            _count(group, root, found)
-        except NotCounted as why:
-            found.why_not |= {
-                path.name: str(why) for path in group if path.name not in found.counts
+            _count(group, root, result)
+        except NotCounted as reason:
+            result.why_not |= {
+                path.name: str(reason) for path in group if path.name not in result.counts
             }
-    return found
+    return result
 
 
-def _count(paths: list[CountedPath], root: Path, found: Counted) -> None:
+def _count(paths: list[CountedPath], root: Path, result: Counted) -> None:
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="penstock-counts-", dir=memory) as made:
-        home = Path(made)
+    with tempfile.TemporaryDirectory(prefix="penstock-counts-", dir=memory) as directory:
+        home = Path(directory)
         environment = _environment(home)
         work = ["first", "work"]
         for name in work:
@@ -75,15 +75,15 @@ def _count(paths: list[CountedPath], root: Path, found: Counted) -> None:
             for name in work
         )
         if not all(path.times for path in paths):
-            _run(first, root, environment)  # so that Python has compiled it all
-        said = _run([*_callgrind(home), *command], root, environment).splitlines()
-        for path, line in zip(paths, said, strict=True):
+            _run(first, root, environment)  # compiles the bytecode
+        lines = _run([*_callgrind(home), *command], root, environment).splitlines()
+        for path, line in zip(paths, lines, strict=True):
             _, *words = line.split("\t")
             if not words[0].isdigit():
-                found.why_not[path.name] = words[0]
+                result.why_not[path.name] = words[0]
                 continue
             nothing, once, *twice = (_total(home / f"counts.{number}") for number in words)
-            found.counts[path.name] = (
+            result.counts[path.name] = (
                 round((twice[0] - once) / (path.times * path.units)) if twice else once - nothing
             )
 
@@ -103,14 +103,14 @@ def _environment(home: Path) -> dict[str, str]:
         "COLUMNS": "100",
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": str(without_hypothesis(home)),
-        # Threads beside the one that is counted would be counted as they happen to run.
+        # Other threads would add counts that vary.
         "OMP_NUM_THREADS": "1",
         "ARROW_DEFAULT_MEMORY_POOL": "system",
     }
 
 
 def _run(command: list[str], root: Path, environment: dict[str, str]) -> str:
-    """What it printed."""
+    """Returns the output."""
     try:
         run = subprocess.run(
             command,
@@ -122,16 +122,16 @@ def _run(command: list[str], root: Path, environment: dict[str, str]) -> str:
             timeout=PATIENCE,
         )
     except subprocess.TimeoutExpired:
-        raise NotCounted(f"it took longer than {PATIENCE:g} s") from None
+        raise NotCounted(f"timed out after {PATIENCE:g} s") from None
     if run.returncode:
-        said = run.stderr.strip().splitlines() or [f"it ended with {run.returncode}"]
-        faults = [line for line in said if not line.startswith("==")]
-        raise NotCounted((faults or said)[-1])
+        errors = run.stderr.strip().splitlines() or [f"exit code {run.returncode}"]
+        faults = [line for line in errors if not line.startswith("==")]
+        raise NotCounted((faults or errors)[-1])
     return run.stdout
 
 
 def _total(dump: Path) -> int:
-    found = _TOTALS.search(dump.read_text(errors="replace"))
-    if found is None:
-        raise NotCounted(f"callgrind has left no sum in {dump.name}")
-    return int(found[1])
+    match = _TOTALS.search(dump.read_text(errors="replace"))
+    if match is None:
+        raise NotCounted(f"callgrind wrote no total to {dump.name}")
+    return int(match[1])

@@ -1,4 +1,4 @@
-"""Peers that are made here, once: whole folders, or none."""
+"""Builds peers: a folder is complete, or absent."""
 
 import os
 import subprocess
@@ -12,8 +12,8 @@ from bench.figures.measurement import NotMeasured
 HOW: Final = "make bench-peers"
 
 
-def kept(folder: Path, make: Callable[[Path], None]) -> None:
-    """The folder is there then: made by `make`, in another one, if it was not."""
+def build_once(folder: Path, make: Callable[[Path], None]) -> None:
+    """Build the folder with `make`, in a temporary one, unless it exists."""
     if folder.exists():
         return
     folder.parent.mkdir(exist_ok=True)
@@ -27,7 +27,7 @@ def kept(folder: Path, make: Callable[[Path], None]) -> None:
 def output(
     command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
 ) -> str:
-    """What it says. NotMeasured if it fails, with the last that it said."""
+    """The output of a command. Raises NotMeasured with the last line if it fails."""
     try:
         run = subprocess.run(
             command,
