@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from audit.api.answers import FailingLoad, Headline, TopicFinding
-from audit.findings import WORST_FIRST, FaultKind, Finding, KindCount, Kinds, State
-from audit.picture import TierKind
+from audit.reconciling.findings import WORST_FIRST, FaultKind, Finding, KindCount, Kinds, State
+from audit.reconciling.picture import TierKind
 from audit.reconciling.words import between, count, moment
 
 MARKS: Final = {

@@ -8,7 +8,7 @@ program makes another one, or its host is retired: a full disk does not get bett
 has stopped.
 
 Names, paths and figures come from the ledger: they are shown, and commands are made of them by
-audit/program_commands.py.
+audit/cures/program_commands.py.
 """
 
 import platform
@@ -20,8 +20,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from audit.configuration.config import AlertsConfig
-from audit.cures import Cure
-from audit.program_commands import ProgramCommands
+from audit.cures.fault_cures import Cure
+from audit.cures.program_commands import ProgramCommands
 from ledger.health import Health, HealthProbe, ZooKeeperSession
 
 _PACES: Final = {"mirror": 2.5, "loader": 3.0}

@@ -52,7 +52,7 @@ from audit.api.answers import AgentRow, FailingLoad
 from audit.api.queries import AgentsQuery, AlertsQuery
 from audit.clusters.state import AuditState
 from audit.configuration.config import AuditConfig
-from audit.program_commands import ProgramCommands
+from audit.cures.program_commands import ProgramCommands
 from audit.programs import LOADER, ZOOKEEPER, Program, ProgramKind, this_audit
 from audit.store.fleet.agents import patience
 from audit.store.judged_hours import HOUR, HourVerdict

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from audit.alerting.notes import Acknowledgement, Silence
 from audit.api import answers
-from audit.findings import CommandKind
+from audit.reconciling.findings import CommandKind
 
 Pattern = Annotated[str, Meta(max_length=500)]
 Time = Annotated[int, Meta(ge=0, lt=2**53)]

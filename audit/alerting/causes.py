@@ -31,8 +31,8 @@ from audit.alerting.conditions import (
     Conditions,
     key_of,
 )
-from audit.picture import TierKind
 from audit.programs import LOADER, MIRROR, ZOOKEEPER, moment
+from audit.reconciling.picture import TierKind
 from audit.reconciling.window_sums import LEDGER
 from audit.store.rows import Alert, LoadEnd
 from ledger.names import LEDGER_TOPIC

@@ -25,11 +25,9 @@ import msgspec
 from audit.api.answers import AgentRow, FailingLoad
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
-from audit.cures import Cure, cure_in
-from audit.findings import State
+from audit.cures.fault_cures import Cure, cure_in
+from audit.cures.program_commands import ProgramCommands
 from audit.headline import length_words
-from audit.picture import TopicKey
-from audit.program_commands import ProgramCommands
 from audit.programs import (
     CERTIFICATE,
     DISK,
@@ -42,6 +40,8 @@ from audit.programs import (
     servers_words,
     troubles,
 )
+from audit.reconciling.findings import State
+from audit.reconciling.picture import TopicKey
 from audit.store.judged_hours import HourVerdict
 from audit.store.rows import Alert, LoadEnd, TopicShare
 

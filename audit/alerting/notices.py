@@ -26,10 +26,10 @@ from audit.alerting.conditions import (
     key_of,
 )
 from audit.configuration.receivers import Severity
-from audit.cures import Cure
-from audit.findings import CommandKind
-from audit.program_commands import ProgramCommands
+from audit.cures.fault_cures import Cure
+from audit.cures.program_commands import ProgramCommands
 from audit.programs import CERTIFICATE, DISK, LOADER, MIRROR, ZOOKEEPER
+from audit.reconciling.findings import CommandKind
 from audit.store.rows import Alert
 from ground.printable import one_line
 

@@ -30,9 +30,9 @@ from audit.alerting.notes import (
 )
 from audit.alerting.notices import cure_of, notice_id, severity_of
 from audit.api import answers, queries
+from audit.cures.program_commands import ProgramCommands
 from audit.errors import BadQuery, NotNow, Unknown
 from audit.http import lists
-from audit.program_commands import ProgramCommands
 from audit.service.service import Service, now_millis
 
 

@@ -22,8 +22,8 @@ from urllib.parse import quote
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from audit import runbook
 from audit.api import queries
+from audit.cures import runbook
 from audit.errors import NotNow, StoreDamaged, Unanswerable, Unknown
 from audit.http.answering import (
     FRESH,

@@ -8,11 +8,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from audit.api.answers import FailingLoad
-from audit.api.verdicts import TopicVerdict, settled
-from audit.cures import cure_for, cure_in
+from audit.cures.fault_cures import cure_for, cure_in
 from audit.errors import BadQuery, NotNow, Unknown
-from audit.findings import Finding, State, worst
-from audit.picture import TopicKey, TopicPicture
+from audit.reconciling.findings import Finding, State, worst
+from audit.reconciling.picture import TopicKey, TopicPicture
+from audit.reconciling.topic_verdict import TopicVerdict, settled
 from audit.reconciling.verdict import reconcile
 from audit.service.judge import picture_of
 from audit.service.service import Service, now_millis

@@ -11,11 +11,11 @@ from typing import Final
 
 from audit.alerting.conditions import AWAY, CLOCK, LATE, SILENT
 from audit.api.answers import FailingLoad, Headline, TopicFinding
-from audit.findings import WORST_FIRST, Kinds, State, summed, worst
 from audit.headline import JudgedTopics, headline
 from audit.http.asking import findings
-from audit.picture import TierKind
 from audit.programs import LOADER, MIRROR
+from audit.reconciling.findings import WORST_FIRST, Kinds, State, summed, worst
+from audit.reconciling.picture import TierKind
 from audit.service.service import KeptFindings, Service
 from audit.store.fleet.agents import patience
 from audit.store.judged_hours import HOUR, TopicFigures

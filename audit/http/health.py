@@ -17,8 +17,8 @@ from audit.api import answers, queries
 from audit.api.answers import AgentRow, HealthRow
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig
+from audit.cures.program_commands import ProgramCommands
 from audit.http.lists import agents
-from audit.program_commands import ProgramCommands
 from audit.programs import (
     LOADER,
     MIRROR,

@@ -5,7 +5,7 @@ from typing import Final
 from audit.api import answers, queries
 from audit.http.asking import key_of
 from audit.http.topics import of_copy, percentile
-from audit.picture import Tier, TierKind
+from audit.reconciling.picture import Tier, TierKind
 from audit.service.service import Service, now_millis
 from audit.store.fleet.lags import LagsQuery
 from audit.store.fleet.marks import MarksQuery

@@ -8,12 +8,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from audit.api import answers, queries
-from audit.api.verdicts import totals
 from audit.clusters.state import BrokerFacts
 from audit.errors import Unknown
-from audit.findings import Finding, State, worst
 from audit.http.asking import failing_loads, key_of, now_of, open_findings
-from audit.picture import TopicKey
+from audit.reconciling.findings import Finding, State, worst
+from audit.reconciling.picture import TopicKey
+from audit.reconciling.topic_verdict import totals
 from audit.service.service import Service, now_millis
 from audit.store.fleet.agents import first_to_think_of, patience
 from audit.store.judged_hours import HOUR, hour_of

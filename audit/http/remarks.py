@@ -3,7 +3,7 @@
 from collections import Counter
 
 from audit.api.answers import AlteredTotal, Remark
-from audit.picture import TopicKey
+from audit.reconciling.picture import TopicKey
 from audit.service.service import Service
 
 

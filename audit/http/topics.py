@@ -13,9 +13,7 @@ from msgspec.structs import replace
 
 from audit.api import answers, queries
 from audit.api.answers import Rate, TierTotals
-from audit.api.verdicts import TopicVerdict, Wait, WindowVerdict
 from audit.errors import BadQuery, NotNow, Unknown
-from audit.findings import FaultKind, Finding, State, or_empty, worst
 from audit.http.asking import (
     failing_in,
     failing_loads,
@@ -33,9 +31,11 @@ from audit.http.groups import with_groups
 from audit.http.headlines import headline_of
 from audit.http.rates import rate_of, rate_of_all, with_rate
 from audit.http.remarks import altered_in, remarks_of
-from audit.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.reconciling import words
+from audit.reconciling.findings import FaultKind, Finding, State, or_empty, worst
 from audit.reconciling.gate import hour_gate
+from audit.reconciling.picture import Tier, TierKind, TopicKey, WindowSums
+from audit.reconciling.topic_verdict import TopicVerdict, Wait, WindowVerdict
 from audit.service.service import Service, now_millis
 from audit.store.judged_hours import DAY, HOUR, hour_of
 from audit.store.topics.topics import Delays

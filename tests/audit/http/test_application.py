@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from audit.api.answers import Problem, ReportAnswer
 from audit.api.queries import Query
-from audit.findings import State
 from audit.http.page_files import page_files
 from audit.http.resources import MESSAGES, RESOURCES, Resource
 from audit.http.statements import PATHS
+from audit.reconciling.findings import State
 from harness.penstock.audit import AuditProcess
 
 OTHERS = ("/", "/api/openapi.json", "/healthz", "/readyz", "/metrics")

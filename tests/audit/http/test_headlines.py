@@ -7,7 +7,7 @@ from audit.alerting.conditions import AlertKey, Condition
 from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
 from audit.http.headlines import is_settled
-from audit.picture import TopicKey
+from audit.reconciling.picture import TopicKey
 from audit.service.service import Service
 from audit.store.judged_hours import HOUR, TopicFigures
 

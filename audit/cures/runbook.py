@@ -353,7 +353,7 @@ def markdown() -> str:
         (
             "# Runbook",
             "",
-            "<!-- Made from audit/runbook.py by `make reference`. -->",
+            "<!-- Made from audit/cures/runbook.py by `make reference`. -->",
             "",
             f"*{INTRODUCTION} The audit serves this page at `/runbook`. [Twelve "
             "incidents](incidents.md) shows what some of them look like, and their cures.*",

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from audit.findings import FaultKind, Finding, Kinds, State, counted, worst
-from audit.picture import Tier, TopicKey, WindowSums
+from audit.reconciling.findings import FaultKind, Finding, Kinds, State, counted, worst
+from audit.reconciling.picture import Tier, TopicKey, WindowSums
 
 _MISSING: Final = frozenset({FaultKind.MISSING, FaultKind.UNPROVEN, FaultKind.UNNAMED})
 

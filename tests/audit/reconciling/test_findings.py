@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from audit.findings import FaultKind, Finding, KindCount, counted, identified, summed
-from audit.picture import FileFault, LostBytes, TopicKey, UnwatchedTime
+from audit.reconciling.findings import FaultKind, Finding, KindCount, counted, identified, summed
+from audit.reconciling.picture import FileFault, LostBytes, TopicKey, UnwatchedTime
 from audit.reconciling.verdict import reconcile
 from tests.audit.reconciling.pictures import HDFS, HOUR, MINUTE, START, picture, source, stretch
 

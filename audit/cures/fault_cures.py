@@ -4,7 +4,7 @@ A command is exact: it has the files of this installation, the topic, and the ho
 or offsets of the fault, so that it can be copied into a shell. Every name from outside is quoted,
 and one with characters that cannot be seen makes no command. A command that accepts has `REASON`
 where the operator writes why. What has to be looked at first is in the runbook
-(`audit/runbook.py`).
+(`audit/cures/runbook.py`).
 """
 
 import re
@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from audit.configuration.config import CommandsConfig
-from audit.findings import CommandKind, FaultKind, Finding
-from audit.picture import TierKind, TopicKey
+from audit.reconciling.findings import CommandKind, FaultKind, Finding
+from audit.reconciling.picture import TierKind, TopicKey
 from audit.reconciling.words import LOG_LOST
 
 _HOUR: Final = 3_600_000

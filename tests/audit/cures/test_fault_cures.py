@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from audit import runbook
 from audit.alerting.conditions import KINDS
 from audit.configuration.config import CommandsConfig
-from audit.cures import cure_for, cure_in
-from audit.findings import FaultKind, Finding
-from audit.picture import TopicKey
+from audit.cures import runbook
+from audit.cures.fault_cures import cure_for, cure_in
+from audit.reconciling.findings import FaultKind, Finding
+from audit.reconciling.picture import TopicKey
 from audit.reconciling.words import LOG_LOST
 from loader.errors import ColumnChanged, GapError, cure_of
 from penstock.report.operator import accept

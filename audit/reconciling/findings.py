@@ -25,7 +25,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from audit.picture import TierKind, TopicKey
+from audit.reconciling.picture import TierKind, TopicKey
 
 _ID_DIGITS: Final = 16  # hexadecimal
 

@@ -17,8 +17,8 @@ from typing import Final, Self
 import msgspec
 
 from audit.configuration.config import AuditConfig, CommandsConfig
-from audit.cures import Cure, in_shell
-from audit.findings import CommandKind
+from audit.cures.fault_cures import Cure, in_shell
+from audit.reconciling.findings import CommandKind
 
 UP_BROKER: Final = 1  # the id of the broker that `penstock up` runs in each cluster
 _LONGEST: Final = 1_000
