@@ -25,7 +25,11 @@ from starlette.types import Receive, Scope, Send
 from audit.api import queries
 from audit.cures import runbook
 from audit.errors import NotNow, StoreDamaged, Unanswerable, Unknown
-from audit.http.answering import (
+from audit.http.bodies import BadBody, body_of
+from audit.http.messages import ShownMessages
+from audit.http.page_files import INDEX, PageFile
+from audit.http.resources import MESSAGES, RESOURCES, Resource, description
+from audit.http.responses import (
     FRESH,
     HTML,
     JSON,
@@ -37,10 +41,6 @@ from audit.http.answering import (
     send_answer,
     up_from,
 )
-from audit.http.bodies import BadBody, body_of
-from audit.http.messages import ShownMessages
-from audit.http.page_files import INDEX, PageFile
-from audit.http.resources import MESSAGES, RESOURCES, Resource, description
 from audit.http.statements import MOST_BYTES, Statements
 from audit.http.statements import PATHS as STATEMENTS
 from audit.http.stream import Streams

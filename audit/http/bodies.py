@@ -7,7 +7,7 @@ from typing import Final
 from starlette.types import Receive, Scope
 
 from audit.errors import Unanswerable
-from audit.http.answering import header
+from audit.http.responses import header
 
 _SECONDS: Final = 5.0
 

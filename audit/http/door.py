@@ -34,7 +34,10 @@ from audit.errors import (
     WrongName,
 )
 from audit.http.alerts import NOTE_PATHS
-from audit.http.answering import (
+from audit.http.bodies import body_of
+from audit.http.login_page import MOST_BYTES, login_page, safe_place, typed
+from audit.http.page_files import PageFile
+from audit.http.responses import (
     PageAnswer,
     header,
     led_to,
@@ -43,9 +46,6 @@ from audit.http.answering import (
     up_from,
     values,
 )
-from audit.http.bodies import body_of
-from audit.http.login_page import MOST_BYTES, login_page, safe_place, typed
-from audit.http.page_files import PageFile
 from audit.http.statements import PATHS as STATEMENTS
 from audit.http.visitors import Visitor, Visitors, address_of
 from ground.network.listening import is_loopback

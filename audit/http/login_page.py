@@ -11,9 +11,9 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qsl
 
-from audit.http.answering import FRESH, PageAnswer
 from audit.http.bodies import BadBody
 from audit.http.page_files import PageFile
+from audit.http.responses import FRESH, PageAnswer
 
 LOGIN: Final = "login.html"
 MOST_BYTES: Final = 8 * 1024  # of what is typed

@@ -21,7 +21,7 @@ from audit.alerting.answers import Noted
 from audit.configuration.config import Cluster
 from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
 from audit.http.alerts import NOTE_KINDS, note
-from audit.http.answering import PageAnswer, problem
+from audit.http.responses import PageAnswer, problem
 from audit.service.service import Service
 from client.connection.brokers import Brokers
 from client.errors import ClientError

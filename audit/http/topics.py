@@ -14,7 +14,11 @@ from msgspec.structs import replace
 from audit.api import answers, queries
 from audit.api.answers import Rate, TierTotals
 from audit.errors import BadQuery, NotNow, Unknown
-from audit.http.asking import (
+from audit.http.groups import with_groups
+from audit.http.headlines import headline_of
+from audit.http.rates import rate_of, rate_of_all, with_rate
+from audit.http.remarks import altered_in, remarks_of
+from audit.http.topic_lookup import (
     failing_in,
     failing_loads,
     findings,
@@ -27,10 +31,6 @@ from audit.http.asking import (
     picture,
     verdict,
 )
-from audit.http.groups import with_groups
-from audit.http.headlines import headline_of
-from audit.http.rates import rate_of, rate_of_all, with_rate
-from audit.http.remarks import altered_in, remarks_of
 from audit.reconciling import words
 from audit.reconciling.findings import FaultKind, Finding, State, or_empty, worst
 from audit.reconciling.gate import hour_gate
