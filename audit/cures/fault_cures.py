@@ -1,10 +1,9 @@
-"""The command that mends a fault, or accepts it where nothing else is left. Pure.
+"""The command that repairs a fault, or else accepts it. Pure.
 
-A command is exact: it has the files of this installation, the topic, and the hours, events, bytes
-or offsets of the fault, so that it can be copied into a shell. Every name from outside is quoted,
-and one with characters that cannot be seen makes no command. A command that accepts has `REASON`
-where the operator writes why. What has to be looked at first is in the runbook
-(`audit/cures/runbook.py`).
+A command can be copied into a shell: it has this installation's configuration files, the topic, and
+the hours, events, bytes or offsets of the fault. Names from outside are quoted; a name with
+unprintable characters makes no command. In a command that accepts, the operator replaces `REASON`.
+The runbook (`audit/cures/runbook.py`) has what to check first.
 """
 
 import re
@@ -20,7 +19,7 @@ from audit.reconciling.words import LOG_LOST
 
 _HOUR: Final = 3_600_000
 _DAY: Final = 24 * _HOUR
-_MOST_HOURS: Final = 24  # of a command; a longer time is given in days
+_MOST_HOURS: Final = 24  # in a command; a longer time is given in days
 _MOST_DAYS: Final = 31
 _LONGEST: Final = 4_000  # names from outside can be long
 _LANDS: Final = frozenset(
@@ -29,14 +28,14 @@ _LANDS: Final = frozenset(
 _LANDED: Final = re.compile(
     r"([A-Za-z0-9._-]{1,249})/(dt=\d{4}-\d\d-\d\d(?:/hour=\d\d)?)/[^/]{1,255}"
 )
-# What a loader says of itself comes from the ledger: only a command of these letters is one.
+# A loader's words come from the ledger: only this form and these characters make a command.
 _OF_LOADER: Final = re.compile(
     r"`(penstock (?:load|schemas delete)(?: [\w./=:@%+\-]+)+)`", re.ASCII
 )
 
 
 class HasCommand(Protocol):
-    """A struct with both."""
+    """A struct with a command."""
 
     @property
     def command(self) -> str: ...
@@ -45,23 +44,23 @@ class HasCommand(Protocol):
 
 
 class Cure(NamedTuple):
-    """A command, and what it does; empty if there is none. The names are those in the API."""
+    """A command, and what it does; empty if there is none. Fields are named as in the API."""
 
     command: str = ""
     command_kind: CommandKind | None = None
 
     @classmethod
-    def of(cls, said: HasCommand) -> Self:
-        """What a struct of the API has of it."""
-        return cls(said.command, said.command_kind)
+    def of(cls, source: HasCommand) -> Self:
+        """The cure in a struct of the API."""
+        return cls(source.command, source.command_kind)
 
     @property
     def fields(self) -> dict[str, Any]:
-        """For a struct that has both."""
+        """The fields for a struct of the API."""
         return self._asdict()
 
 
-# What is accepted is never mended.
+# An accepted fault is never repaired.
 _LEADS: Final = {
     CommandKind.MENDS: "what to do",
     CommandKind.ACCEPTS: "if no copy can be shipped again, accept it",
@@ -70,12 +69,12 @@ _LEADS: Final = {
 
 
 def advice(cure: Cure) -> str:
-    """The command with what to think of first."""
+    """The command after words that say what it is for."""
     return f"{_LEADS[cure.command_kind or CommandKind.MENDS]}: {cure.command}"
 
 
 def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
-    """Empty if there is none, as for what is accepted already."""
+    """The cure of a finding; empty if it is accepted already, or has none."""
     if finding.accepted:
         return Cure()
     kind, words = CommandKind.MENDS, _rebuilding(finding, key, commands)
@@ -87,13 +86,13 @@ def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
 
 
 def cure_in(words: str, commands: CommandsConfig) -> Cure:
-    """The loader's command in what it says of a cure; empty if it has none."""
-    found = _OF_LOADER.search(words)
-    return Cure(in_shell(found[1].split(), commands), CommandKind.MENDS) if found else Cure()
+    """The command in a loader's words about a cure; empty if they have none."""
+    command = _OF_LOADER.search(words)
+    return Cure(in_shell(command[1].split(), commands), CommandKind.MENDS) if command else Cure()
 
 
 def in_shell(words: list[str], commands: CommandsConfig) -> str:
-    """A command of Penstock's, in a shell that finds the pipeline."""
+    """Quotes a command of Penstock, preceded by the installation's environment."""
     command = shlex.join(words)
     if not commands.environment:
         return command
@@ -101,8 +100,8 @@ def in_shell(words: list[str], commands: CommandsConfig) -> str:
 
 
 def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
-    """Rewrites hours with wrong rows from the brokers, unless their log has lost them. A file that
-    no load has written stays."""
+    """The command that rewrites faulty hours from the brokers; none if their log has lost the
+    events, or for a file that no load has written."""
     if finding.tier != TierKind.HDFS or finding.kind not in _LANDS:
         return []
     if finding.reason.startswith(LOG_LOST):
@@ -120,7 +119,7 @@ def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> li
 
 
 def _hours(finding: Finding) -> Iterator[str]:
-    """As folders; whole days where there are many, none where there are too many."""
+    """The folders of the finding's hours; whole days for many hours, none for too many."""
     if finding.from_time < 0:
         return
     end = max(finding.to_time, finding.from_time + 1)
@@ -129,17 +128,17 @@ def _hours(finding: Finding) -> Iterator[str]:
         step, folder = _DAY, "dt=%Y-%m-%d"
     steps = range(finding.from_time // step * step, end, step)
     if len(steps) <= _MOST_DAYS:
-        for each in steps:
-            yield datetime.fromtimestamp(each / 1000, UTC).strftime(folder)
+        for start in steps:
+            yield datetime.fromtimestamp(start / 1000, UTC).strftime(folder)
 
 
 def _accepting(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
-    """By the most exact names that the fault has; none where it has none."""
-    if named := list(_names(finding)):
-        file = ["--config", commands.audit] if commands.audit else []
-        whose = ["--topic-id", key.topic_id] if key.topic_id else []
-        place = [*file, "--cluster", key.cluster, *whose]
-        return ["penstock", "audit", "accept", key.topic, *place, *named, "--reason", "REASON"]
+    """The command that accepts a fault by its most exact names; none without any."""
+    if names := list(_names(finding)):
+        config = ["--config", commands.audit] if commands.audit else []
+        topic_id = ["--topic-id", key.topic_id] if key.topic_id else []
+        place = [*config, "--cluster", key.cluster, *topic_id]
+        return ["penstock", "audit", "accept", key.topic, *place, *names, "--reason", "REASON"]
     return []
 
 
@@ -151,7 +150,7 @@ def _names(finding: Finding) -> Iterator[str]:
     elif finding.source and finding.position >= 0 and end > finding.position:
         yield from ("--source", finding.source, "--bytes", f"{finding.position}-{end}")
     elif finding.source and finding.position >= 0 and finding.kind is FaultKind.UNKNOWN:
-        at = finding.position  # where it ends is not known
+        at = finding.position  # the end is unknown
         yield from ("--source", finding.source, "--bytes", f"{at}-{at + 1}")
     elif finding.partition >= 0 and finding.offset >= 0 and finding.offsets > 0:
         last = finding.offset + finding.offsets - 1
@@ -163,11 +162,11 @@ def _names(finding: Finding) -> Iterator[str]:
 
 
 def _is_of_lines(finding: Finding) -> bool:
-    """Lines that were lost have no numbers of events."""
+    """Whether the finding is about lost lines, which have no seqs."""
     return finding.kind is FaultKind.LOST
 
 
 def _time(millis: int, *, up: bool = False) -> str:
-    """To the second, as the command takes it."""
+    """A time in the command's form, to the second."""
     seconds = -(-millis // 1000) if up else millis // 1000
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,13 +1,12 @@
-"""Commands about a program on its host: to restart it, or to look at it. Pure.
+"""Commands that restart or inspect a program on its host. Pure.
 
-This is the one place that knows how a site runs its programs. Installed from packages or by
-Ansible, they are units of systemd, and a remark names the host on which the command is typed.
-`penstock up` runs them itself: its audit is told the directory (`commands.up`), and
-`penstock up --restart` restarts one of them, also one that hangs. Whatever runs on another host
-than the audit, and a second broker, is not run by that `penstock up`.
+Only this module knows how a site runs its programs. Installed from packages or by Ansible, they are
+systemd units, and a comment names the host for the command. `penstock up` runs them itself: its
+audit's configuration has the directory (`commands.up`), and `penstock up --restart` restarts a
+program, even one that hangs. Programs on other hosts, and further brokers, are not run by it.
 
-Names and paths come from the ledger: they are quoted, and make no command unless every character of
-them can be seen.
+Names and paths come from the ledger: they are quoted, and one with unprintable characters makes no
+command.
 """
 
 import platform
@@ -27,7 +26,7 @@ _OF_A_CLUSTER: Final = frozenset({"broker", "registry"})
 
 
 class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
-    """Those of one site."""
+    """The commands of a site."""
 
     commands: CommandsConfig = CommandsConfig()
     clusters: tuple[str, ...] = ()  # the first has the programs with the plain names
@@ -41,7 +40,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
     def restart(
         self, program: str, *, cluster: str = "", host: str = "", broker: int = UP_BROKER
     ) -> Cure:
-        """Starts one that has stopped as well. Without `host`, it is not known."""
+        """Restarts or starts a program. Without `host`, its host is unknown."""
         if self._is_of_up(host) and broker == UP_BROKER:
             name = self._name_in_up(program, cluster)
             words = ["penstock", "up", "--restart", name, "--dir", self.commands.up]
@@ -51,12 +50,12 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         return _cure(f"{command}  # on {shlex.quote(host) if host else where}", CommandKind.MENDS)
 
     def set_clock(self, host: str) -> Cure:
-        """An agent that runs on follows a clock that jumps ahead slowly."""
+        """Sets a host's clock and restarts its agent, which would follow the jump only slowly."""
         agent = self.restart("agent", host=host)
         return _cure(f"timedatectl set-ntp true && {agent.command}", CommandKind.MENDS)
 
     def reach_ledger(self, cluster: str) -> Cure:
-        """No broker of the cluster answers."""
+        """For a cluster of which no broker answers."""
         if self._is_of_up(""):
             return self.restart("broker", cluster=cluster)
         return _cure(
@@ -71,7 +70,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def look(self, *words: str, host: str = "") -> Cure:
-        """A command that shows more, on this host or another."""
+        """Inspects something on this host or another."""
         if host and not self._is_of_up(host):
             return _cure(f"{shlex.join(words)}  # on {shlex.quote(host)}", CommandKind.LOOKS)
         is_ours = words[0] == "penstock"

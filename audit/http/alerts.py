@@ -1,9 +1,9 @@
-"""Alerts over HTTP: `/api/v1/alerts` with what is known of each, and what operators say about them:
-`POST /api/v1/acknowledge`, `/api/v1/silence` and `/api/v1/unsilence`.
+"""Alerts over HTTP: `/api/v1/alerts`, and operators' notes about them: `POST /api/v1/acknowledge`,
+`/api/v1/silence` and `/api/v1/unsilence`.
 
-The latter are kept in the data directory (audit/alerting/notes.py), not in the ledger: they are
-about who is told, and change no verdict. Without logins, programs on this machine may send them, as
-they may write to the ledger.
+Notes are kept in the data directory (audit/alerting/notes.py), not in the ledger: they decide who
+is notified, and change no verdict. Without logins, programs on this machine may send them, as they
+may write to the ledger.
 """
 
 import logging
@@ -37,14 +37,14 @@ from audit.service.service import Service, now_millis
 
 
 def alerts(service: Service, query: queries.AlertsQuery) -> NotedAlerts:
-    found, now = lists.alerts(service, query), now_millis()
+    listed, now = lists.alerts(service, query), now_millis()
     return NotedAlerts(
-        page=found.page,
-        items=[_noted(service, each, now) for each in found.items],
-        waiting=found.waiting,
-        waiting_total=found.waiting_total,
+        page=listed.page,
+        items=[_noted(service, row, now) for row in listed.items],
+        waiting=listed.waiting,
+        waiting_total=listed.waiting_total,
         silences=list(service.notes.silences(now)),
-        receivers=[ReceiverRow(**each._asdict()) for each in service.receivers.states()],
+        receivers=[ReceiverRow(**row._asdict()) for row in service.receivers.states()],
     )
 
 
@@ -69,10 +69,10 @@ log = logging.getLogger(__name__)
 
 
 class NoteKind(NamedTuple):
-    """One path."""
+    """A path for notes."""
 
     path: str
-    asked: type[Acknowledge] | type[Mute] | type[Unmute]
+    body_type: type[Acknowledge] | type[Mute] | type[Unmute]
     summary: str
 
 
@@ -81,51 +81,51 @@ NOTE_KINDS: Final = (
     NoteKind("/api/v1/silence", Mute, "Operators: mute alerts for a time."),
     NoteKind("/api/v1/unsilence", Unmute, "Operators: end a silence."),
 )
-NOTE_PATHS: Final = frozenset(each.path for each in NOTE_KINDS)
+NOTE_PATHS: Final = frozenset(kind.path for kind in NOTE_KINDS)
 
 
-def note(service: Service, said: Acknowledge | Mute | Unmute, by: str) -> Noted:
-    """Writes a file. Raises Unanswerable."""
+def note(service: Service, statement: Acknowledge | Mute | Unmute, by: str) -> Noted:
+    """Keeps an operator's note in a file. Raises Unanswerable."""
     now = now_millis()
-    log.info("alerts: %s by=%r said=%r", type(said).__name__.lower(), by, said)
-    until = getattr(said, "until", None)
+    log.info("alerts: %s by=%r said=%r", type(statement).__name__.lower(), by, statement)
+    until = getattr(statement, "until", None)
     if until is not None and not now < until <= now + LONGEST_SILENCE_MILLIS:
         raise BadQuery("`until` must be in the future, and within a year")
     try:
-        match said:
+        match statement:
             case Acknowledge():
-                _acknowledge(service, said, by, now)
-                return Noted(id=said.id, by=by)
+                _acknowledge(service, statement, by, now)
+                return Noted(id=statement.id, by=by)
             case Mute():
-                return Noted(id=_silence(service, said, by, now), by=by)
+                return Noted(id=_silence(service, statement, by, now), by=by)
             case Unmute():
-                if not service.notes.end_silence(said.id):
-                    raise Unknown(f"there is no silence {said.id}")
-                return Noted(id=said.id, by=by)
+                if not service.notes.end_silence(statement.id):
+                    raise Unknown(f"no silence has the id {statement.id}")
+                return Noted(id=statement.id, by=by)
     except TooManyNotes as error:
         raise NotNow(str(error)) from None
     except OSError as error:
-        raise NotNow(f"it cannot be kept: {error.strerror}") from None
+        raise NotNow(f"the note cannot be saved: {error.strerror}") from None
 
 
-def _acknowledge(service: Service, said: Acknowledge, by: str, now: int) -> None:
-    known = {notice_id(each.key) for each in service.alerts_waiting} | {*service.alert_groups}
-    if said.id not in known:
-        raise Unknown(f"no alert {said.id} is raised: `/api/v1/alerts` lists all")
-    until = -1 if said.until is None else said.until
+def _acknowledge(service: Service, statement: Acknowledge, by: str, now: int) -> None:
+    known = {notice_id(alert.key) for alert in service.alerts_waiting} | {*service.alert_groups}
+    if statement.id not in known:
+        raise Unknown(f"no current alert has the id {statement.id}: see `/api/v1/alerts`")
+    until = -1 if statement.until is None else statement.until
     service.notes.acknowledge(
-        Acknowledgement(id=said.id, by=by, reason=said.reason, time=now, until=until)
+        Acknowledgement(id=statement.id, by=by, reason=statement.reason, time=now, until=until)
     )
 
 
-def _silence(service: Service, said: Mute, by: str, now: int) -> str:
-    if said.kind and said.kind not in KINDS:
+def _silence(service: Service, statement: Mute, by: str, now: int) -> str:
+    if statement.kind and statement.kind not in KINDS:
         raise BadQuery(f"`kind` must be one of {', '.join(KINDS)}")
-    if not (said.kind or said.cluster or said.topic or said.host):
+    if not (statement.kind or statement.cluster or statement.topic or statement.host):
         raise BadQuery("say what is silenced: kind, cluster, topic or host")
-    matched = {name: getattr(said, name) for name in ("kind", "cluster", "topic", "host")}
+    matched = {name: getattr(statement, name) for name in ("kind", "cluster", "topic", "host")}
     name = new_silence_id()
     service.notes.add_silence(
-        Silence(id=name, **matched, by=by, reason=said.reason, time=now, until=said.until)
+        Silence(id=name, **matched, by=by, reason=statement.reason, time=now, until=statement.until)
     )
     return name

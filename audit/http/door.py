@@ -1,16 +1,16 @@
-"""The door of the audit's HTTP server: who may come in, before anything is answered.
+"""The door of the audit's HTTP server: authenticates and authorizes every request first.
 
-Rule 1: the default is no. What is open without a login is a short list: the health pages (without
-        names), the page's own files, and the login. A new path is behind the door.
-Rule 2: whoever changes something, be it his own session, must come from a page of ours: a browser
-        says so in `Origin`, whatever site it was led from.
-Rule 3: programs are answered with 401 and JSON, people are led to the login.
-        Programs, which show a token or a password with each request, have no page.
-Rule 4: what is written is written by operators alone; everybody else who is known may read.
-Rule 5: whoever is refused is counted, and said in the log; nothing of what he showed is.
+Rule 1: access is denied by default. Open without a login are the health pages (without names), the
+        page's own files, and the login. A new path is closed.
+Rule 2: a browser's request that changes anything, its session included, must come from a page of
+        this audit, as its `Origin` says. Programs, which send a token or a password with each
+        request, need none.
+Rule 3: unauthenticated programs get 401 and JSON; people are redirected to the login.
+Rule 4: only operators write; every other known user reads.
+Rule 5: refusals are counted and logged, without the credentials.
 
-Without logins everybody comes in, as far as `Host` is right; and programs of this machine may say
-something about alerts.
+Without logins every request with a valid `Host` may read; programs on this machine may acknowledge
+and silence alerts.
 """
 
 import contextlib
@@ -40,8 +40,8 @@ from audit.http.page_files import PageFile
 from audit.http.responses import (
     PageAnswer,
     header,
-    led_to,
     problem,
+    redirect,
     send_answer,
     up_from,
     values,
@@ -53,13 +53,13 @@ from ground.network.refusals import Refusals
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
 STATIC: Final = "/static/"
-OWN: Final = frozenset({"/login", "/logout", "/session"})  # what is answered here
+OWN: Final = frozenset({"/login", "/logout", "/session"})  # handled here
 STREAM: Final = "/api/v1/stream"
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _READING: Final = frozenset({"GET", "HEAD"})
-_WITH_EACH_REQUEST: Final = frozenset({"token", "password"})  # no browser adds these by itself
-_NOT_OURS: Final = "that is asked for from a page of this audit alone"
+_WITH_EACH_REQUEST: Final = frozenset({"token", "password"})  # browsers never add these themselves
+_NOT_OURS: Final = "only a page of this audit may send this request"
 _CHALLENGE: Final = {"www-authenticate": 'Bearer realm="penstock audit"'}
 _HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
 _QUERY: Final = "%&+=:/?@!$'()*,;~"
@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 
 
 class Door:
-    """As ASGI has it, in front of `behind`. Belongs to the server's event loop."""
+    """An ASGI application in front of `behind`. Belongs to the server's event loop."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Door:
         self._behind = behind
         self._is_locked = config.has_logins
         self._is_encrypted = config.tls is not None
-        self._names = frozenset(each.lower() for each in config.host_names)
+        self._names = frozenset(name.lower() for name in config.host_names)
         self._messages = config.messages
         self._messages_for_all = config.messages.shown_to is MessageReaders.READERS
         self._visitors = visitors
@@ -102,22 +102,24 @@ class Door:
         except Unanswerable as error:
             answer = self._refused(scope, error, visitor.name if visitor else "")
         except (OSError, TimeoutError):
-            return  # the client went away, or dawdled: there is nobody to tell
-        except Exception:  # a bug in what was asked; the program lives on
+            return  # the client is gone, or too slow
+        except Exception:  # a bug in one handler does not stop the server
             log.exception("request failed path=%r", scope["path"])
-            answer = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; the log says how")
+            answer = problem(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "internal error: see the audit's log"
+            )
         if answer is not None:
             with contextlib.suppress(OSError, TimeoutError):
                 await send_answer(answer, scope, send)
             return
-        # "" is anybody, where nobody is asked.
+        # "" is an anonymous user, without logins.
         scope["user"] = visitor.name if visitor else None if self._is_locked else ""
         if visitor is not None and scope["path"] == STREAM:
             send = _while(visitor.stays, send)
         await self._behind(scope, receive, send)
 
     async def _known(self, scope: Scope) -> Visitor | None:
-        """Who it is. Raises Unanswerable where that is wrong, or missing."""
+        """Authenticates the request. Raises Unanswerable if credentials are wrong or missing."""
         path = scope["path"]
         if path in HEALTH:
             return await self._perhaps_known(scope)
@@ -134,29 +136,29 @@ class Door:
             if self._leads_to_login(scope):
                 raise _LogIn
             if self._visitors.is_forged(scope):
-                raise NotKnown("who asks is believed from the proxy alone")
+                raise NotKnown("the user's header is accepted from the proxy only")
             raise NotKnown("authentication required: log in, or send a token")
         return visitor
 
     def _operator(self, scope: Scope, visitor: Visitor | None) -> str:
-        """Who says what is to be written, and from where; empty for who only reads. Raises
+        """The operator and address to record with a statement; empty for a reader. Raises
         NotAllowed."""
         if visitor is not None and self._visitors.is_operator(visitor.name):
             return f"{visitor.name} by {visitor.by} from {address_of(scope)}"
         if scope["path"] in STATEMENTS and scope["method"] == "POST":
             if self._is_local_note(scope):
                 return f"from {address_of(scope)}"
-            raise NotAllowed("only operators may say that (`operators_file`)")
+            raise NotAllowed("only operators may do this (`operators_file`)")
         return ""
 
     def _is_local_note(self, scope: Scope) -> bool:
         """Whether a program on this machine acknowledges or silences alerts of an audit without
-        logins. Requests of browsers never count: a page from elsewhere may have made them."""
+        logins. Browsers' requests never count: a page of another site may have sent them."""
         is_program = not self._is_locked and not _is_from_a_browser(scope)
         return is_program and is_loopback(address_of(scope)) and scope["path"] in NOTE_PATHS
 
     async def _perhaps_known(self, scope: Scope) -> Visitor | None:
-        """Whoever asks whether it lives is answered."""
+        """The visitor, for health checks, which need none."""
         if not self._is_locked:
             return None
         try:
@@ -167,7 +169,7 @@ class Door:
     async def _own(
         self, scope: Scope, receive: Receive, visitor: Visitor | None
     ) -> PageAnswer | None:
-        """What is answered here; None: it is answered behind."""
+        """Handles login, logout and session; None for all other paths."""
         match scope["path"], scope["method"]:
             case "/session", "GET" | "HEAD":
                 who = {"user": visitor.name, "by": visitor.by} if visitor else {}
@@ -178,18 +180,18 @@ class Door:
             case "/login", "GET" | "HEAD" if self._visitors.have_passwords:
                 place = _asked_place(scope)
                 if visitor is not None:
-                    return led_to(_from_login(place))
+                    return redirect(_from_login(place))
                 return login_page(self._files, place)
             case "/login", "POST" if self._visitors.have_passwords:
                 return await self._log_in(scope, receive)
             case "/logout", "POST" if self._visitors.have_passwords:
                 self._visitors.log_out(scope)
-                return led_to("./login", {"set-cookie": self._cookie("", "; Max-Age=0")})
+                return redirect("./login", {"set-cookie": self._cookie("", "; Max-Age=0")})
             case (("/login" | "/logout"), _) if not self._visitors.have_passwords:
-                raise Unknown("nobody logs in with a password here")
+                raise Unknown("this audit has no password logins")
             case (("/login" | "/logout" | "/session"), _):
                 allowed = {"allow": "POST" if scope["path"] == "/logout" else "GET, HEAD"}
-                return problem(HTTPStatus.METHOD_NOT_ALLOWED, "not in that way", allowed)
+                return problem(HTTPStatus.METHOD_NOT_ALLOWED, "method not allowed", allowed)
         return None
 
     async def _log_in(self, scope: Scope, receive: Receive) -> PageAnswer:
@@ -203,9 +205,9 @@ class Door:
             words = f"{str(error)[:1].upper()}{str(error)[1:]}."
             after = {"retry-after": str(error.seconds)} if isinstance(error, TooOften) else {}
             return login_page(self._files, place, words, error.status, after)
-        self._visitors.log_out(scope)  # another one that this browser had
+        self._visitors.log_out(scope)  # the browser's former session
         log.info("logged in user=%s address=%s", user, address_of(scope))
-        return led_to(_from_login(place), {"set-cookie": self._cookie(secret)})
+        return redirect(_from_login(place), {"set-cookie": self._cookie(secret)})
 
     def _cookie(self, secret: str, more: str = "") -> str:
         secure = "; Secure" if self._is_encrypted else ""
@@ -216,7 +218,7 @@ class Door:
             path, query = scope["path"], scope["query_string"].decode("latin-1")
             there = f"{path}?{query}" if query else path
             wanted = f"?next={quote(there, safe='')}" if there != "/" else ""
-            return led_to(f"{up_from(path)}login{wanted}")
+            return redirect(f"{up_from(path)}login{wanted}")
         if not isinstance(error, Unknown):
             self._say(error, scope, user)
         more: dict[str, str] = {}
@@ -227,29 +229,29 @@ class Door:
         return problem(error.status, str(error), more)
 
     def _say(self, error: Unanswerable, scope: Scope, user: str = "") -> None:
-        asked = f"{scope['method']} {scope['path']}"
+        request = f"{scope['method']} {scope['path']}"
         why = "too many tries" if isinstance(error, TooOften) else str(error)
-        self._refusals.say(why, address_of(scope), user, asked, self._clock())
+        self._refusals.say(why, address_of(scope), user, request, self._clock())
 
     def _check_name(self, scope: Scope) -> None:
-        """Raises WrongName: a name that leads here is another's, or somebody's trick."""
+        """Raises WrongName for a foreign `Host`, as in DNS rebinding."""
         if self._names and _name_of(header(scope, b"host")) not in self._names:
-            raise WrongName("this audit is not asked for by that name (`host_names`)")
+            raise WrongName("this audit does not serve this host name (`host_names`)")
 
     def _is_from_us(self, scope: Scope) -> bool:
-        """Whether a browser has sent it from a page of ours."""
+        """Whether a browser sent the request from a page of this audit."""
         origins, hosts = values(scope, b"origin"), values(scope, b"host")
         if len(origins) != 1 or len(hosts) != 1:
             return False
-        if any(each != "same-origin" for each in values(scope, b"sec-fetch-site")):
+        if any(site != "same-origin" for site in values(scope, b"sec-fetch-site")):
             return False
         scheme, _, place = origins[0].lower().partition("://")
-        # Without TLS of ours, a proxy in front may have it.
+        # Without `tls`, a proxy in front may terminate TLS.
         schemes = {"https"} if self._is_encrypted else {"http", "https"}
         return scheme in schemes and place == hosts[0].lower()
 
     def _leads_to_login(self, scope: Scope) -> bool:
-        """Whether a person looks for a page, and could log in."""
+        """Whether a browser requests a page, and password logins exist."""
         path = scope["path"]
         return (
             self._visitors.have_passwords
@@ -260,8 +262,8 @@ class Door:
 
 
 def _may_be_a_program(scope: Scope) -> bool:
-    """Whether it could be one that says something as an operator: of a browser's requests that
-    change anything each has an `Origin`."""
+    """Whether the request may be an operator's program. Browsers' requests that change anything
+    have an `Origin`."""
     has_proof = bool(values(scope, b"authorization"))
     return scope["path"] in STATEMENTS and not _is_from_a_browser(scope) and has_proof
 
@@ -271,25 +273,25 @@ def _is_from_a_browser(scope: Scope) -> bool:
 
 
 class _LogIn(NotKnown):
-    """A person, who is led to the login."""
+    """Redirects a person to the login."""
 
 
 def _name_of(host: str) -> str:
-    """Without the port."""
+    """The `Host` without its port."""
     name, colon, port = host.lower().rpartition(":")
     return name if colon and port.isdecimal() else host.lower()
 
 
 def _asked_place(scope: Scope) -> str:
     try:
-        asked = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=16)
+        parameters = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=16)
     except ValueError:
         return "/"
-    return safe_place(asked.get("next", ["/"])[0])
+    return safe_place(parameters.get("next", ["/"])[0])
 
 
 def _from_login(place: str) -> str:
-    """The way to a place of ours, relative, so that it never leads elsewhere."""
+    """The relative path from the login to a place, which cannot lead to another site."""
     return f"./{safe_place(place).lstrip('/')}"
 
 
@@ -304,7 +306,7 @@ def _with_hsts(send: Send) -> Send:
 
 
 def _while(stays: Callable[[], bool], send: Send) -> Send:
-    """Ends what is streamed when whoever reads it may not any more."""
+    """Ends the stream once its reader has lost access."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.body" and not stays():

@@ -1,4 +1,4 @@
-"""Answers about consumer groups, from what was seen of them last. None of it asks a broker."""
+"""Consumer groups, as last polled. No request here reaches a broker."""
 
 from typing import Final
 
@@ -25,19 +25,19 @@ def groups(service: Service, query: queries.GroupsQuery) -> answers.GroupsAnswer
         for name in sorted(service.standing.clusters)
         if query.cluster in {"", name}
     }
-    found = [
-        (each, name)
+    rows = [
+        (row, name)
         for name, seen in clusters.items()
-        for each in (seen.by_topic.get(query.topic, ()) if query.topic else seen.rows)
-        if query.group in {"", each.group} and _is_like(each, query.search)
+        for row in (seen.by_topic.get(query.topic, ()) if query.topic else seen.rows)
+        if query.group in {"", row.group} and _is_like(row, query.search)
     ]
-    found.sort(key=lambda each: (urgency(each[0]), each[1]))
+    rows.sort(key=lambda row: (urgency(row[0]), row[1]))
     several = len(clusters) > 1
     return answers.GroupsAnswer(
-        as_of=min((each.looked for each in clusters.values()), default=0),
+        as_of=min((row.looked for row in clusters.values()), default=0),
         looks=bool(service.config.groups.interval),
-        page=query.of(len(found)),
-        items=[_row(name, each) for each, name in query.cut(found)],
+        page=query.of(len(rows)),
+        items=[_row(name, row) for row, name in query.cut(rows)],
         partitions=_partitions(clusters, query) if query.topic and query.group else [],
         notices=[
             f"Cluster {name}: {words}" if several else words
@@ -48,13 +48,13 @@ def groups(service: Service, query: queries.GroupsQuery) -> answers.GroupsAnswer
 
 
 def with_groups(service: Service, row: answers.TopicRow) -> answers.TopicRow:
-    """Who reads the topic, unless it is one that was deleted."""
+    """Adds the groups that read a topic, unless it was deleted."""
     seen = service.groups.get(row.cluster)
-    found = seen.by_topic.get(row.topic, ()) if seen is not None and not row.deleted else ()
-    if not found:
+    groups = seen.by_topic.get(row.topic, ()) if seen is not None and not row.deleted else ()
+    if not groups:
         return row
-    behind = max(each.behind for each in found)
-    return replace(row, groups=len(found), group_behind=behind)
+    behind = max(group.behind for group in groups)
+    return replace(row, groups=len(groups), group_behind=behind)
 
 
 def _is_like(row: GroupTopic, search: str) -> bool:
@@ -81,15 +81,15 @@ def _row(cluster: str, row: GroupTopic) -> answers.GroupRow:
 def _partitions(
     clusters: dict[str, GroupsSeen], query: queries.GroupsQuery
 ) -> list[answers.GroupPartition]:
-    """Of the first cluster that has that group there."""
+    """Partitions of the first cluster in which the group reads the topic."""
     for seen in clusters.values():
-        found = [
+        partitions = [
             _partition(target.partition, lag)
             for (group, target), lag in seen.lags.items()
             if group == query.group and target.topic == query.topic
         ]
-        if found:
-            return sorted(found, key=lambda each: each.partition)[:_MOST_PARTITIONS]
+        if partitions:
+            return sorted(partitions, key=lambda partition: partition.partition)[:_MOST_PARTITIONS]
     return []
 
 

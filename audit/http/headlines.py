@@ -1,8 +1,8 @@
 """The headline of `/api/v1/topics`: the worst findings of some hours, over all topics.
 
-Findings cost a verdict of each topic that has any, and each open page asks for them whenever
-something changes. So only the topics with the worst faults are judged, and what was found is kept
-for many times as long as that took: on a large site it is a few seconds old, on a small one new.
+Findings cost a verdict for each faulty topic, and every open page requests them after each change.
+So only the topics with the worst faults are judged, and the result is cached for many times as long
+as that took: a few seconds on a large site, hardly at all on a small one.
 """
 
 import time
@@ -21,10 +21,10 @@ from audit.store.fleet.agents import patience
 from audit.store.judged_hours import HOUR, TopicFigures
 from audit.store.topics.topics import FaultyTopic
 
-_MOST_TOPICS: Final = 5  # that are judged for it
+_MOST_TOPICS: Final = 5  # judged for a headline
 _KEPT_FACTOR: Final = 10
 _SOON_MILLIS: Final = 300_000
-# Alerts about programs without which lines wait, or nothing is known of them.
+# Alerts about programs that hold up lines, or reports about them.
 _HOLDING_UP: Final = frozenset({AWAY, CLOCK, LATE, LOADER, MIRROR, SILENT})
 
 
@@ -55,7 +55,7 @@ def headline_of(
         JudgedTopics(
             state=state,
             findings=_worst(service, cluster, faulty, hours) if state.is_fault else (),
-            kinds=summed(count for each in faulty for count in each.kinds),
+            kinds=summed(count for topic in faulty for count in topic.kinds),
             failing_loads=failing,
             waits=waits,
             calm=calm,
@@ -68,65 +68,64 @@ def headline_of(
 
 
 def is_settled(service: Service, cluster: str, now: int) -> bool:
-    """Whether the ledgers are known up to now, no program that lines need is in trouble, and no
-    window waits for longer than is usual: for a loader as long as `alerts.late` allows, for others
-    a few windows."""
+    """Whether the ledgers are read up to now, no program holds up lines, and no window has waited
+    unusually long: for a loader longer than `alerts.late`, for others than a few windows."""
     standing, config = service.standing, service.config
-    clusters = standing.clusters.values()
-    is_read = all(each.read and not each.unreachable for each in clusters)
+    states = standing.clusters.values()
+    is_read = all(state.read and not state.unreachable for state in states)
     if not is_read or standing.too_old(now) or standing.unjudged or _held_up(service, cluster):
         return False
     soon = _soon(service)
     late = int(config.alerts.late * 1000)
     return all(
-        each.pending_since > now - late and not 0 <= each.unreported_since <= now - soon
-        for each in _waiting(service, cluster)
+        topic.pending_since > now - late and not 0 <= topic.unreported_since <= now - soon
+        for topic in _waiting(service, cluster)
     )
 
 
 def _soon(service: Service) -> int:
-    """In which everybody but a loader reports a window, in milliseconds."""
+    """The time in which every program but a loader reports a window, in milliseconds."""
     return max(_SOON_MILLIS, 3 * service.window_millis) + int(service.config.grace * 1000)
 
 
 def _reported_until(service: Service, cluster: str, now: int) -> int:
-    """Up to when agents have shipped everything; now without any agent."""
-    asked = patience(service.config, now, by_pace=True)
+    """The time up to which all agents have shipped everything; `now` without agents."""
+    patient = patience(service.config, now, by_pace=True)
 
     def first() -> int | None:
-        rows = service.reading.agents_of(cluster, asked).values()
+        rows = service.reading.agents_of(cluster, patient).values()
         return min((row.until for row in rows if row.state != "retired"), default=None)
 
-    found = service.kept(("reported until", cluster), first)
-    return now if found is None else found
+    until = service.kept(("reported until", cluster), first)
+    return now if until is None else until
 
 
 def _complete_until(service: Service, cluster: str) -> int:
-    """Where the first window begins that still waits."""
-    waiting = [each.pending_since for each in _waiting(service, cluster)]
+    """The start of the first pending window; -1 if none is pending."""
+    waiting = [topic.pending_since for topic in _waiting(service, cluster)]
     return min(waiting) - service.window_millis if waiting else -1
 
 
 def _waiting(service: Service, cluster: str) -> list[TopicFigures]:
     return [
-        each
-        for each in service.figures
-        if each.pending_since >= 0 and cluster in {"", each.key.cluster}
+        topic
+        for topic in service.figures
+        if topic.pending_since >= 0 and cluster in {"", topic.key.cluster}
     ]
 
 
 def _is_loaded(service: Service, cluster: str) -> bool:
-    """Whether a loader has ever reported; so it is taken until there are figures."""
+    """Whether a loader has ever reported. True until there are figures."""
     return not service.figures or any(
         tier.kind is TierKind.HDFS
-        for each in service.figures
-        if cluster in {"", each.key.cluster}
-        for tier in each.events
+        for topic in service.figures
+        if cluster in {"", topic.key.cluster}
+        for tier in topic.events
     )
 
 
 def _held_up(service: Service, cluster: str) -> set[str]:
-    """Kinds of conditions, raised or not yet."""
+    """Kinds of the conditions that hold up lines, raised or not yet."""
     return {
         key.kind
         for key in service.alert_conditions
@@ -137,28 +136,28 @@ def _held_up(service: Service, cluster: str) -> set[str]:
 def _worst(
     service: Service, cluster: str, faulty: Sequence[FaultyTopic], hours: range
 ) -> Sequence[TopicFinding]:
-    asked = (cluster, len(hours))
-    kept = service.worst_findings.get(asked)
+    place = (cluster, len(hours))
+    known = service.worst_findings.get(place)
     now = time.monotonic()
-    if kept is not None and now < kept.until:
-        return kept.findings
-    first = sorted(faulty, key=lambda each: _severity(each.kinds))[:_MOST_TOPICS]
-    found = [
+    if known is not None and now < known.until:
+        return known.findings
+    first = sorted(faulty, key=lambda topic: _severity(topic.kinds))[:_MOST_TOPICS]
+    placed = [
         TopicFinding(
-            cluster=each.key.cluster,
-            topic=each.key.topic,
-            topic_id=each.key.topic_id,
+            cluster=topic.key.cluster,
+            topic=topic.key.topic,
+            topic_id=topic.key.topic_id,
             finding=finding,
         )
-        for each in first
-        for finding in findings(service, each.key, each.first_hour, each.last_hour + HOUR)
+        for topic in first
+        for finding in findings(service, topic.key, topic.first_hour, topic.last_hour + HOUR)
         if not finding.accepted
     ]
     took = time.monotonic() - now
-    service.worst_findings[asked] = KeptFindings(found, now + took * _KEPT_FACTOR)
-    return found
+    service.worst_findings[place] = KeptFindings(placed, now + took * _KEPT_FACTOR)
+    return placed
 
 
 def _severity(kinds: Kinds) -> tuple[int, int]:
-    """For sorting: the worst first, many events before few."""
-    return min((WORST_FIRST.index(each.kind), -each.events) for each in kinds)
+    """Sorts the worst first, many events before few."""
+    return min((WORST_FIRST.index(count.kind), -count.events) for count in kinds)

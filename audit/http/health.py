@@ -1,9 +1,8 @@
-"""`/api/v1/health`: how the programs of all clusters are, in one row each; agents are summed up in
-one row, and only those with something wrong have their own.
+"""`/api/v1/health`: the health of all clusters' programs, one row each. Agents share a row; only
+those in trouble have their own.
 
-What is known of a program comes from where it is known best: of agents from their heartbeats, of
-brokers and registries from asking them, of mirrors, loaders and ZooKeeper from statements in the
-ledger, and of all their disks and certificates as well.
+Sources are heartbeats for agents, polls for brokers and registries, and statements in the ledger
+for mirrors, loaders, ZooKeeper, and all disks and certificates.
 """
 
 from collections import Counter
@@ -72,7 +71,7 @@ def health(service: Service, query: queries.HealthQuery) -> answers.HealthAnswer
 
 
 class Shows(NamedTuple):
-    """What all rows are made with: when something is wrong, and how it is mended."""
+    """What all rows need: the limits of alerts, and the commands that help."""
 
     config: AlertsConfig
     commands: ProgramCommands
@@ -89,13 +88,13 @@ def _rows(service: Service, shows: Shows, cluster: str, now: int) -> Iterator[He
     yield from _agents(service, shows, cluster, programs, now)
     for name, standing in service.standing.clusters.items():
         if cluster in {"", name}:
-            mine = [program for program in programs if program.cluster == name]
-            brokers = [program for program in mine if program.kind is ProgramKind.BROKER]
+            reporting = [program for program in programs if program.cluster == name]
+            brokers = [program for program in reporting if program.kind is ProgramKind.BROKER]
             time = standing.as_of or now
             yield from _brokers(name, standing, brokers, shows, time)
             yield from _zookeeper(name, brokers, shows, time)
             yield _registry(service, shows, name, standing)
-            for program in mine:
+            for program in reporting:
                 if program.kind in _WELL:
                     yield _row(program, _WELL[program.kind], shows, time)
     if not cluster:
@@ -108,16 +107,16 @@ def _rows(service: Service, shows: Shows, cluster: str, now: int) -> Iterator[He
 def _agents(
     service: Service, shows: Shows, cluster: str, programs: Iterable[Program], now: int
 ) -> Iterator[HealthRow]:
-    asked = queries.AgentsQuery(cluster=cluster, sort="state", size=queries.MOST_ITEMS)
-    found = agents(service, asked)
+    agents_query = queries.AgentsQuery(cluster=cluster, sort="state", size=queries.MOST_ITEMS)
+    listed = agents(service, agents_query)
     of_agent = {
         (program.cluster, program.name): program
         for program in programs
         if program.kind is ProgramKind.AGENT
     }
-    expected = sum(number for state, number in found.by_state.items() if state != "retired")
-    yield _all_agents(found.by_state, expected, cluster, of_agent.values())
-    troubled = {(row.cluster, row.agent): row for row in found.items if row.state in _AGENT_STATES}
+    expected = sum(number for state, number in listed.by_state.items() if state != "retired")
+    yield _all_agents(listed.by_state, expected, cluster, of_agent.values())
+    troubled = {(row.cluster, row.agent): row for row in listed.items if row.state in _AGENT_STATES}
     for key, agent in troubled.items():
         yield _agent(agent, of_agent.pop(key, None), shows, now)
     for program in of_agent.values():
@@ -188,8 +187,9 @@ def _brokers(
     shows: Shows,
     now: int,
 ) -> Iterator[HealthRow]:
-    # Of brokers with the same id the one that was heard last: another host has taken its place.
-    by_id = {each.name: each for each in sorted(programs, key=lambda each: each.heard)}
+    # Of brokers with the same id, the last one heard has replaced the others.
+    oldest_first = sorted(programs, key=lambda program: program.heard)
+    by_id = {program.name: program for program in oldest_first}
     for broker in standing.brokers:
         program = by_id.get(str(broker.id))
         leads = f"leads {broker.leads:,} of {broker.partitions:,} partitions"
@@ -236,7 +236,7 @@ def _brokers(
 def _zookeeper(
     cluster: str, brokers: Sequence[Program], shows: Shows, now: int
 ) -> Iterator[HealthRow]:
-    """As the brokers see it that say so; none in a cluster of others."""
+    """ZooKeeper as brokers report it; no row if none does, as in a cluster of another product."""
     sessions = [(program, session) for program in brokers if (session := program.health.zookeeper)]
     if not sessions:
         return
@@ -255,7 +255,7 @@ def _zookeeper(
         name="",
         host="",
         state=(IS_AWAY if lost else WARNING) if wrong else OK if current else UNKNOWN,
-        words="; ".join(wrong) or (connected if current else "no broker has said anything lately"),
+        words="; ".join(wrong) or (connected if current else "no recent report from any broker"),
         heard=max(program.heard for program, _ in sessions),
         kind=ZOOKEEPER if wrong else "",
         **(shows.commands.reach_zookeeper().fields if wrong else {}),
@@ -266,7 +266,7 @@ def _registry(service: Service, shows: Shows, cluster: str, standing: ClusterSta
     why = standing.registry_away
     state, words = (OK, "answers") if why == "" else (IS_AWAY, f"does not answer: {why}")
     if why is None:
-        state, words = UNKNOWN, "was not asked yet"
+        state, words = UNKNOWN, "was not polled yet"
     return HealthRow(
         program="registry",
         cluster=cluster,
@@ -283,19 +283,19 @@ def _registry(service: Service, shows: Shows, cluster: str, standing: ClusterSta
 
 
 def _row(program: Program, well: str, shows: Shows, now: int) -> HealthRow:
-    """`well` are its words if nothing is wrong."""
+    """A program's row; `well` are its words if nothing is wrong."""
     statement = program.health
     wrong = list(troubles(program, shows.config, shows.commands, now))
     is_away = bool(wrong) and wrong[0].kind in {MIRROR, LOADER}
     fullest = min(statement.disks, key=lambda disk: disk.free / max(1, disk.total), default=None)
-    first = min(statement.certificates, key=lambda each: each.ends, default=None)
+    first = min(statement.certificates, key=lambda certificate: certificate.ends, default=None)
     return HealthRow(
         program=program.kind.value,
         cluster=program.cluster,
         name=program.name,
         host=program.host,
         state=(IS_AWAY if is_away else WARNING) if wrong else OK,
-        words="; ".join(in_words([each.words for each in wrong], _MOST_IN_WORDS)) or well,
+        words="; ".join(in_words([trouble.words for trouble in wrong], _MOST_IN_WORDS)) or well,
         started=statement.started,
         heard=program.heard,
         version=statement.program_version,
@@ -310,15 +310,15 @@ def _row(program: Program, well: str, shows: Shows, now: int) -> HealthRow:
 
 
 def _summary(rows: Sequence[HealthRow]) -> str:
-    """All well, or what is not."""
-    # Silent agents are in the row of all agents, brokers without a session in ZooKeeper's.
+    """The health of all programs in one sentence."""
+    # The row of all agents has silent agents; that of ZooKeeper has brokers without a session.
     alone = [row for row in rows if (row.program, row.kind) not in _SAID_ELSEWHERE]
     wrong = [row for row in alone if row.state in {IS_AWAY, WARNING}]
     if wrong:
         words = [_named(row) for row in wrong]
         return "; ".join(in_words(words, _MOST_IN_WORDS))
     if unknown := [row for row in alone if row.state == UNKNOWN]:
-        return "not everything is known yet: " + "; ".join(
+        return "not known yet: " + "; ".join(
             in_words([_named(row) for row in unknown], _MOST_IN_WORDS)
         )
     numbers = Counter(row.program for row in alone)
@@ -331,7 +331,7 @@ def _summary(rows: Sequence[HealthRow]) -> str:
 
 
 def _named(row: HealthRow) -> str:
-    """The row's words, with what they are about where they do not name it."""
+    """The row's words, preceded by the program unless they name it."""
     match row.program:
         case "agents":
             return f"{row.name}: {row.words}"

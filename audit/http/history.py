@@ -1,4 +1,4 @@
-"""Answers about a time axis: what changed, and how delays and lags went."""
+"""Marks on the time axis, and the history of delays and lags."""
 
 from typing import Final
 
@@ -19,10 +19,10 @@ _BY_COUNTING: Final = (TierKind.BROKER, TierKind.ORIGIN, TierKind.MIRROR)
 def marks(service: Service, query: queries.HistoryQuery) -> answers.Marks:
     from_time, to_time = _between(service, query)
     cluster, topic = _place(service, query)
-    asked = MarksQuery(from_time, to_time, cluster, topic, query.host)
-    found = service.reading.marks(asked)
+    marks_query = MarksQuery(from_time, to_time, cluster, topic, query.host)
+    marks = service.reading.marks(marks_query)
     return answers.Marks(
-        from_time=from_time, to_time=to_time, marks=found[:_MOST_MARKS], total=len(found)
+        from_time=from_time, to_time=to_time, marks=marks[:_MOST_MARKS], total=len(marks)
     )
 
 
@@ -45,7 +45,7 @@ def _between(service: Service, query: queries.HistoryQuery) -> tuple[int, int]:
 
 
 def _place(service: Service, query: queries.HistoryQuery) -> tuple[str, str]:
-    """Cluster and topic; of a topic, the cluster that has it. Raises Unknown, NotNow, BadQuery."""
+    """The cluster and topic of a query. Raises Unknown, NotNow, BadQuery."""
     if not query.topic:
         return query.cluster, ""
     key = key_of(service, query.cluster, query.topic)
@@ -55,7 +55,7 @@ def _place(service: Service, query: queries.HistoryQuery) -> tuple[str, str]:
 def _delays(
     service: Service, query: queries.HistoryQuery, from_time: int, to_time: int
 ) -> list[answers.TierDelays]:
-    """Brokers count what they have now and then: that is no delay."""
+    """Delays by hour and tier; none of brokers, which count at intervals of their own."""
     key = key_of(service, query.cluster, query.topic)
     reading = service.reading
     by_hour = reading.delays_by_hour(key, from_time, to_time)

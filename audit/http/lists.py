@@ -1,5 +1,5 @@
-"""Answers that are lists: hosts, files, agents, loads, brokers, alerts. The store makes them; what
-judges have found is added here."""
+"""Lists of `/api/v1`: hosts, files, agents, loads, brokers, alerts. The store returns the rows;
+findings are added here."""
 
 import contextlib
 from collections import defaultdict
@@ -24,43 +24,43 @@ _MOST_TOPICS: Final = 100  # of a host
 
 
 def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
-    """Of one whose agent is silent nobody knows whether all has come: it is not complete."""
+    """The hosts of a topic. A host with a silent agent is pending: it may have more to ship."""
     key = key_of(service, query.cluster, query.topic)
     origin = service.reading.origin(key) or key
-    found = service.reading.hosts(origin, query)
+    listed = service.reading.hosts(origin, query)
     now = now_of(service, origin.cluster)
     agents = service.reading.agents_of(origin.cluster, patience(service.config, now, by_pace=True))
     faults: defaultdict[str, list[Finding]] = defaultdict(list)
-    for each in open_findings(service, key):
-        faults[each.host].append(each)
+    for finding in open_findings(service, key):
+        faults[finding.host].append(finding)
     return replace(
-        found,
+        listed,
         items=[
-            _host(each, faults[each.host], [agents[name] for name in each.agents if name in agents])
-            for each in found.items
+            _host(row, faults[row.host], [agents[name] for name in row.agents if name in agents])
+            for row in listed.items
         ],
     )
 
 
 def host(service: Service, query: queries.HostTopicsQuery) -> answers.HostAnswer:
-    asked = queries.AgentsQuery(
+    agents_query = queries.AgentsQuery(
         cluster=query.cluster, search=query.host, size=queries.MOST_ITEMS, sort="host"
     )
-    of_host = [each for each in agents(service, asked).items if each.host == query.host]
-    named = sorted({(each.cluster, topic) for each in of_host for topic in each.topics})
-    found = []
-    for cluster, topic in named[:_MOST_TOPICS]:
+    of_host = [row for row in agents(service, agents_query).items if row.host == query.host]
+    topics = sorted({(row.cluster, topic) for row in of_host for topic in row.topics})
+    rows = []
+    for cluster, topic in topics[:_MOST_TOPICS]:
         parts = queries.HostsQuery(
             cluster=cluster, topic=topic, search=query.host, size=queries.MOST_ITEMS
         )
-        with contextlib.suppress(Unknown):  # its agent will ship to it, and has not yet
-            found += [
+        with contextlib.suppress(Unknown):  # its agent has not shipped to it yet
+            rows += [
                 answers.HostTopicRow(cluster=cluster, topic=topic, part=part)
                 for part in hosts(service, parts).items
                 if part.host == query.host
             ]
-    found.sort(key=lambda each: -each.part.state.severity)
-    return answers.HostAnswer(host=query.host, agents=of_host, items=found, topics_total=len(named))
+    rows.sort(key=lambda row: -row.part.state.severity)
+    return answers.HostAnswer(host=query.host, agents=of_host, items=rows, topics_total=len(topics))
 
 
 def _host(
@@ -81,27 +81,27 @@ def _host(
 
 def sources(service: Service, query: queries.SourcesQuery) -> answers.Sources:
     key = key_of(service, query.cluster, query.topic)
-    found = service.reading.sources(service.reading.origin(key) or key, query)
+    listed = service.reading.sources(service.reading.origin(key) or key, query)
     faults: defaultdict[str, list[Finding]] = defaultdict(list)
-    for each in open_findings(service, key):
-        if each.source:
-            faults[each.source].append(each)
+    for finding in open_findings(service, key):
+        if finding.source:
+            faults[finding.source].append(finding)
     return replace(
-        found,
+        listed,
         items=[
             replace(
-                each,
-                state=_state(each.state, faults[each.source]),
-                words=[finding.words for finding in faults[each.source]],
+                row,
+                state=_state(row.state, faults[row.source]),
+                words=[finding.words for finding in faults[row.source]],
             )
-            for each in found.items
+            for row in listed.items
         ],
     )
 
 
 def _state(waiting: State, faults: list[Finding]) -> State:
-    """The worst that nobody has accepted."""
-    return worst([waiting, *(each.kind.state for each in faults if not each.accepted)])
+    """The worst unaccepted state."""
+    return worst([waiting, *(finding.kind.state for finding in faults if not finding.accepted)])
 
 
 def agents(service: Service, query: queries.AgentsQuery) -> answers.AgentsAnswer:
@@ -112,20 +112,20 @@ def agents(service: Service, query: queries.AgentsQuery) -> answers.AgentsAnswer
 
 
 def loads(service: Service, query: queries.LoadsQuery) -> answers.Loads:
-    found = service.reading.loads(query)
+    listed = service.reading.loads(query)
     hours: list[answers.HourRow] = []
     if query.topic:
         key = key_of(service, query.cluster, query.topic)
-        only = found.destinations[0] if len(found.destinations) == 1 else ""
+        only = listed.destinations[0] if len(listed.destinations) == 1 else ""
         if chosen := query.destination or only:
             hours = _hours(service, key, chosen)
     return replace(
-        found,
+        listed,
         hours=hours,
         failing_loads=[
-            each
-            for each in failing_loads(service, query.cluster)
-            if query.topic in {"", each.topic} and query.destination in {"", each.destination}
+            load
+            for load in failing_loads(service, query.cluster)
+            if query.topic in {"", load.topic} and query.destination in {"", load.destination}
         ],
     )
 
@@ -138,21 +138,23 @@ def _hours(service: Service, key: TopicKey, destination: str) -> list[answers.Ho
 
 def brokers(service: Service, query: queries.BrokersQuery) -> answers.BrokersAnswer:
     clusters = {
-        name: each
-        for name, each in sorted(service.standing.clusters.items())
+        name: cluster
+        for name, cluster in sorted(service.standing.clusters.items())
         if query.cluster in {"", name}
     }
     rows = []
     for name, cluster in clusters.items():
         journals = service.reading.journals(name)
         rows += [
-            _broker(name, each, _counted(each, journals, alone=len(cluster.brokers) == 1))
-            for each in cluster.brokers
+            _broker(name, facts, _counted(facts, journals, alone=len(cluster.brokers) == 1))
+            for facts in cluster.brokers
         ]
     return answers.BrokersAnswer(
         brokers=rows,
         consumers=service.reading.consumers(query.cluster),
-        unreachable={name: each.unreachable for name, each in clusters.items() if each.unreachable},
+        unreachable={
+            name: cluster.unreachable for name, cluster in clusters.items() if cluster.unreachable
+        },
     )
 
 
@@ -170,35 +172,36 @@ def _broker(cluster: str, facts: BrokerFacts, counted: int) -> answers.BrokerRow
 
 
 def _counted(facts: BrokerFacts, journals: list[JournalRow], *, alone: bool) -> int:
-    """When it last wrote an entry: journals say on which host they are kept."""
-    return max((each.last for each in journals if alone or each.host == facts.host), default=-1)
+    """The time of a broker's latest entry, by the host of its journal."""
+    own = (journal for journal in journals if alone or journal.host == facts.host)
+    return max((journal.last for journal in own), default=-1)
 
 
 def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer:
-    page, found = service.reading.alerts(query)
+    page, listed = service.reading.alerts(query)
     waiting = service.alerts_waiting
     return answers.AlertsAnswer(
         page=page,
         items=[
             answers.AlertRow(
-                kind=each.kind,
-                cluster=each.cluster,
-                topic=each.topic,
-                host=each.host,
-                words=each.words,
-                raised=each.raised,
-                resolved=each.resolved,
-                hour=each.hour,
-                finding=each.finding,
-                since=each.since,
+                kind=alert.kind,
+                cluster=alert.cluster,
+                topic=alert.topic,
+                host=alert.host,
+                words=alert.words,
+                raised=alert.raised,
+                resolved=alert.resolved,
+                hour=alert.hour,
+                finding=alert.finding,
+                since=alert.since,
             )
-            for each in found
+            for alert in listed
         ],
         waiting=[
             answers.WaitingAlert(
-                **each.key._asdict(), words=each.words, since=each.since, due=each.due
+                **alert.key._asdict(), words=alert.words, since=alert.since, due=alert.due
             )
-            for each in waiting[:_MOST_WAITING]
+            for alert in waiting[:_MOST_WAITING]
         ],
         waiting_total=len(waiting),
     )

@@ -1,11 +1,11 @@
-"""How often passwords and tokens may be tried: those who are wrong wait, longer each time.
+"""Limits failed logins: each further failure, by password or token, doubles the wait.
 
-Rule 1: by address, and by user. The first few mistakes cost nothing; then the pause doubles.
-Rule 2: whoever tries to guess one user's password must not lock that user out: from an address from
-        which he has logged in before, what others do to his name does not count.
-Rule 3: a success makes the user's mistakes undone, not the address's: who has a login of his own
-        guesses no faster for it.
-Rule 4: what is remembered is bounded, and forgotten after a while.
+Rule 1: failures count by address and by user. The first few cost nothing; then the pause doubles.
+Rule 2: guessing a user's password does not lock the user out: at an address from which the user has
+        logged in before, failures at other addresses do not count.
+Rule 3: a success clears the user's failures and not the address's, so that a login of one's own
+        does not speed up guessing.
+Rule 4: the record is bounded, and expires.
 
 Times are passed in. Belongs to the event loop.
 """
@@ -17,7 +17,7 @@ import msgspec
 
 from ground.network.networks import network_of
 
-FREE: Final = 4  # mistakes that cost nothing
+FREE: Final = 4  # failures that cost nothing
 LONGEST_S: Final = 300.0
 FORGOTTEN_S: Final = 1_800.0
 MOST: Final = 10_000
@@ -28,18 +28,18 @@ _Key = tuple[str, str]
 
 class _Mistakes(msgspec.Struct):
     count: int
-    until: float  # before that, nothing is tried
+    until: float  # attempts before this time are rejected
     last: float
 
 
 class Tries:
     def __init__(self) -> None:
         self._mistakes: OrderedDict[_Key, _Mistakes] = OrderedDict()
-        self._known: OrderedDict[_Key, None] = OrderedDict()  # user and address that fit together
+        self._known: OrderedDict[_Key, None] = OrderedDict()  # users with addresses of their logins
         self._under_way: Counter[str] = Counter()
 
     def pause(self, address: str, user: str, now: float) -> float:
-        """How many seconds there are to wait; 0: it may be tried."""
+        """The seconds until the next attempt; 0 if one is allowed now."""
         place = network_of(address)
         keys = [("address", place)]
         if user and (user, place) not in self._known:
@@ -51,7 +51,7 @@ class Tries:
         self._under_way[network_of(address)] += 1
 
     def end(self, address: str, user: str, now: float, *, right: bool | None) -> None:
-        """`right` is None if nobody knows, as it was not looked at after all."""
+        """Ends an attempt. `right` is None if the check itself failed."""
         place = network_of(address)
         self._under_way[place] -= 1
         if not self._under_way[place]:
@@ -68,17 +68,17 @@ class Tries:
                 self._note(("user", user), now)
 
     def _left(self, key: _Key, now: float) -> float:
-        found = self._mistakes.get(key)
-        return max(0.0, found.until - now) if found else 0.0
+        mistakes = self._mistakes.get(key)
+        return max(0.0, mistakes.until - now) if mistakes else 0.0
 
     def _note(self, key: _Key, now: float) -> None:
-        found = self._mistakes.pop(key, None)
-        if found is None or now - found.last > FORGOTTEN_S:
-            found = _Mistakes(0, now, now)
-        found.count += 1
-        found.last = now
-        if found.count > FREE:
-            found.until = now + min(2.0 ** min(found.count - FREE, 30), LONGEST_S)
-        self._mistakes[key] = found
+        mistakes = self._mistakes.pop(key, None)
+        if mistakes is None or now - mistakes.last > FORGOTTEN_S:
+            mistakes = _Mistakes(0, now, now)
+        mistakes.count += 1
+        mistakes.last = now
+        if mistakes.count > FREE:
+            mistakes.until = now + min(2.0 ** min(mistakes.count - FREE, 30), LONGEST_S)
+        self._mistakes[key] = mistakes
         while len(self._mistakes) > MOST:
             self._mistakes.popitem(last=False)

@@ -1,7 +1,7 @@
-"""The page on which people log in: a file of the page, with what is said on it put in.
+"""The login page: a file of the page, with a message and the place to return to filled in.
 
-It works without scripts. What came from outside is put in as text of an attribute, and only where
-it is a place of ours; what is said is one of a few sentences.
+It works without scripts. Of input, only the place is filled in, escaped in an attribute, and only
+if it is a path of this audit; the message is one of a few sentences.
 """
 
 import re
@@ -16,36 +16,36 @@ from audit.http.page_files import PageFile
 from audit.http.responses import FRESH, PageAnswer
 
 LOGIN: Final = "login.html"
-MOST_BYTES: Final = 8 * 1024  # of what is typed
+MOST_BYTES: Final = 8 * 1024  # of a form
 
 _HTML: Final = "text/html; charset=utf-8"
 _SAID: Final = "<!-- said -->"
 _NEXT: Final = "<!-- next -->"
 _FIELDS: Final = frozenset({"user", "password", "next"})
-# A path of this host, and what may follow it: neither `//host` nor `/\host`, which lead elsewhere.
+# A path of this host: neither `//host` nor `/\host`, which lead to another one.
 _PLACE: Final = re.compile(r"/(?![/\\])[!-\[\]-~]{0,2000}")
 
 
 def login_page(
     files: Mapping[str, PageFile],
     place: str,
-    said: str = "",
+    words: str = "",
     status: HTTPStatus = HTTPStatus.OK,
     headers: Mapping[str, str] | None = None,
 ) -> PageAnswer:
     body = files[LOGIN].body.decode()
-    told = f'<p class="login-said" role="alert">{escape(said)}</p>' if said else ""
-    body = body.replace(_SAID, told).replace(_NEXT, escape(safe_place(place)))
+    alert = f'<p class="login-said" role="alert">{escape(words)}</p>' if words else ""
+    body = body.replace(_SAID, alert).replace(_NEXT, escape(safe_place(place)))
     return PageAnswer(body.encode(), _HTML, status, {**FRESH, **(headers or {})})
 
 
 def safe_place(place: str) -> str:
-    """Where to go after the login, if that is one of ours; the overview otherwise."""
+    """Returns the place to go to after the login; the overview for any that is not a local path."""
     return place if _PLACE.fullmatch(place) else "/"
 
 
 def typed(body: bytes) -> dict[str, str]:
-    """What the form sends. Raises BadBody."""
+    """Parses the fields of the form. Raises BadBody."""
     try:
         pairs = parse_qsl(
             body.decode("ascii"),
@@ -55,8 +55,8 @@ def typed(body: bytes) -> dict[str, str]:
             max_num_fields=len(_FIELDS),
         )
     except ValueError:
-        raise BadBody("the form cannot be read") from None
+        raise BadBody("the form cannot be parsed") from None
     fields = dict(pairs)
     if len(fields) < len(pairs) or not fields.keys() <= _FIELDS:
-        raise BadBody("the form has other fields")
+        raise BadBody("the form has unexpected fields")
     return {name: fields.get(name, "") for name in _FIELDS}

@@ -1,8 +1,7 @@
-"""Who may accept faults and retire hosts: a file with a name on each line.
+"""The file of operators, who may accept faults and retire hosts: one name a line.
 
-A name is a user's, a token's, or one that the proxy vouches for. The file is looked at with every
-request, as those of users and tokens are: who is taken out may only read from then on. One that
-cannot be used changes nothing, and is said in the log.
+A name is that of a user, of a token, or from the proxy's header. The file is read again when it
+changes, like those of users and tokens. An invalid file is logged, and changes nothing.
 """
 
 from pathlib import Path
@@ -12,11 +11,11 @@ from ground.logins.login_files import check_name, lines_of
 
 
 class BadOperatorsFile(Exception):
-    """It cannot be used; names file and line."""
+    """The file is invalid; the message names file and line."""
 
 
 class OperatorsFile:
-    """Any thread may ask."""
+    """For any thread."""
 
     def __init__(self, path: Path) -> None:
         """Raises BadOperatorsFile."""
@@ -34,13 +33,13 @@ class OperatorsFile:
 
 def read_operators(path: Path) -> frozenset[str]:
     """Raises BadOperatorsFile."""
-    found = set()
+    names = set()
     for number, name, rest in lines_of(path, BadOperatorsFile):
         try:
             check_name(name.strip())
         except ValueError:
             raise BadOperatorsFile(f"{path}, line {number}: not a name") from None
         if rest:
-            raise BadOperatorsFile(f"{path}, line {number}: a name, and nothing behind it")
-        found.add(name.strip())
-    return frozenset(found)
+            raise BadOperatorsFile(f"{path}, line {number}: unexpected text after the name")
+        names.add(name.strip())
+    return frozenset(names)

@@ -1,5 +1,4 @@
-"""How fast topics grow, from what was seen of the ends of their logs last. None of it asks a
-broker."""
+"""The growth of topics, from the latest polls of log ends. No request here reaches a broker."""
 
 from typing import Final
 
@@ -9,20 +8,20 @@ from audit.api.answers import Rate, TopicRow
 from audit.clusters.rates import RatesSeen
 from audit.service.service import Service, now_millis
 
-_OLD_MILLIS: Final = 60_000  # an older rate says nothing of now
+_OLD_MILLIS: Final = 60_000  # an older rate is not the present one
 _NOT_KNOWN: Final = Rate()
 
 
 def rate_of_all(service: Service, cluster: str) -> Rate:
-    """Of one cluster, or of all of them; measured when the earliest was. Not known while one is
-    not: it may have most."""
-    found = [rate_of(service, name) for name in service.standing.clusters if cluster in {"", name}]
-    if not found or any(rate.events < 0 for rate in found):
+    """The rate of one cluster or all, with the time of the earliest measurement. Unknown while that
+    of any cluster is."""
+    rates = [rate_of(service, name) for name in service.standing.clusters if cluster in {"", name}]
+    if not rates or any(rate.events < 0 for rate in rates):
         return _NOT_KNOWN
     return Rate(
-        sum(rate.events for rate in found),
-        min(rate.measured for rate in found),
-        max(rate.over for rate in found),
+        sum(rate.events for rate in rates),
+        min(rate.measured for rate in rates),
+        max(rate.over for rate in rates),
     )
 
 
@@ -33,7 +32,7 @@ def with_rate(service: Service, row: TopicRow) -> TopicRow:
 
 
 def rate_of(service: Service, cluster: str, topic: str | None = None) -> Rate:
-    """Of a topic, or of all of a cluster."""
+    """The rate of a topic, or of all topics of a cluster."""
     seen = service.rates.get(cluster, RatesSeen())
     if seen.measured < now_millis() - _OLD_MILLIS:
         return _NOT_KNOWN

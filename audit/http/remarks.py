@@ -1,4 +1,4 @@
-"""What is remarked beside a verdict: text that was altered on its way, and files not read."""
+"""Remarks beside a verdict: text that was altered in transit, and files that were not read."""
 
 from collections import Counter
 
@@ -10,15 +10,15 @@ from audit.service.service import Service
 def remarks_of(
     service: Service, key: TopicKey, from_time: int, to_time: int
 ) -> tuple[list[AlteredTotal], list[Remark]]:
-    """By kind, and by file. Of a copy it is its origin's; of a topic that was deleted it is not
-    known which of that name it was."""
+    """Altered text by kind, and remarks by file. A copy has those of its origin; a deleted topic
+    has none, as remarks do not say which topic of a name they are about."""
     if service.standing.is_deleted(key):
         return [], []
     return service.reading.remarks(service.reading.origin(key) or key, from_time, to_time)
 
 
 def altered_in(service: Service, cluster: str, from_time: int) -> list[AlteredTotal]:
-    """Of all topics since then, of one cluster or of all."""
+    """Altered text of all topics since a time, in one cluster or all."""
     lines: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for name, _, kind, of_lines, count in service.reading.altered_since(from_time):

@@ -1,4 +1,4 @@
-"""What is sent, and how; and what is read of a request's headers."""
+"""HTTP responses and the headers of requests."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -12,10 +12,10 @@ from audit.api.answers import Problem
 JSON: Final = "application/json"
 PLAIN: Final = "text/plain; charset=utf-8"
 HTML: Final = "text/html; charset=utf-8"
-FRESH: Final = {"cache-control": "no-store"}  # nobody keeps an answer
+FRESH: Final = {"cache-control": "no-store"}
 
-# What goes with every answer: a page of ours loads what is ours, and is in nobody's frame. Forms
-# say where they come from to ourselves alone, by which those of other sites are known.
+# Every response has these headers. Pages load our own files only and cannot be framed. Forms send
+# their origin to this site only, which tells them from forms of other sites.
 GUARDS: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -28,8 +28,6 @@ GUARDS: Final = {
 
 
 class PageAnswer(msgspec.Struct, frozen=True):
-    """What is sent."""
-
     body: bytes
     content_type: str = JSON
     status: HTTPStatus = HTTPStatus.OK
@@ -46,18 +44,18 @@ def problem(
     )
 
 
-def said(text: str, status: HTTPStatus = HTTPStatus.OK) -> PageAnswer:
+def plain_text(text: str, status: HTTPStatus = HTTPStatus.OK) -> PageAnswer:
     return PageAnswer(text.encode() + b"\n", PLAIN, status)
 
 
-def led_to(place: str, headers: Mapping[str, str] | None = None) -> PageAnswer:
-    """Another page, which is then asked for by GET."""
+def redirect(place: str, headers: Mapping[str, str] | None = None) -> PageAnswer:
+    """Redirects to a page, which the browser then requests by GET."""
     moved = {**FRESH, **(headers or {}), "location": place}
     return PageAnswer(b"", PLAIN, HTTPStatus.SEE_OTHER, moved)
 
 
 def values(scope: Scope, name: bytes) -> list[str]:
-    """Of a header that may have come several times."""
+    """The values of a header, which a request can have several times."""
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
@@ -66,7 +64,7 @@ def header(scope: Scope, name: bytes) -> str:
 
 
 def up_from(path: str) -> str:
-    """The way from a path to the page, whatever a proxy has put before both."""
+    """The relative path to the page, which holds behind any prefix of a proxy."""
     return "../" * (path.count("/") - 1) or "./"
 
 

@@ -1,11 +1,11 @@
-"""Who is logged in on the page: sessions, kept here alone, and known by a secret in a cookie.
+"""Sessions of users who are logged in on the page, identified by a secret in a cookie.
 
-Rule 1: the secret is random, and kept as a hash: what this process holds opens nothing.
-Rule 2: a session ends when it was not used for a while, after a day's work whatever happens, when
-        its user logs out, and when he is removed or has another password.
-Rule 3: of each user so many are kept, and so many in all: the one that was begun first makes room.
+Rule 1: the secret is random, and only its hash is kept.
+Rule 2: a session ends after some idle time, after twelve hours in any case, at a logout, and when
+        its user is removed or has another password.
+Rule 3: the number of sessions is limited, for each user and in all; a new one replaces the oldest.
 
-Times are passed in. Belongs to the event loop; a restart ends all of them.
+Times are passed in. Belongs to the event loop; sessions are in memory only, so a restart ends them.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _SECRET_BYTES: Final = 32
 
 
 class Session(msgspec.Struct):
-    """`password` is the mark of that by which it was begun."""
+    """`password` is the mark of the password that began it."""
 
     user: str
     password: bytes
@@ -33,15 +33,15 @@ class Session(msgspec.Struct):
 
 class Sessions:
     def __init__(self) -> None:
-        self._kept: dict[bytes, Session] = {}  # by the secret's hash, the first begun first
+        self._kept: dict[bytes, Session] = {}  # by the secret's hash, the oldest first
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def begin(self, user: str, password: bytes, now: float) -> str:
-        """The secret."""
+        """Begins a session, and returns its secret."""
         self._drop_ended(now)
-        own = [key for key, each in self._kept.items() if each.user == user]
+        own = [key for key, session in self._kept.items() if session.user == user]
         if len(own) >= MOST_OF_ONE:
             del self._kept[own[0]]
         elif len(self._kept) >= MOST:
@@ -51,7 +51,7 @@ class Sessions:
         return secret
 
     def of(self, secret: str, now: float) -> Session | None:
-        """The session with that secret, if it has not ended; it has been used now."""
+        """Returns the session with this secret, unless it has ended, and counts that as a use."""
         session = self._kept.get(_hash(secret))
         if session is None:
             return None
@@ -62,7 +62,7 @@ class Sessions:
         return session
 
     def is_open(self, secret: str, now: float) -> bool:
-        """The same, without using it."""
+        """Whether the session is open, without using it."""
         session = self._kept.get(_hash(secret))
         return session is not None and not _is_over(session, now)
 
@@ -70,7 +70,7 @@ class Sessions:
         self._kept.pop(_hash(secret), None)
 
     def _drop_ended(self, now: float) -> None:
-        for key in [key for key, each in self._kept.items() if _is_over(each, now)]:
+        for key in [key for key, session in self._kept.items() if _is_over(session, now)]:
             del self._kept[key]
 
 
@@ -79,5 +79,5 @@ def _is_over(session: Session, now: float) -> bool:
 
 
 def _hash(secret: str) -> bytes:
-    """How it is looked up: the time that takes says nothing of those that are kept."""
+    """The key of a session: how long its lookup takes reveals nothing about other secrets."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()

@@ -1,8 +1,7 @@
-"""Connections by TLS: encrypted first, and then handed on to who speaks HTTP on them.
+"""TLS connections: the handshake, after which the HTTP protocol takes over.
 
-Each goes by the certificates as they are when it comes, so that these can be exchanged. Whoever
-does not finish the handshake in time is let go; only so many may be at it at once, and of one
-address (of IPv6, its /64) only a part of them, so that it leaves room for others.
+Each connection uses the current certificates, so that these can be replaced. Handshakes have a
+deadline; their number is limited, in all and for each address (for IPv6, its /64).
 """
 
 import asyncio
@@ -20,7 +19,7 @@ MOST_OF_ONE: Final = 16  # of one address
 
 
 class Handshakes:
-    """Those that are under way at one listener. Belongs to the event loop."""
+    """The unfinished handshakes of one listener. Belongs to the event loop."""
 
     def __init__(self, tls: ServerTls, refusals: Refusals) -> None:
         self.tls = tls
@@ -28,13 +27,13 @@ class Handshakes:
         self.room = NetworkRoom(MOST_OF_ONE, MOST_HANDSHAKES)
 
     def refuse(self, address: str, why: str) -> None:
-        """Nothing is known of what was asked."""
+        """Logs a failed handshake, of whose request nothing is known."""
         now = asyncio.get_running_loop().time()
         self._refusals.say("no TLS handshake", address, "", why, now)
 
 
 class EncryptedConnection(asyncio.Protocol):
-    """A connection until its handshake is done; `make` makes who goes on with it."""
+    """A connection until its handshake is done; `make` makes the protocol that follows."""
 
     def __init__(
         self, handshakes: Handshakes, make: Callable[..., asyncio.Protocol], **named: Any
@@ -47,7 +46,7 @@ class EncryptedConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         connection = cast("asyncio.Transport", transport)
-        connection.pause_reading()  # what comes is for the handshake
+        connection.pause_reading()  # the handshake reads
         address = str((connection.get_extra_info("peername") or ("",))[0])
         if not self._handshakes.room.begin(address):
             self._handshakes.refuse(address, "too many at once")
@@ -72,10 +71,10 @@ class EncryptedConnection(asyncio.Protocol):
                 server_side=True,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
             )
-        except OSError as error:  # among them all that TLS knows; its transport is closed
+        except OSError as error:  # TLS errors are OSErrors; the transport is closed
             self._handshakes.refuse(address, why(error, "it broke off"))
             return
-        # It is None, too, where the client has left in the middle.
+        # None if the client left during the handshake.
         if encrypted is None or encrypted.is_closing() or self._ended_early:
             self._handshakes.refuse(address, "it broke off")
             connection.abort()

@@ -1,6 +1,6 @@
-"""What several answers need: which topic is meant, what is said of it over some time, and which of
-its tables no load commits anything of, as loaders say it: every verdict of such a topic can be
-complete, as nothing was asked of a destination that has never spoken of it."""
+"""Looks up what several responses need: a topic's key, its verdict and findings over a time, and
+its failing loads. The latter count because verdicts expect nothing of a destination that has never
+reported: a topic whose loads have failed from the start would be complete."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,38 +18,37 @@ from audit.service.judge import picture_of
 from audit.service.service import Service, now_millis
 from audit.store.judged_hours import HOUR
 
-_MOST_KEPT_MILLIS: Final = 36 * HOUR  # of a verdict: a longer one is large
+_MOST_KEPT_MILLIS: Final = 36 * HOUR  # verdicts over a longer time are too large to keep
 _MOST_FINDINGS: Final = 10_000
 
 
 def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
-    """The topic of that name that there is now, or the last one there was. Raises Unknown, or
-    NotNow as long as it may still be read; BadQuery."""
-    named = [
-        each
-        for each in service.reading.topics()
-        if each.topic == topic and cluster in {"", each.cluster}
+    """Returns the current topic of this name, else the last one that had it. Raises Unknown, or
+    NotNow while the ledger is still being read; BadQuery if the cluster is ambiguous."""
+    keys = [
+        key
+        for key in service.reading.topics()
+        if key.topic == topic and cluster in {"", key.cluster}
     ]
-    if not named:
+    if not keys:
         if why_not := service.standing.why_not_ready():
-            raise NotNow(f"nothing is known yet of a topic {topic[:300]}: {why_not}")
+            raise NotNow(f"topic {topic[:300]} is not known yet: {why_not}")
         where = f" in {cluster[:200]}" if cluster else ""
-        raise Unknown(f"the audit knows of no topic {topic[:300]}{where}")
-    clusters = sorted({each.cluster for each in named})
+        raise Unknown(f"the audit knows no topic {topic[:300]}{where}")
+    clusters = sorted({key.cluster for key in keys})
     if len(clusters) > 1:
-        raise BadQuery(f"several clusters have that topic, say which: {', '.join(clusters)}")
-    return next((each for each in named if is_current(service, each)), named[-1])
+        raise BadQuery(f"several clusters have this topic, name one: {', '.join(clusters)}")
+    return next((key for key in keys if is_current(service, key)), keys[-1])
 
 
 def is_current(service: Service, key: TopicKey) -> bool:
-    """Whether the cluster has it just now, as far as is known."""
+    """Whether the cluster has the topic, by its latest poll."""
     standing = service.standing.clusters.get(key.cluster)
     return standing is not None and standing.topic_ids.get(key.topic) == key.topic_id
 
 
 def now_of(service: Service, cluster: str) -> int:
-    """The time at which the ledger of the cluster had been read to its end: of what happened since
-    nothing can be known."""
+    """The time up to which the cluster's ledger has been read. Nothing later can be known."""
     standing = service.standing.clusters.get(cluster)
     return standing.as_of if standing is not None and standing.as_of else now_millis()
 
@@ -57,13 +56,13 @@ def now_of(service: Service, cluster: str) -> int:
 def picture(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicPicture:
     now = now_of(service, key.cluster)
     clusters = service.standing.clusters
-    as_of = {name: each.as_of for name, each in clusters.items() if each.read}
+    as_of = {name: cluster.as_of for name, cluster in clusters.items() if cluster.read}
     between = from_time, to_time
     return picture_of(service.reading, service.config, key, between, now, as_of=as_of)
 
 
 def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
-    """Kept, as whoever looks at a topic asks for several things of it."""
+    """Returns a topic's verdict, cached: a view of a topic makes several requests about it."""
     if to_time - from_time > _MOST_KEPT_MILLIS:
         return fresh_verdict(service, key, from_time, to_time)
     return service.kept(
@@ -73,12 +72,14 @@ def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> To
 
 
 def fresh_verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
-    """Not kept: one of a day is 1.5 MB."""
-    said = reconcile(picture(service, key, from_time, to_time))
+    """Returns a topic's verdict, uncached: that of a day is 1.5 MB."""
+    verdict = reconcile(picture(service, key, from_time, to_time))
     commands = service.config.commands
-    cured = [replace(each, **cure_for(each, key, commands).fields) for each in said.findings]
-    said = replace(said, findings=cured)
-    return settled(said) if service.standing.is_deleted(key) else said
+    cured = [
+        replace(finding, **cure_for(finding, key, commands).fields) for finding in verdict.findings
+    ]
+    verdict = replace(verdict, findings=cured)
+    return settled(verdict) if service.standing.is_deleted(key) else verdict
 
 
 def findings(service: Service, key: TopicKey, from_time: int, to_time: int) -> Sequence[Finding]:
@@ -89,7 +90,7 @@ def findings(service: Service, key: TopicKey, from_time: int, to_time: int) -> S
 
 
 def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
-    """Those of all hours that were judged to have any. What merely waits is not looked at again."""
+    """Findings in all hours that were judged faulty. Pending hours are not judged again."""
 
     def make() -> Sequence[Finding]:
         hours = service.reading.faulty_hours(key)
@@ -99,34 +100,34 @@ def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
 
 
 def failing_loads(service: Service, cluster: str = "") -> list[FailingLoad]:
-    """What fails longest first. Of topics that were deleted nothing is loaded any more."""
-    found = service.reading.failing_loads()
-    there = service.standing.those_there(service.reading.topics()) if found else frozenset()
+    """Tables whose loads fail, the oldest failure first. Deleted topics are left out."""
+    loads = service.reading.failing_loads()
+    existing = service.standing.those_there(service.reading.topics()) if loads else frozenset()
     return [
-        replace(each, **cure_in(each.cure, service.config.commands).fields)
-        for each in found
-        if cluster in {"", each.cluster} and (each.cluster, each.topic) in there
+        replace(load, **cure_in(load.cure, service.config.commands).fields)
+        for load in loads
+        if cluster in {"", load.cluster} and (load.cluster, load.topic) in existing
     ]
 
 
 def failing_of(service: Service, key: TopicKey) -> list[FailingLoad]:
-    """None of one that was deleted, though another has its name now."""
+    """A topic's failing loads; none if it was deleted, even if another topic has its name now."""
     if service.standing.is_deleted(key):
         return []
-    return [each for each in failing_loads(service, key.cluster) if each.topic == key.topic]
+    return [load for load in failing_loads(service, key.cluster) if load.topic == key.topic]
 
 
 def failing_in(service: Service, verdict: TopicVerdict) -> list[FailingLoad]:
-    """Those that what is judged has to do with: a day that was landed before loads began to fail
-    is as good as it was."""
-    loaded = {each.destination for each in verdict.tiers}
+    """The failing loads that affect a verdict. A day that was landed before the failures began
+    stays as it was."""
+    loaded = {load.destination for load in verdict.tiers}
     return [
-        each
-        for each in failing_of(service, verdict.key)
-        if each.since < verdict.to_time or (verdict.windows and each.destination not in loaded)
+        load
+        for load in failing_of(service, verdict.key)
+        if load.since < verdict.to_time or (verdict.windows and load.destination not in loaded)
     ]
 
 
 def not_landed(state: State, failing: Sequence[FailingLoad]) -> State:
-    """Nothing of such a topic is complete."""
+    """A topic with failing loads is at best pending."""
     return worst([state, State.PENDING]) if failing else state

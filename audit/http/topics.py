@@ -1,7 +1,6 @@
-"""Answers about topics: all of them by hour, one of them by window, what is wrong with them, and
-whether an hour is done.
+"""Topics: all of them by hour, one by window, their findings, and whether an hour is complete.
 
-For these, verdicts of windows are taken together: cells of a heat map, totals of tiers, delays.
+Verdicts of windows are combined into cells of a heat map, totals of tiers, and delays.
 """
 
 from collections import Counter
@@ -50,37 +49,37 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
     standing = service.standing
     to_hour = hour_of(now) + HOUR
     hours = range(to_hour - query.hours * HOUR, to_hour, HOUR)
-    found = service.reading.overview(query, to_hour, standing.is_deleted)
+    overview = service.reading.overview(query, to_hour, standing.is_deleted)
     failing = failing_loads(service, query.cluster)[:_MOST_FAILING]
     return answers.TopicsAnswer(
         now=now,
         as_of=standing.as_of,
-        by_state={each.value: found.by_state[each] for each in State},
+        by_state={state.value: overview.by_state[state] for state in State},
         clusters=sorted(standing.clusters),
         alerts=service.alerts_raised,
-        page=found.page,
-        items=[with_rate(service, with_groups(service, each)) for each in found.items],
+        page=overview.page,
+        items=[with_rate(service, with_groups(service, row)) for row in overview.items],
         notices=[*standing.notices(), *standing.too_old(now)],
         failing_loads=failing,
-        partly_unseen=found.partly_unseen,
+        partly_unseen=overview.partly_unseen,
         altered=altered_in(service, query.cluster, hours.start),
-        having={each.value: found.having[each] for each in State},
+        having={state.value: overview.having[state] for state in State},
         headline=headline_of(
             service,
             query.cluster,
             hours,
-            found.by_state,
+            overview.by_state,
             failing,
             now=now,
-            waits=found.having[State.PENDING] > 0,
-            partly_unseen=found.partly_unseen > 0,
+            waits=overview.having[State.PENDING] > 0,
+            partly_unseen=overview.partly_unseen > 0,
         ),
         rate=rate_of_all(service, query.cluster),
     )
 
 
 def _so_far(state: State, from_time: int, now: int) -> State:
-    """Of a time that has not begun nothing is complete."""
+    """A time that has not begun is at best pending."""
     return worst([state, State.PENDING]) if from_time > now else state
 
 
@@ -125,71 +124,71 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
 
 
 def _delays_of(service: Service, judged: TopicVerdict, from_time: int, to_time: int) -> Delays:
-    found = service.reading.delays(judged.key, from_time, to_time)
+    delays = service.reading.delays(judged.key, from_time, to_time)
     if judged.origin is None:
-        return found
-    return of_copy(found, service.reading.delays(judged.origin, from_time, to_time))
+        return delays
+    return of_copy(delays, service.reading.delays(judged.origin, from_time, to_time))
 
 
-def of_copy(found: Delays, of_origin: Delays) -> Delays:
+def of_copy(delays: Delays, of_origin: Delays) -> Delays:
     """Agents' delays are those of the origin."""
     agent = Tier(TierKind.AGENT)
-    return found | ({agent: of_origin[agent]} if agent in of_origin else {})
+    return delays | ({agent: of_origin[agent]} if agent in of_origin else {})
 
 
 def _step(step: int | None, length: int, window: int) -> int:
-    """In whole windows; the smallest that is not too fine, if nobody says."""
+    """The step in whole windows; by default the smallest that is not too fine."""
     if step is None:
         least = -(-length // 1_500)
         return -(-least // window) * window
     step = -(-step // window) * window
     if length // step > queries.MOST_CELLS:
-        raise BadQuery(f"`step` is too fine: there would be more than {queries.MOST_CELLS} cells")
+        raise BadQuery(f"`step` is too fine: more than {queries.MOST_CELLS} cells")
     return step
 
 
 def _former(service: Service, key: TopicKey) -> list[str]:
     return [
-        each.topic_id
-        for each in service.reading.topics()
-        if each[:2] == key[:2] and each.topic_id != key.topic_id
+        former.topic_id
+        for former in service.reading.topics()
+        if former[:2] == key[:2] and former.topic_id != key.topic_id
     ]
 
 
 def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Findings:
-    found = [
+    named = [
         (key, finding)
         for key, finding in _findings(service, query)
         if query.host in {"", finding.host} and query.accepted in {None, bool(finding.accepted)}
     ]
-    by_kind = Counter(finding.kind.value for _, finding in found)
+    by_kind = Counter(finding.kind.value for _, finding in named)
     if query.kind is not None:
-        found = [each for each in found if each[1].kind is query.kind]
-    chosen = query.cut(found)
+        named = [pair for pair in named if pair[1].kind is query.kind]
+    shown = query.cut(named)
     return answers.Findings(
-        page=query.of(len(found)),
-        items=[finding for _, finding in chosen],
-        topics=[f"{key.cluster}/{key.topic}" for key, _ in chosen],
-        topic_ids=[key.topic_id for key, _ in chosen],
+        page=query.of(len(named)),
+        items=[finding for _, finding in shown],
+        topics=[f"{key.cluster}/{key.topic}" for key, _ in shown],
+        topic_ids=[key.topic_id for key, _ in shown],
         by_kind=dict(by_kind),
     )
 
 
 def _findings(service: Service, query: queries.FindingsQuery) -> Iterator[tuple[TopicKey, Finding]]:
-    """Of all that is kept, unless times are given. Of many topics only those that are not complete
-    are looked at."""
+    """Findings of the whole retention, unless times are given. Without a topic, only incomplete
+    topics are judged."""
     kept = int(service.config.retention * 1000)
     between = queries.between(query, now=now_millis(), window=service.window_millis, otherwise=kept)
     timed = query.from_time is not None or query.to_time is not None
     if query.topic:
         key = key_of(service, query.cluster, query.topic)
-        yield from ((key, each) for each in findings(service, key, *between))
+        yield from ((key, finding) for finding in findings(service, key, *between))
         return
     for key in service.reading.topics():
         if query.cluster in {"", key.cluster}:
-            for each in open_findings(service, key):
-                if not timed or _overlaps(each, between):
-                    yield key, each
+            for finding in open_findings(service, key):
+                if not timed or _overlaps(finding, between):
+                    yield key, finding
 
 
 def _overlaps(finding: Finding, between: tuple[int, int]) -> bool:
@@ -205,30 +204,30 @@ def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer
     if query.topic:
         keys = [key_of(service, query.cluster, query.topic)]
     else:
-        keys = [e for e in service.reading.topics() if query.cluster in {"", e.cluster}]
-    said = []
+        keys = [key for key in service.reading.topics() if query.cluster in {"", key.cluster}]
+    reports = []
     for key in keys:
-        found = _reported(service, key, between)
-        # Of a topic that was deleted there is nothing to say where nothing was in it.
-        if not found.is_empty or query.topic or is_current(service, key):
-            so_far = _so_far(found.report.state, between[0], now)
-            state = not_landed(so_far, found.report.failing_loads)
-            state = or_empty(state, _most_events(found.report.tiers))
+        reported = _reported(service, key, between)
+        # A deleted topic without events in this time is left out.
+        if not reported.is_empty or query.topic or is_current(service, key):
+            so_far = _so_far(reported.report.state, between[0], now)
+            state = not_landed(so_far, reported.report.failing_loads)
+            state = or_empty(state, _most_events(reported.report.tiers))
             altered, remarks = remarks_of(service, key, *between)
-            said.append(replace(found.report, state=state, altered=altered, remarks=remarks))
-    clusters = {each.cluster for each in keys} or set(service.standing.clusters)
-    as_of = min(service.standing.clusters[each].as_of for each in _read(service, clusters))
-    told = as_of - service.window_millis - int(service.config.grace * 1000)
-    if between[1] > told and not any(_has_events(each) for each in said):
-        said = [_untold(each) for each in said]
-    state = worst([each.state for each in said]) if said else State.PENDING
+            reports.append(replace(reported.report, state=state, altered=altered, remarks=remarks))
+    clusters = {key.cluster for key in keys} or set(service.standing.clusters)
+    as_of = min(service.standing.clusters[name].as_of for name in _read(service, clusters))
+    known_until = as_of - service.window_millis - int(service.config.grace * 1000)
+    if between[1] > known_until and not any(_has_events(topic) for topic in reports):
+        reports = [_unreported(topic) for topic in reports]
+    state = worst([topic.state for topic in reports]) if reports else State.PENDING
     return answers.ReportAnswer(
         state=_so_far(state, between[0], now),
         from_time=between[0],
         to_time=between[1],
         now=now,
         as_of=as_of,
-        topics=said,
+        topics=reports,
     )
 
 
@@ -237,13 +236,13 @@ def _has_events(report: answers.TopicReport) -> bool:
 
 
 def _most_events(tiers: Iterable[TierTotals]) -> int:
-    """Of any tier."""
-    return max((each.events for each in tiers), default=0)
+    """The events of the tier that has most."""
+    return max((tier.events for tier in tiers), default=0)
 
 
-def _untold(report: answers.TopicReport) -> answers.TopicReport:
-    """Where nothing at all is known, and the time ends so late that lines of it may have been
-    written of which nobody has spoken yet: nothing of it is complete."""
+def _unreported(report: answers.TopicReport) -> answers.TopicReport:
+    """The report on a topic without any events, of a time that ends so late that lines of it may
+    not be reported yet: at best pending."""
     if report.deleted:
         return report
     wait = Wait(on="ledger", words=words.fresh())
@@ -256,55 +255,54 @@ def _untold(report: answers.TopicReport) -> answers.TopicReport:
 
 
 def _read(service: Service, clusters: set[str]) -> set[str]:
-    """Those that are read still: others may have been, and are in the database."""
+    """The clusters that are still being read: the database may contain former ones, too."""
     known = set(service.standing.clusters)
     return clusters & known or known
 
 
 class _Reported(NamedTuple):
-    """What there is to say of a topic, but that its state is what it was judged, whatever the
-    time."""
+    """The report on a topic, with its state as judged, whatever the time."""
 
     report: answers.TopicReport
     is_empty: bool  # nothing happened
 
 
 def _reported(service: Service, key: TopicKey, between: tuple[int, int]) -> _Reported:
-    """Kept while nothing changes, unlike the verdict that it is made of, which is large."""
+    """The report on a topic, cached until something changes; its verdict is too large for that."""
 
     def make() -> _Reported:
-        said = fresh_verdict(service, key, *between)
-        return _Reported(_report(service, said), not (said.windows or said.findings))
+        verdict = fresh_verdict(service, key, *between)
+        return _Reported(_report(service, verdict), not (verdict.windows or verdict.findings))
 
     return service.kept(("report", key, *between), make)
 
 
-def _report(service: Service, said: TopicVerdict) -> answers.TopicReport:
-    key, between = said.key, (said.from_time, said.to_time)
-    windows = said.windows
+def _report(service: Service, verdict: TopicVerdict) -> answers.TopicReport:
+    key, between = verdict.key, (verdict.from_time, verdict.to_time)
+    windows = verdict.windows
     return answers.TopicReport(
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
-        state=said.state,
-        tiers=tier_totals(said, _delays_of(service, said, *between)),
-        flow=service.reading.flow(said.origin or key, *between),
-        missing=said.totals.missing + said.totals.lost,
-        excess=said.totals.duplicated,
-        unclaimed=sum(each.unclaimed for each in windows),
-        unclaimed_yet=sum(each.unclaimed_yet for each in windows),
-        pending=sum(each.pending for each in windows),
-        elsewhere=sum(each.elsewhere for each in windows),
-        findings=said.findings[:_MANY],
-        findings_total=len(said.findings),
-        waits=said.waits[:_FEW],
-        waits_total=len(said.waits),
+        state=verdict.state,
+        tiers=tier_totals(verdict, _delays_of(service, verdict, *between)),
+        flow=service.reading.flow(verdict.origin or key, *between),
+        missing=verdict.totals.missing + verdict.totals.lost,
+        excess=verdict.totals.duplicated,
+        unclaimed=sum(window.unclaimed for window in windows),
+        unclaimed_yet=sum(window.unclaimed_yet for window in windows),
+        pending=sum(window.pending for window in windows),
+        elsewhere=sum(window.elsewhere for window in windows),
+        findings=verdict.findings[:_MANY],
+        findings_total=len(verdict.findings),
+        waits=verdict.waits[:_FEW],
+        waits_total=len(verdict.waits),
         deleted=service.standing.is_deleted(key),
-        failing_loads=failing_in(service, said),
-        kinds=said.totals.kinds,
+        failing_loads=failing_in(service, verdict),
+        kinds=verdict.totals.kinds,
         checks=service.reading.checks(key),
         complete_until=min(
-            (each.start for each in windows if each.state is State.PENDING), default=-1
+            (window.start for window in windows if window.state is State.PENDING), default=-1
         ),
     )
 
@@ -319,9 +317,9 @@ def hour(service: Service, query: queries.HourQuery) -> answers.HourGate:
     standing = service.standing.clusters.get(key.cluster)
     if standing is None or not standing.read:
         return _not_yet(f"the audit, which is still reading the ledger of {key.cluster}")
-    said = hour_gate(picture(service, key, query.hour, query.hour + HOUR))
+    gate = hour_gate(picture(service, key, query.hour, query.hour + HOUR))
     return answers.HourGate(
-        complete=said.complete, by=said.by, missing=said.missing, names=list(said.names)
+        complete=gate.complete, by=gate.by, missing=gate.missing, names=list(gate.names)
     )
 
 
@@ -334,51 +332,52 @@ _NOTHING: Final = WindowSums()
 
 
 def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
-    """As many windows together as begin in a stretch of `step` milliseconds since 1970."""
-    grouped = groupby(windows, key=lambda each: each.start // step * step)
+    """Combines the windows that begin in the same `step` milliseconds since 1970."""
+    grouped = groupby(windows, key=lambda window: window.start // step * step)
     return [_together(start, step, list(several)) for start, several in grouped]
 
 
 def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
-    """Each tier over all windows. Of files, what is there: their windows' sums are what was
-    committed, so rows of files that are gone are taken off, and those of files that are there twice
-    are added. Whether somebody has accepted that makes no difference.
+    """The totals of each tier. Sums of files' windows are what was committed: rows of missing files
+    are subtracted and those of duplicated files added, accepted or not, which gives what is there.
 
-    What a copy's brokers have was copied, though the mirror may not have said so: it tells the
-    ledger later, and after a kill not of all."""
+    What a copy's brokers have was copied, even if the mirror has not reported it: it reports later,
+    and after a kill not everything."""
     sums = [_as_found(tier, number, verdict) for number, tier in enumerate(verdict.tiers)]
     copied = max(
         (
-            each.events
-            for tier, each in zip(verdict.tiers, sums, strict=True)
+            tier_sums.events
+            for tier, tier_sums in zip(verdict.tiers, sums, strict=True)
             if tier.kind is TierKind.BROKER
         ),
         default=0,
     )
     return [
         replace(
-            _totals(tier, each, _delays(delays, tier)),
+            _totals(tier, tier_sums, _delays(delays, tier)),
             at_least=tier in verdict.uncounted
-            or (tier.kind is TierKind.MIRROR and each.events < copied),
+            or (tier.kind is TierKind.MIRROR and tier_sums.events < copied),
         )
-        for tier, each in zip(verdict.tiers, sums, strict=True)
+        for tier, tier_sums in zip(verdict.tiers, sums, strict=True)
     ]
 
 
 def _as_found(tier: Tier, number: int, verdict: TopicVerdict) -> WindowSums:
-    sums = added(each.sums[number] for each in verdict.windows)
+    sums = added(window.sums[number] for window in verdict.windows)
     if tier.kind is not TierKind.HDFS:
         return sums
     rows = sum(
-        each.events if each.kind is FaultKind.DUPLICATED else -each.events
-        for each in verdict.findings
-        if each.is_landed_file and (each.tier, each.destination) == tier and each.events > 0
+        finding.events if finding.kind is FaultKind.DUPLICATED else -finding.events
+        for finding in verdict.findings
+        if finding.is_landed_file
+        and (finding.tier, finding.destination) == tier
+        and finding.events > 0
     )
     return sums._replace(events=max(0, sums.events + rows)) if rows else sums
 
 
 def _delays(delays: Delays, tier: Tier) -> Sequence[int]:
-    """Brokers count what they have now and then: that would be how late they did."""
+    """The delays at a tier; none at brokers, which count at intervals of their own."""
     return () if tier.kind is TierKind.BROKER else delays.get(tier, ())
 
 
@@ -388,9 +387,8 @@ def added(sums: Iterable[WindowSums]) -> WindowSums:
 
 
 def percentile(counts: Sequence[int], share: float) -> int:
-    """The delay that this share of all stays below, in milliseconds; element i of the counts is of
-    delays of 2^(i-1) milliseconds and more, but less than 2^i. Within them delays are taken to be
-    spread evenly, as Prometheus does with a histogram's buckets."""
+    """A percentile of delays, in milliseconds. Element i counts delays from 2^(i-1) to below 2^i
+    milliseconds, which are taken to be spread evenly, like Prometheus' buckets."""
     total = sum(counts)
     if not total:
         return UNKNOWN
@@ -424,29 +422,29 @@ def _totals(tier: Tier, sums: WindowSums, delays: Sequence[int]) -> TierTotals:
 def _together(start: int, step: int, windows: Sequence[WindowVerdict]) -> WindowVerdict:
     if len(windows) == 1 and windows[0].start == start and windows[0].length == step:
         return windows[0]
-    tiers = max(len(each.sums) for each in windows)
+    tiers = max(len(window.sums) for window in windows)
     return WindowVerdict(
         start=start,
-        length=max(step, max(each.start + each.length for each in windows) - start),
-        state=worst([each.state for each in windows]),
-        sums=[added(each.sums[tier] for each in windows) for tier in range(tiers)],
-        missing=sum(each.missing for each in windows),
-        pending=sum(each.pending for each in windows),
-        excess=sum(each.excess for each in windows),
-        unclaimed=sum(each.unclaimed for each in windows),
-        unclaimed_yet=sum(each.unclaimed_yet for each in windows),
-        elsewhere=sum(each.elsewhere for each in windows),
-        changed=any(each.changed for each in windows),
-        late=sum(each.late for each in windows),
-        duplicates=sum(each.duplicates for each in windows),
-        dead=sum(each.dead for each in windows),
-        filtered=sum(each.filtered for each in windows),
+        length=max(step, max(window.start + window.length for window in windows) - start),
+        state=worst([window.state for window in windows]),
+        sums=[added(window.sums[tier] for window in windows) for tier in range(tiers)],
+        missing=sum(window.missing for window in windows),
+        pending=sum(window.pending for window in windows),
+        excess=sum(window.excess for window in windows),
+        unclaimed=sum(window.unclaimed for window in windows),
+        unclaimed_yet=sum(window.unclaimed_yet for window in windows),
+        elsewhere=sum(window.elsewhere for window in windows),
+        changed=any(window.changed for window in windows),
+        late=sum(window.late for window in windows),
+        duplicates=sum(window.duplicates for window in windows),
+        dead=sum(window.dead for window in windows),
+        filtered=sum(window.filtered for window in windows),
         lost=_lost(windows),
-        waits=sorted({wait for each in windows for wait in each.waits}),
-        accepted=any(each.accepted for each in windows),
+        waits=sorted({wait for window in windows for wait in window.waits}),
+        accepted=any(window.accepted for window in windows),
     )
 
 
 def _lost(windows: Sequence[WindowVerdict]) -> int:
-    counts = [each.lost for each in windows]
+    counts = [window.lost for window in windows]
     return UNKNOWN if UNKNOWN in counts else sum(counts)

@@ -1,12 +1,12 @@
-"""Who asks: by the cookie of a session, a token, a password, or the word of a proxy.
+"""Authenticates requests by a session's cookie, a token, a password, or a proxy's header.
 
-Rule 1: what a request shows must be right. A wrong token or password is no reason to look for
-        another proof in the same request.
-Rule 2: passwords are hashed slowly, on threads of their own; so many wait for that, and of one
-        address only a few. A password that was right a moment ago is not hashed again.
-Rule 3: what has let somebody in is looked at with every request, and counts until it is gone from
-        its file: whoever is removed, or has another password, is out at once.
-Rule 4: a proxy's header counts from the proxy's addresses alone.
+Rule 1: credentials in a request must be valid. After a wrong token or password no other credential
+        of the same request is tried.
+Rule 2: passwords are hashed slowly, on threads of their own. The number of waiting logins is
+        limited, in all and for each address. A password that was just verified is not hashed again.
+Rule 3: credentials are looked up in their file with every request, so a removed user or a changed
+        password ends access at once.
+Rule 4: a proxy's header is accepted from the proxy's addresses only.
 
 Belongs to the event loop.
 """
@@ -41,11 +41,11 @@ HASHING_THREADS: Final = 1  # leaves the processor to answers
 _MOST_WAITING: Final = 32
 _REMEMBERED_S: Final = 300.0
 _MOST_REMEMBERED: Final = 1_000
-_WRONG: Final = "the name or the password is not right"
+_WRONG: Final = "the name or the password is not right"  # the alerting rules have these words
 
 
 class Visitor(NamedTuple):
-    """Somebody who is known. `stays` says whether that is still so; `session` is the cookie's."""
+    """An authenticated user. `stays` says whether access still holds; `session` is the secret."""
 
     name: str
     by: str
@@ -54,7 +54,7 @@ class Visitor(NamedTuple):
 
 
 class _Remembered(NamedTuple):
-    """A password that was right."""
+    """A password that was verified."""
 
     user: str
     mark: bytes
@@ -62,7 +62,7 @@ class _Remembered(NamedTuple):
 
 
 class Visitors:
-    """`hashing` is where passwords are hashed."""
+    """Authenticates visitors; `hashing` hashes passwords."""
 
     def __init__(
         self, config: AuditConfig, hashing: Executor, clock: Callable[[], float] = time.monotonic
@@ -82,14 +82,14 @@ class Visitors:
             raise AuditFailure(f"`tokens_file`: {error}") from None
         proxy = config.proxy
         self._header = proxy.header.lower().encode() if proxy else b""
-        self._proxies = {_plain(each) for each in proxy.addresses} if proxy else set()
+        self._proxies = {_plain(address) for address in proxy.addresses} if proxy else set()
         self._hashing = hashing
         self._clock = clock
         self._waiting = 0
         self._tries = Tries()
         self._key = secrets.token_bytes(32)
         self._right: dict[bytes, _Remembered] = {}
-        # A browser takes a cookie of that prefix by HTTPS alone, from this host alone.
+        # Browsers accept a cookie with this prefix by HTTPS only, and from this host only.
         self.cookie: Final = "__Host-penstock-audit" if config.tls else "penstock-audit"
         self.sessions: Final = Sessions()
 
@@ -99,11 +99,11 @@ class Visitors:
         return self._users is not None
 
     def is_operator(self, name: str) -> bool:
-        """Whether what he says is written."""
+        """Whether the user may make statements."""
         return self._operators is not None and self._operators.has(name)
 
     async def who(self, scope: Scope) -> Visitor | None:
-        """None if nobody says who he is. Raises NotKnown, TooOften, NotNow."""
+        """Authenticates a request; None without credentials. Raises NotKnown, TooOften, NotNow."""
         address = address_of(scope)
         if _plain(address) in self._proxies and (names := values(scope, self._header)):
             return self._by_proxy(names)
@@ -112,7 +112,7 @@ class Visitors:
         return self._by_cookie(scope)
 
     async def log_in(self, address: str, user: str, password: str) -> str:
-        """The secret of a new session. Raises NotKnown, TooOften, NotNow."""
+        """Begins a session, and returns its secret. Raises NotKnown, TooOften, NotNow."""
         mark = await self._check(address, user, password)
         return self.sessions.begin(user, mark, self._clock())
 
@@ -121,7 +121,7 @@ class Visitors:
             self.sessions.end(secret)
 
     def is_forged(self, scope: Scope) -> bool:
-        """Whether it has the proxy's header, and does not come from there."""
+        """Whether the request has the proxy's header, but is not from the proxy."""
         return bool(
             self._header
             and values(scope, self._header)
@@ -129,7 +129,7 @@ class Visitors:
         )
 
     def known_name(self, user: str) -> str:
-        """For a log: empty if there is no such user, as it may be a password."""
+        """The name for a log; empty if there is no such user, as it may be a password."""
         return user if self._users is not None and self._users.has(user) else ""
 
     def _by_cookie(self, scope: Scope) -> Visitor | None:
@@ -154,14 +154,14 @@ class Visitors:
         return None
 
     def _cookies(self, scope: Scope) -> list[str]:
-        """All of our name: another program on this host may have set one, too."""
-        found = []
+        """Values of all cookies with our name: another program on this host may have set one."""
+        secrets_shown = []
         for line in values(scope, b"cookie"):
-            for each in line.split(";"):
-                name, _, value = each.strip().partition("=")
+            for cookie in line.split(";"):
+                name, _, value = cookie.strip().partition("=")
                 if name == self.cookie and value:
-                    found.append(value)
-        return found[:4]
+                    secrets_shown.append(value)
+        return secrets_shown[:4]
 
     def _by_proxy(self, names: list[str]) -> Visitor:
         try:
@@ -169,18 +169,18 @@ class Visitors:
             name = name.encode("latin-1").decode()
             check_name(name)
         except ValueError:
-            raise NotKnown("the proxy names nobody who could be meant") from None
+            raise NotKnown("the proxy's header has no valid user name") from None
         return Visitor(name, "proxy", lambda: True)
 
     async def _by_header(self, shown: list[str], address: str) -> Visitor:
         if len(shown) > 1:
-            raise NotKnown("there is more than one `Authorization`")
+            raise NotKnown("the request has more than one `Authorization`")
         kind, _, proof = shown[0].strip().partition(" ")
         if kind.lower() == "bearer" and self._tokens is not None:
             return self._by_token(proof.strip(), address)
         if kind.lower() == "basic" and self._users is not None:
             return await self._by_password(proof.strip(), address)
-        raise NotKnown("that is no way to log in here")
+        raise NotKnown("this audit does not accept this kind of `Authorization`")
 
     def _by_token(self, token: str, address: str) -> Visitor:
         tokens = self._tokens
@@ -215,17 +215,17 @@ class Visitors:
         return Visitor(user, "password", lambda: users.mark_of(user) == mark)
 
     async def _check(self, address: str, user: str, password: str) -> bytes:
-        """The mark of a password that is right. Raises NotKnown, TooOften, NotNow."""
+        """Verifies a password, and returns its mark. Raises NotKnown, TooOften, NotNow."""
         users = self._users
         if users is None:
-            raise NotKnown("nobody logs in with a password here")
+            raise NotKnown("this audit has no password logins")
         try:
             check_name(user)
         except ValueError:
-            user = ""  # nobody's: it is tried all the same, and takes as long
+            user = ""  # no user has it; the check takes as long all the same
         self._check_pause(address, user, self._clock())
         if self._waiting >= _MOST_WAITING:
-            raise NotNow("too many log in just now: try again in a moment")
+            raise NotNow("too many logins are waiting: try again in a moment")
         before = users.mark_of(user)
         right: bool | None = None
         self._waiting += 1
@@ -247,13 +247,13 @@ class Visitors:
 
 
 def address_of(scope: Scope) -> str:
-    """Of who is at the other end of the connection, whatever headers say."""
+    """The address of the connection's peer, whatever headers say."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 
 
 def _plain(address: str) -> str:
-    """An address in the one form in which it is compared."""
+    """An address in the form in which addresses are compared."""
     try:
         known = ip_address(address)
     except ValueError:

@@ -49,7 +49,7 @@ class State(StrEnum):
 
     @property
     def is_fault(self) -> bool:
-        """Whether somebody has to think of it."""
+        """Whether it needs attention."""
         return self.severity >= State.UNKNOWN.severity
 
 
@@ -63,8 +63,8 @@ class FaultKind(StrEnum):
     MISSING = "missing"  # at a tier, although an earlier one has it
     DUPLICATED = "duplicated"
     CHANGED = "changed"
-    UNPROVEN = "unproven"  # an entry of the ledger is missing: what it said is not known
-    UNNAMED = "unnamed"  # the sums differ, by which events is unknown
+    UNPROVEN = "unproven"  # an entry of the ledger is missing
+    UNNAMED = "unnamed"  # sums differ, by unknown events
     UNKNOWN = "unknown"  # not watched: what was there is neither proven nor missing
 
     @property
@@ -85,22 +85,22 @@ class CommandKind(StrEnum):
 
     MENDS = "mends"
     ACCEPTS = "accepts"  # a loss stays a loss, and counts as known
-    LOOKS = "looks"  # it shows more
+    LOOKS = "looks"  # inspects
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault, with every name that is known. What is not known is -1 or empty."""
+    """A fault, with every known name. Unknown fields are -1 or empty."""
 
     id: str = ""
     kind: FaultKind
     topic: str = ""
     words: str  # in one sentence, for a person
-    reason: str = ""  # why it is so, as far as somebody said
+    reason: str = ""  # as far as reported
     tier: str = ""  # at which it shows
     destination: str = ""
     host: str = ""
     agent: str = ""
-    path: str = ""  # a log file's, or with a fault of a landed file that one's
+    path: str = ""  # of the log file, or of the faulty landed file
     source: str = ""
     seq: int = -1
     events: int = -1
@@ -109,11 +109,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     partition: int = -1
     offset: int = -1
     offsets: int = -1  # how many
-    from_time: int = -1  # windows that it may be about
+    from_time: int = -1  # of the windows that it may be about
     to_time: int = -1
     command: str = ""  # empty: the runbook says what to do
     command_kind: CommandKind | None = None  # None without a command
-    accepted: str = ""  # why, if somebody has accepted it, or it did no harm
+    accepted: str = ""  # why it is accepted, or harmless
 
     @property
     def is_accepted_unknown(self) -> bool:
@@ -122,19 +122,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_landed_file(self) -> bool:
-        """Whether the whole file is meant, and not events of it."""
+        """Whether it is about a whole landed file, and not about events in it."""
         return bool(self.path) and not self.source and self.tier == TierKind.HDFS
 
     @property
     def count(self) -> int:
-        """Events; as many as there are offsets, if that is all that is known."""
+        """The number of events; that of offsets if only they are known."""
         return self.events if self.events >= 0 else self.offsets
 
 
 def identified(finding: Finding, key: TopicKey) -> Finding:
     """The finding as one of this topic, with its id."""
     is_placed = finding.seq >= 0 or finding.offset >= 0
-    named = (
+    identity = (
         key.cluster,
         key.topic_id or key.topic,
         finding.kind.value,
@@ -147,13 +147,13 @@ def identified(finding: Finding, key: TopicKey) -> Finding:
         finding.offset,
         -1 if is_placed else finding.from_time,
     )
-    digest = hashlib.sha256(json.dumps(named).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
     return replace(finding, id=digest[:_ID_DIGITS], topic=key.topic)
 
 
 class KindCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How many findings there are of one kind, and of how many events. `uncounted` of them are of
-    nobody knows how many."""
+    """The number of findings of a kind, and of their events. `uncounted` findings have an unknown
+    number of events."""
 
     kind: FaultKind
     findings: int = 0
@@ -165,17 +165,17 @@ Kinds = tuple[KindCount, ...]
 
 
 def counted(findings: Iterable[Finding]) -> Kinds:
-    """Of those that nobody has accepted, each kind by itself; the worst first."""
-    return summed(_one(each) for each in findings if not each.accepted)
+    """Counts unaccepted findings by kind, the worst first."""
+    return summed(_one(finding) for finding in findings if not finding.accepted)
 
 
 def summed(counts: Iterable[KindCount]) -> Kinds:
-    """One for each kind; the worst first."""
-    found: dict[FaultKind, KindCount] = {}
-    for each in counts:
-        before = found.get(each.kind)
-        found[each.kind] = each if before is None else _both(before, each)
-    return tuple(found[kind] for kind in WORST_FIRST if kind in found)
+    """Adds up counts by kind, the worst first."""
+    by_kind: dict[FaultKind, KindCount] = {}
+    for count in counts:
+        before = by_kind.get(count.kind)
+        by_kind[count.kind] = count if before is None else _both(before, count)
+    return tuple(by_kind[kind] for kind in WORST_FIRST if kind in by_kind)
 
 
 def _one(finding: Finding) -> KindCount:
@@ -185,24 +185,24 @@ def _one(finding: Finding) -> KindCount:
     return KindCount(kind=finding.kind, findings=1, events=events)
 
 
-def _both(one: KindCount, other: KindCount) -> KindCount:
+def _both(first: KindCount, second: KindCount) -> KindCount:
     return KindCount(
-        kind=one.kind,
-        findings=one.findings + other.findings,
-        events=one.events + other.events,
-        uncounted=one.uncounted + other.uncounted,
+        kind=first.kind,
+        findings=first.findings + second.findings,
+        events=first.events + second.events,
+        uncounted=first.uncounted + second.uncounted,
     )
 
 
 def worst(states: Iterable[State]) -> State:
-    return max(states, key=lambda each: each.severity, default=State.COMPLETE)
+    return max(states, key=lambda state: state.severity, default=State.COMPLETE)
 
 
 def or_empty(state: State, events: int) -> State:
-    """The state of a topic with so many events: without any, nothing was proven."""
+    """The state of a topic with this many events: without any, a complete one is empty."""
     return State.EMPTY if state is State.COMPLETE and events == 0 else state
 
 
 def worst_first(states: Iterable[State]) -> list[State]:
-    """Each once."""
-    return sorted(set(states), key=lambda each: -each.severity)
+    """The distinct states, the worst first."""
+    return sorted(set(states), key=lambda state: -state.severity)

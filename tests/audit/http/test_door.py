@@ -397,7 +397,7 @@ def test_a_proxy_is_believed_from_its_addresses_alone(quiet: LockedAudit) -> Non
     address = next(ADDRESSES)
     assert quiet.ask("/api/v1/topics", headers=carol, address=address).status == 401
     (line,) = quiet.lines_about(address)
-    assert "believed from the proxy alone" in line
+    assert "accepted from the proxy only" in line
 
 
 @pytest.mark.parametrize("key", ["users_file", "tokens_file", "operators_file", "tls"])
