@@ -1,6 +1,5 @@
-/* Elements, made of values. The only place that makes any. What is given as text becomes a text
-   node, whatever stands in it; nothing here or elsewhere reads HTML from a string. Inline styles
-   are not allowed by the page's policy: `vars` are set as custom properties instead. */
+/* Makes elements; no other module does. Text becomes text nodes, whatever it contains: HTML is never
+   parsed from a string. The page's policy forbids inline styles: `vars` set custom properties. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -50,8 +49,8 @@ function arrange(element, wanted) {
   }
 }
 
-/** What an element holds, replaced. Focus stays on what has the same `data-focus`, and whatever was
-    there before and stays in its place is left alone. */
+/** Replaces an element's children. The focus stays on the child with the same `data-focus`; children
+    that keep their place are not touched. */
 export function replace(element, ...children) {
   const focused = element.contains(document.activeElement)
     ? document.activeElement.dataset.focus

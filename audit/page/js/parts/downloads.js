@@ -1,12 +1,12 @@
-/* A list as a file: JSON as the API answers it, or CSV of all its pages. */
+/* Downloads of lists: JSON as the API returns it, or CSV of all its pages. */
 
-import { Refusal, ask } from "../asking.js";
+import { Refusal, ask } from "../api.js";
 import { h } from "../dom.js";
 
 const SIZE = 500;
 const MOST = 20_000; // rows of a file
 
-/** `question` and `parameters` as they are asked, without page and size. */
+/** `question` and `parameters` as for `ask`, without page and size. */
 export function downloads(question, parameters) {
   const known = Object.entries(parameters).filter(([, value]) => value);
   const query = new URLSearchParams([...known, ["size", SIZE]]);
@@ -40,7 +40,7 @@ async function rows(question, parameters) {
   return found;
 }
 
-/** Findings have their topics beside them. */
+/** Findings have their topics in a list of their own. */
 function named(row, answer, index) {
   return answer.topics && answer.topic_ids ? { of: answer.topics[index], ...row } : row;
 }
@@ -51,7 +51,7 @@ function csv(found) {
   return [names.join(","), ...lines].map((line) => `${line}\r\n`).join("");
 }
 
-/** What a spreadsheet would compute is made text. */
+/** Keeps spreadsheets from evaluating a value as a formula. */
 function cell(value) {
   const text = typeof value === "object" ? JSON.stringify(value) : String(value ?? "");
   const safe = typeof value !== "number" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;

@@ -1,5 +1,5 @@
-/* Where every line went: read = shipped + filtered + dead-lettered + lost, and what became of the
-   events from tier to tier. The figures are the service's; here they only stand side by side. */
+/* The balance of all lines: read = shipped + filtered + dead-lettered + lost, and the events at each
+   tier. The service computes the figures; they are only shown here. */
 
 import { h } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
@@ -54,7 +54,7 @@ function part(number, word, state) {
   );
 }
 
-/** The tiers, one after the other, each held against the one before. */
+/** The tiers in order, each compared with the one before. */
 export function passage(answer) {
   const against = references(answer.tiers);
   return h(
@@ -100,8 +100,8 @@ function besides(tier) {
     : null;
 }
 
-/** What stands against a tier, whatever its sums are; and rows of whole files that are gone, or
-    there twice, which no window's sums have. */
+/** The faults of a tier, whatever its sums are; and rows of missing or duplicated files, which are in
+    no window's sums. */
 function faultsAt(tier, findings) {
   const open = findings.filter(
     (each) =>

@@ -1,7 +1,7 @@
-/* Consumer groups: who reads a topic, and how far behind. They are no part of the verdict, and what
-   could not be seen of them is said here and nowhere else. */
+/* Consumer groups: who reads a topic, and with what lag. They are not part of the verdict, so only
+   this card reports what could not be polled of them. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { UNKNOWN, count, counted, duration, short } from "../figures.js";
 import { name, plain, words } from "../names.js";
@@ -13,7 +13,7 @@ import { pager, table } from "./table.js";
 
 const SIZE = 25;
 
-/** A card of its own: of one topic if `asked()` names one, else of all. */
+/** The card, for the topic that `asked()` names, or for all. */
 export class GroupsPane {
   #pane;
   #aside;
@@ -67,8 +67,8 @@ function nothing(answer, ofTopic, wanted) {
   if (!answer.looks) {
     return empty("pending", "Nobody looks", "groups.interval of the audit's configuration is 0.");
   }
-  if (wanted) return empty("unknown", "No group is like that");
-  if (answer.as_of === 0) return empty("pending", "Groups have not been looked at yet");
+  if (wanted) return empty("unknown", "No group matches");
+  if (answer.as_of === 0) return empty("pending", "Groups were not polled yet");
   if (answer.notices.length > 0) return null;
   return empty(
     "pending",
@@ -171,7 +171,7 @@ function messages(row) {
   ];
 }
 
-/** Of how many partitions it is not known, where it is of some. */
+/** The number of partitions with unknown lag, if there are any. */
 function lacking(row) {
   if (row.unknown_partitions === 0 || row.behind < 0) return null;
   return h(

@@ -1,5 +1,5 @@
-/* The heat map: a row for the verdict and one for each tier, a column for each stretch of time; and
-   where anything changed in that time, a row of marks.
+/* The heat map: a row for the verdict and one for each tier, a column for each cell of time; and a
+   row of marks, if there are any.
    One cell at a time can be reached with Tab, arrows move from there. Selecting columns, by dragging
    or with Shift and arrows, and Enter zooms. A cell that is pointed at or focused is read out in
    figures below. */
@@ -32,7 +32,7 @@ export class HeatMap {
   #tip = h("div", { class: "tip", role: "status" });
   #grid = h("div", { class: "heat-grid", role: "grid", "aria-label": "Windows and tiers" });
 
-  /** `zoom(from, to)` shows that stretch, `out()` a longer one. */
+  /** `zoom(from, to)` shows a shorter time, `out()` a longer one. */
   constructor(zoom, out) {
     this.#zoom = zoom;
     this.#out = out;
@@ -70,7 +70,7 @@ export class HeatMap {
     if (!this.#tip.hidden) this.#read();
   }
 
-  /** What changed in this time. */
+  /** Marks of this time. */
   mark(marks) {
     this.#marks = marks;
     if (this.#answer !== null) this.show(this.#answer);
@@ -316,14 +316,14 @@ export class HeatMap {
   }
 }
 
-/** From little to much. Nothing has no shade at all. */
+/** Shades from few events to many. No events have no shade. */
 function shade(events, most) {
   return events > 0
     ? `much-${Math.min(SHADES, 1 + Math.floor((events / most) * (SHADES - 0.01)))}`
     : "";
 }
 
-/** The next step on a clock that is not shorter. */
+/** The shortest round step that is not below this one. */
 function roundStep(millis) {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1440, 2880, 10_080];
   return (steps.find((each) => each * 60_000 >= millis) ?? 10_080) * 60_000;

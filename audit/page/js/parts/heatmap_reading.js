@@ -1,4 +1,4 @@
-/* One column of the heat map in figures: what each tier has, and what does not add up. */
+/* A column of the heat map in figures: the events of each tier, and differences. */
 
 import { h } from "../dom.js";
 import { count, counted } from "../figures.js";

@@ -1,4 +1,4 @@
-/* The hours of a topic at its destination: a row for each day, a cell for each hour of it. */
+/* The hours of a topic at its destination: a row for each day, a cell for each hour. */
 
 import { h, replace } from "../dom.js";
 import { count, counted } from "../figures.js";
@@ -41,7 +41,7 @@ export function hourGrid(hours) {
   ];
 }
 
-// Several destinations, or clocks that are put back, give several rows for an hour: the worst counts.
+// Several destinations, or a clock put back, give several rows for an hour: the worst counts.
 const ORDER = [...STATES].reverse();
 
 function cell(rows, read) {

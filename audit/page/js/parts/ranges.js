@@ -1,5 +1,5 @@
-/* Which stretch of time a topic is shown over: one of the usual ones, which moves on with the
-   clock, or two times. And into how long pieces it is cut. */
+/* The time range of a topic's view: a preset, which moves on with the clock, or two times; and the
+   length of its cells. */
 
 import { h, replace } from "../dom.js";
 import { duration } from "../figures.js";
@@ -28,7 +28,7 @@ export function rangeOf(params, pieces) {
   return { from: start, to: end, step, fixed };
 }
 
-/** The parameters of a stretch, not shorter than can be seen. */
+/** The parameters of a range, which has a minimal length. */
 export function zoomed(from, to) {
   const more = Math.max(0, SHORTEST - (to - from)) / 2;
   const first = Math.floor((from - more) / MINUTE) * MINUTE;
@@ -39,7 +39,7 @@ export function zoomed(from, to) {
   };
 }
 
-/** Two times to be typed, in the page's zone. */
+/** Fields for two times, in the page's zone. */
 function typed(page) {
   const [from, to] = [timeField("From"), timeField("To")];
   const node = h(
@@ -66,7 +66,7 @@ function typed(page) {
   return { node, show };
 }
 
-/** Buttons for it. `range()` says what is shown now, with `cells` or without. */
+/** Buttons for ranges. `range()` returns the current one, with `cells` or without. */
 export function rangeBar(page, range, { cells = true } = {}) {
   const node = h("div", { class: "toolbar", role: "group", "aria-label": "Time" });
   const move = (by) => () => {

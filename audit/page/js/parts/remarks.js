@@ -1,5 +1,4 @@
-/* Text that is not what its file has, and files that were not read: beside the verdict, which they
-   do not change. */
+/* Remarks about altered text and about files that were not read. They do not change the verdict. */
 
 import { h } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
@@ -21,7 +20,7 @@ const SUMMARIES = {
 const summary = (each) => (SUMMARIES[each.kind] ?? other)(each);
 const other = (each) => `${were(each.lines, "line")} altered`;
 
-/** "9 lines had invalid characters, 1 line was cut"; nothing where nothing was altered. */
+/** "9 lines had invalid characters, 1 line was cut"; empty if nothing was altered. */
 export const altered = (totals) => totals.map(summary).join(", ");
 
 export function remarksCard({ altered: totals, remarks }) {

@@ -1,5 +1,5 @@
-/* A topic's hours in small: how much, and how each was judged. Hours at fault stand out by their
-   colour and by a mark below; so does an hour at fault that has no events at all. */
+/* A topic's hours as a small chart: events and verdict of each. Faulty hours, also those without
+   events, stand out by their colour and by a mark below. */
 
 import { svg } from "../dom.js";
 import { counted } from "../figures.js";

@@ -1,5 +1,5 @@
-/* Tables that no load commits anything of: since when, why, and what to do. Before everything else
-   on a page, as waiting does not help. */
+/* Tables whose loads fail: since when, why, and what to do. They come first on a page, as waiting
+   does not help. */
 
 import { h } from "../dom.js";
 import { counted } from "../figures.js";
@@ -8,12 +8,12 @@ import { link } from "../routes.js";
 import { unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
 import { cure } from "./cure.js";
-import { saying } from "./saying.js";
+import { statementForm } from "./statement_form.js";
 import { card } from "./pane.js";
 
 const SHOWN = 5;
 
-/** Nothing where all are loaded. */
+/** Nothing if all tables are loaded. */
 export function unloadedCard(loads, { named = false } = {}) {
   if (loads.length === 0) return null;
   const tables = new Set(loads.map((each) => JSON.stringify([each.cluster, each.topic]))).size;
@@ -76,9 +76,9 @@ function item(load, named) {
   );
 }
 
-/** A topic that a typo has made is loaded by nobody, and waited for by everybody. */
+/** A form that retires a topic, such as one made by a typo, which loads would wait for. */
 function retiring({ cluster, topic }) {
-  return saying({
+  return statementForm({
     statement: "accept",
     title: "Retire this topic…",
     what: `Nothing more is expected of ${plain(topic)}, until an agent ships to it. What is wrong with it counts as accepted. Nobody can undo that.`,

@@ -1,6 +1,6 @@
-/* All faults by name, of every topic or of what is chosen. */
+/* All faults by name, of all topics or of a selection. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h } from "../dom.js";
 import { plain } from "../names.js";
 import { chips } from "../parts/controls.js";
@@ -17,7 +17,7 @@ export function findings(page) {
   const kinds = chips(page, "Kind", "kind");
   const accepted = chips(page, "Accepted", "accepted");
   const narrowed = h("div", { class: "chips" });
-  let numbers = null; // by kind, whatever kind is chosen
+  let numbers = null; // by kind, of all kinds
   const number = (kind) => (numbers ? (numbers[kind] ?? 0) : undefined);
   const showKinds = () =>
     kinds.show(KIND_NAMES.map((each) => [each, kindSign(each), kindWord(each), number(each)]));
@@ -35,7 +35,7 @@ export function findings(page) {
       if (answer.items.length === 0)
         return page.params.accepted === "false"
           ? empty("complete", "Nothing to do", "Accepted faults are listed under “Accepted”.")
-          : empty("complete", "Nothing found", "No fault is known that is like that.");
+          : empty("complete", "Nothing found", "No known fault matches.");
       return [
         h(
           "ul",
@@ -87,7 +87,7 @@ function whose(text) {
   return { cluster: text.slice(0, slash), topic: text.slice(slash + 1) };
 }
 
-/** What else the address asks for, each to be taken away. */
+/** Further filters in the URL, each with a button that removes it. */
 function narrowing(page) {
   const { topic, host, from, to } = page.params;
   const chip = (text, patch) =>

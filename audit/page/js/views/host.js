@@ -1,6 +1,6 @@
-/* One host's part of a topic: its files, and in each what is missing, in words. */
+/* A host's part of a topic: its files, with what each lacks, in words. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { name } from "../names.js";
 import { searchBox } from "../parts/controls.js";
@@ -38,11 +38,11 @@ export function host(page) {
     (answer) => {
       if (answer.items.length === 0) {
         return page.params.search
-          ? empty("unknown", "No file is like that")
+          ? empty("unknown", "No file matches")
           : empty(
               "pending",
               "No file is known",
-              "An agent names its files when it ships them, and those at fault are kept.",
+              "Agents report files as they ship them; only faulty ones are kept.",
             );
       }
       return [

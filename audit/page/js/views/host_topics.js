@@ -1,6 +1,6 @@
-/* One host over all its topics: its agents, what is wrong there, and its part of each topic. */
+/* A host: its agents, its findings, and its part of each topic. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
 import { name } from "../names.js";

@@ -1,6 +1,6 @@
-/* What was loaded by which run, and for one topic which of its hours are complete. */
+/* The runs of loaders, and for one topic its complete hours. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { bytes, count } from "../figures.js";
 import { name } from "../names.js";
@@ -45,7 +45,7 @@ export function loads(page) {
         return empty(
           "pending",
           "Nothing was loaded yet",
-          "The loader writes to the ledger what each of its runs committed.",
+          "Each load reports in the ledger what it committed.",
         );
       return [
         table(page, { label: "Runs", rows: answer.items, columns: COLUMNS }),

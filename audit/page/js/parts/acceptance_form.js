@@ -1,22 +1,22 @@
-/* That a fault is accepted: by the names that the audit has for it, the most exact that there are. */
+/* The form that accepts a fault, by the most exact names that the audit has for it. */
 
 import { plain } from "../names.js";
 import { stretch } from "../times.js";
-import { saying } from "./saying.js";
+import { statementForm } from "./statement_form.js";
 
-/** `topicId`: another topic of that name may be there by now. */
-export function accepting(fault, { cluster, topic, topicId }) {
+/** `topicId`: by now another topic may have this name. */
+export function acceptanceForm(fault, { cluster, topic, topicId }) {
   if (fault.accepted) return null;
-  return saying({
+  return statementForm({
     statement: "accept",
     title: "Accept…",
-    what: `It counts as complete then, and stays shown: ${what(fault)}. Nobody can undo that.`,
+    what: `Accepts ${what(fault)}: it counts as complete, and stays shown. This cannot be undone.`,
     button: "Accept",
     body: named(fault, { cluster, topic, topic_id: topicId }),
   });
 }
 
-/** All that is given must apply; null where nothing is known that it could be told by. */
+/** The names, all of which must match; null if none is known. */
 function named(fault, whose) {
   const host = fault.host ? { host: fault.host } : {};
   const runs = runsOf(fault);
@@ -29,14 +29,14 @@ function named(fault, whose) {
   return { ...whose, ...host, from_time: fault.from_time, to_time: fault.to_time };
 }
 
-/** Of its file: by events, and by bytes where only a part of those is meant. */
+/** Runs of its file: by events, and by bytes where only part of these is meant. */
 function runsOf({ source, seq, events, position, end_position: end, kind }) {
   const runs = [];
   if (source && seq >= 0 && events > 0) runs.push({ source, seq, events });
   if (source && position >= 0 && end > position) {
     runs.push({ source, position, end_position: end });
   } else if (source && position >= 0 && kind === "unknown") {
-    runs.push({ source, position, end_position: position + 1 }); // nobody knows where it ends
+    runs.push({ source, position, end_position: position + 1 }); // the end is unknown
   }
   return runs;
 }

@@ -1,17 +1,17 @@
-/* What is asked of the service, under `api/v1/`. An answer that is none, or says what is wrong, is
-   a `Refusal` with words for the reader. Any question that nobody waits for any more is given up. */
+/* Requests to the service, under `api/v1/`. A failed request throws a `Refusal` with words for the
+   reader. Requests whose response is no longer needed are aborted. */
 
 const PATIENCE = 30_000;
 
 export class Refusal extends Error {
-  /** `command`: one that helps, if there is one. */
+  /** `command`: a command that helps, if there is one. */
   constructor(message, command = "") {
     super(message);
     this.command = command;
   }
 }
 
-/** The answer to a question. Parameters that are null or empty are left out. */
+/** Requests `question`. Parameters that are null or empty are left out. */
 export async function ask(question, parameters = {}, signal = undefined) {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(parameters)) {
@@ -39,8 +39,8 @@ export async function ask(question, parameters = {}, signal = undefined) {
   return answer;
 }
 
-/** Says something, as an operator: it is in the ledger once this has come back. */
-export async function say(statement, body) {
+/** Sends an operator's statement: once this returns, it is stored. */
+export async function sendStatement(statement, body) {
   let response;
   try {
     response = await fetch(`api/v1/${statement}`, {

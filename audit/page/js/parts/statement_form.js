@@ -1,15 +1,15 @@
-/* What an operator says: a form that asks for the reason, and what becomes of it. While it is open
-   the view is held as it is, so that nothing is taken away under who types. */
+/* The form for an operator's statement, with its reason and result. While it is open the view does
+   not change, so that nothing moves under a user who types. */
 
 import { isOperator } from "../account.js";
-import { Refusal, say } from "../asking.js";
+import { Refusal, sendStatement } from "../api.js";
 import { h, replace } from "../dom.js";
 
 const LONGEST = 1_000;
 
-/** Nothing for who only reads. `body` is what is said, but for the reason, or makes it of what
-    `fields` hold then. `done` is called once it is kept; without it, it counts later. */
-export function saying({ statement, title, what, button, body, fields = [], done = null }) {
+/** Null for readers. `body` is the statement without its reason, or a function that makes it from
+    `fields`. `done` is called once it is stored; without `done`, it takes effect later. */
+export function statementForm({ statement, title, what, button, body, fields = [], done = null }) {
   if (!isOperator() || body === null) return null;
   const said = h("p", { role: "status" });
   const reason = h("input", {
@@ -19,7 +19,7 @@ export function saying({ statement, title, what, button, body, fields = [], done
     maxlength: LONGEST,
     autocomplete: "off",
     "aria-label": "Reason",
-    placeholder: "Reason: it is shown",
+    placeholder: "Reason (is shown)",
   });
   const send = h("button", { type: "submit", class: "button" }, button);
   const form = h("form", {}, h("p", {}, what), fields, reason, send, said);
@@ -34,8 +34,8 @@ export function saying({ statement, title, what, button, body, fields = [], done
     replace(said, "Writing…");
     try {
       const given = typeof body === "function" ? body() : body;
-      await say(statement, { ...given, reason: reason.value.trim() });
-      const counts = done ? "Kept." : "Written: it counts once it has been read back.";
+      await sendStatement(statement, { ...given, reason: reason.value.trim() });
+      const counts = done ? "Stored." : "Written: it takes effect once the audit has read it back.";
       replace(form, h("p", { role: "status" }, counts));
       whole.removeAttribute("data-held");
       done?.();

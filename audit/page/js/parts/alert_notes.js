@@ -1,14 +1,14 @@
-/* What operators say of alerts: that one is acknowledged, that some are silenced. It changes no
-   verdict; receivers hear nothing more meanwhile. */
+/* Operators' notes about alerts: acknowledgements and silences. They change no verdict; receivers
+   get no messages meanwhile. */
 
 import { isOperator } from "../account.js";
-import { Refusal, say } from "../asking.js";
+import { Refusal, sendStatement } from "../api.js";
 import { h, replace } from "../dom.js";
 import { name, plain, quoted } from "../names.js";
 import { ALERT_KINDS, alertBadge, alertWord } from "../signs.js";
 import { at, momentToSecond } from "../times.js";
 import { card } from "./pane.js";
-import { saying } from "./saying.js";
+import { statementForm } from "./statement_form.js";
 
 const HOUR = 3_600_000;
 const TIMES = [
@@ -18,10 +18,10 @@ const TIMES = [
   [7 * 24, "1 week"],
   [30 * 24, "30 days"],
 ];
-const LONGEST = 500; // of a pattern, as the service has it
+const LONGEST = 500; // characters of a pattern, as in the service
 
-/** Who said what of an alert, until when and why. */
-export function noted({ acknowledged, silenced }) {
+/** The notes about an alert: author, end and reason. */
+export function noteRows({ acknowledged, silenced }) {
   return [note("Acknowledged", acknowledged), note("Silenced", silenced)];
 }
 
@@ -38,18 +38,18 @@ function meta({ by, reason, time, until }) {
   ];
 }
 
-/** Forms for what can be said of a raised alert. `done` is called once something is kept. */
-export function noting(row, done) {
+/** Forms for notes about a raised alert. `done` is called once one is stored. */
+export function noteForms(row, done) {
   if (row.resolved >= 0) return null;
   return [row.acknowledged ? null : acknowledging(row, done), row.silenced ? null : muting(row, done)];
 }
 
 function acknowledging({ id, kind, cluster, topic }, done) {
   const until = times([["", "until it is resolved"], ...TIMES.map(lasting)]);
-  return saying({
+  return statementForm({
     statement: "acknowledge",
     title: "Acknowledge…",
-    what: `Receivers hear no more of ${about(kind, cluster, topic)} meanwhile. Nothing counts as repaired.`,
+    what: `Receivers get no more messages about ${about(kind, cluster, topic)} meanwhile. Nothing counts as repaired.`,
     button: "Acknowledge",
     fields: [until],
     body: () => ({ id, ...(until.value ? { until: end(until) } : {}) }),
@@ -59,10 +59,10 @@ function acknowledging({ id, kind, cluster, topic }, done) {
 
 function muting({ kind, cluster, topic, host }, done) {
   const until = times(TIMES.map(lasting));
-  return saying({
+  return statementForm({
     statement: "silence",
     title: "Silence…",
-    what: `Receivers hear nothing of ${about(kind, cluster, topic, host)} until then, also of those to come.`,
+    what: `Receivers get no messages about ${about(kind, cluster, topic, host)} until then, future ones included.`,
     button: "Silence",
     fields: [until],
     body: () => ({ kind, cluster, topic, host: literal(host), until: end(until) }),
@@ -70,7 +70,7 @@ function muting({ kind, cluster, topic, host }, done) {
   });
 }
 
-/** Silences that stand, and for operators a form for another one; nothing where neither is. */
+/** Current silences, and for operators a form for a new one; nothing if there is neither. */
 export function silencesCard(silences, done) {
   if (silences.length === 0 && !isOperator()) return null;
   return card(
@@ -112,7 +112,7 @@ function ending(id, done) {
       onclick: async () => {
         button.disabled = true;
         try {
-          await say("unsilence", { id });
+          await sendStatement("unsilence", { id });
           done();
         } catch (error) {
           if (!(error instanceof Refusal)) throw error;
@@ -132,10 +132,10 @@ function silencing(done) {
     h("input", { "aria-label": label, placeholder: label, maxlength: LONGEST, autocomplete: "off" }),
   );
   const until = times(TIMES.map(lasting));
-  return saying({
+  return statementForm({
     statement: "silence",
     title: "Silence others…",
-    what: "Receivers hear nothing of alerts that match all of this; * and ? stand for any characters.",
+    what: "Receivers get no messages about alerts that match all of this; * and ? match any characters.",
     button: "Silence",
     fields: [kind, cluster, topic, host, until],
     body: () => ({
@@ -166,7 +166,7 @@ function about(kind, cluster, topic, host = "") {
   return `alerts “${alertWord(kind)}” of ${place}`;
 }
 
-/** A pattern that matches this name alone. */
+/** A pattern that matches only this name. */
 function literal(text) {
   return text.replace(/[[*?]/g, "[$&]");
 }
