@@ -9,7 +9,7 @@ import { alertBadge, sign } from "../signs.js";
 import { ago } from "../times.js";
 import { cure } from "./cure.js";
 import { finding } from "./finding.js";
-import { noted } from "./alert_notes.js";
+import { noteRows } from "./alert_notes.js";
 import { card } from "./pane.js";
 
 const HOUR = 3_600_000;
