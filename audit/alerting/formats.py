@@ -190,7 +190,7 @@ class JsonTemplate:
             for part in self._template.generate(values):
                 made += part.encode()
                 if len(made) > _MOST_TEMPLATE:
-                    raise NotTold(f"the template's output exceeds {_MOST_TEMPLATE:,} bytes")
+                    raise NotTold(f"the template makes more than {_MOST_TEMPLATE:,} bytes")
             msgspec.json.decode(bytes(made))
         except self._errors as error:
             raise NotTold(f"the template does not make JSON: {error}") from None

@@ -98,5 +98,5 @@ def test_every_kind_has_an_entry_in_the_runbook() -> None:
     assert len(set(kinds)) == len(kinds)
     page = runbook.page()
     assert all(f'id="{each}"' in page for each in kinds)
-    docs = Path(__file__).parents[2] / "docs" / "runbook.md"
+    docs = Path(__file__).parents[3] / "docs" / "runbook.md"
     assert docs.read_text() == runbook.markdown()
