@@ -1,10 +1,10 @@
 """The ASGI application of the audit: `/api/v1`, its description, the page, metrics and health.
 
 All paths take GET and HEAD, except operators' statements (`audit/http/statements.py`). The door
-(`audit/http/door.py`) authorizes requests, and leaves in the scope `user`, None if unauthenticated,
-and `operator`, the name and address to record with statements. A few threads compute responses,
-which may wait for the disk; if too many requests wait, further ones get 503. Any input results in a
-JSON `Problem` at worst, and a bug in a line of the log.
+(`audit/http/access/door.py`) authorizes requests, and leaves in the scope `user`, None if
+unauthenticated, and `operator`, the name and address to record with statements. A few threads
+compute responses, which may wait for the disk; if too many requests wait, further ones get 503. Any
+input results in a JSON `Problem` at worst, and a bug in a line of the log.
 """
 
 import asyncio

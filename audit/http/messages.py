@@ -22,9 +22,9 @@ from audit.clusters.messages.answers import Messages
 from audit.clusters.messages.reader import MessageReader
 from audit.configuration.config import AuditConfig, MessageReaders
 from audit.errors import NotAllowed, NotNow, Unanswerable, Unknown, WrongName
+from audit.http.access.visitors import address_of
 from audit.http.resources import MESSAGES
 from audit.http.responses import PageAnswer, header, problem
-from audit.http.visitors import address_of
 from ground.printable import one_line
 
 THREADS: Final = 4

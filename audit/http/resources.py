@@ -11,8 +11,8 @@ from audit.alerting.answers import Noted, NotedAlerts
 from audit.api import answers, queries
 from audit.api.queries import Query
 from audit.clusters.messages.answers import Messages
-from audit.http import groups, health, history, lists, topics
-from audit.http.alerts import NOTE_KINDS, NoteKind, alerts
+from audit.http.endpoints import groups, health, history, lists, topics
+from audit.http.endpoints.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
 from audit.service.service import Service
 

@@ -24,8 +24,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from audit.clusters.messages.reader import MessageReader
 from audit.configuration.config import AuditConfig
 from audit.errors import AuditFailure, AuditStoreError, NotNow, StoreDamaged
+from audit.http.access.door import Door
+from audit.http.access.visitors import HASHING_THREADS, Visitors
 from audit.http.application import THREADS, AuditApplication
-from audit.http.door import Door
 from audit.http.messages import THREADS as READING_THREADS
 from audit.http.messages import ShownMessages
 from audit.http.page_files import PageFile
@@ -33,7 +34,6 @@ from audit.http.statements import THREADS as WRITING_THREADS
 from audit.http.statements import Statements
 from audit.http.strict_requests import StrictRequests
 from audit.http.tls import EncryptedConnection, Handshakes
-from audit.http.visitors import HASHING_THREADS, Visitors
 from audit.service.service import Service
 from ground.network.listening import listen
 from ground.network.networks import network_of

@@ -1,6 +1,6 @@
 """Operators' statements over HTTP: `POST /api/v1/accept` and `/api/v1/retire` write to the ledger
 what `penstock audit accept` and `retire` write, by the same functions. Those about alerts are in
-audit/http/alerts.py.
+audit/http/endpoints/alerts.py.
 
 The door authorizes the operator. The audit writes with its own login, and records the operator's
 name and address. A statement takes effect once it has been read back from the ledger.
@@ -19,7 +19,7 @@ from msgspec import Meta
 from audit.alerting.answers import Noted
 from audit.configuration.config import Cluster
 from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
-from audit.http.alerts import NOTE_KINDS, note
+from audit.http.endpoints.alerts import NOTE_KINDS, note
 from audit.http.responses import PageAnswer, problem
 from audit.service.service import Service
 from client.connection.brokers import Brokers

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from audit.http.alerts import NOTE_PATHS
+from audit.http.endpoints.alerts import NOTE_PATHS
 from audit.http.statements import MOST_BYTES, PATHS
 from harness.penstock.audit import Answer
 from tests.audit.http.locked import (

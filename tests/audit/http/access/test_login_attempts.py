@@ -1,6 +1,6 @@
 """How long whoever guesses has to wait, and who does not."""
 
-from audit.http.login_attempts import FORGOTTEN_S, FREE, LONGEST_S, MOST, MOST_AT_ONCE, Tries
+from audit.http.access.login_attempts import FORGOTTEN_S, FREE, LONGEST_S, MOST, MOST_AT_ONCE, Tries
 
 
 def guess(tries: Tries, address: str, user: str, now: float, *, right: bool = False) -> None:

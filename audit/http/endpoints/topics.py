@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from audit.api import answers, queries
 from audit.api.answers import Rate, TierTotals
 from audit.errors import BadQuery, NotNow, Unknown
-from audit.http.groups import with_groups
-from audit.http.headlines import headline_of
-from audit.http.rates import rate_of, rate_of_all, with_rate
-from audit.http.remarks import altered_in, remarks_of
-from audit.http.topic_lookup import (
+from audit.http.endpoints.groups import with_groups
+from audit.http.endpoints.headlines import headline_of
+from audit.http.endpoints.rates import rate_of, rate_of_all, with_rate
+from audit.http.endpoints.remarks import altered_in, remarks_of
+from audit.http.endpoints.topic_lookup import (
     failing_in,
     failing_loads,
     findings,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from audit.http.sessions import IDLE_S, LONGEST_S, MOST, MOST_OF_ONE, Sessions
+from audit.http.access.sessions import IDLE_S, LONGEST_S, MOST, MOST_OF_ONE, Sessions
 
 
 def test_a_session_ends_when_it_is_not_used() -> None:

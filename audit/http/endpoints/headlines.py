@@ -12,7 +12,7 @@ from typing import Final
 from audit.alerting.conditions import AWAY, CLOCK, LATE, SILENT
 from audit.api.answers import FailingLoad, Headline, TopicFinding
 from audit.headline import JudgedTopics, headline
-from audit.http.topic_lookup import findings
+from audit.http.endpoints.topic_lookup import findings
 from audit.programs import LOADER, MIRROR
 from audit.reconciling.findings import WORST_FIRST, Kinds, State, summed, worst
 from audit.reconciling.picture import TierKind

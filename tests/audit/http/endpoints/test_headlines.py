@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from audit.alerting.conditions import AlertKey, Condition
 from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
-from audit.http.headlines import is_settled
+from audit.http.endpoints.headlines import is_settled
 from audit.reconciling.picture import TopicKey
 from audit.service.service import Service
 from audit.store.judged_hours import HOUR, TopicFigures

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from audit.api import answers, queries
 from audit.clusters.state import BrokerFacts
 from audit.errors import Unknown
-from audit.http.topic_lookup import failing_loads, key_of, now_of, open_findings
+from audit.http.endpoints.topic_lookup import failing_loads, key_of, now_of, open_findings
 from audit.reconciling.findings import Finding, State, worst
 from audit.reconciling.picture import TopicKey
 from audit.reconciling.topic_verdict import totals

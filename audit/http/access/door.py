@@ -33,9 +33,10 @@ from audit.errors import (
     Unknown,
     WrongName,
 )
-from audit.http.alerts import NOTE_PATHS
+from audit.http.access.login_page import MOST_BYTES, login_page, safe_place, typed
+from audit.http.access.visitors import Visitor, Visitors, address_of
 from audit.http.bodies import body_of
-from audit.http.login_page import MOST_BYTES, login_page, safe_place, typed
+from audit.http.endpoints.alerts import NOTE_PATHS
 from audit.http.page_files import PageFile
 from audit.http.responses import (
     PageAnswer,
@@ -47,7 +48,6 @@ from audit.http.responses import (
     values,
 )
 from audit.http.statements import PATHS as STATEMENTS
-from audit.http.visitors import Visitor, Visitors, address_of
 from ground.network.listening import is_loopback
 from ground.network.refusals import Refusals
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from audit.api.answers import Problem
-from audit.http.door import HEALTH, OWN, STATIC
+from audit.http.access.door import HEALTH, OWN, STATIC
 from audit.http.resources import RESOURCES
 from audit.http.statements import STATEMENTS
 from ground.logins.password_file import SlowHash

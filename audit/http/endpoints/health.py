@@ -17,7 +17,7 @@ from audit.api.answers import AgentRow, HealthRow
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig
 from audit.cures.program_commands import ProgramCommands
-from audit.http.lists import agents
+from audit.http.endpoints.lists import agents
 from audit.programs import (
     LOADER,
     MIRROR,

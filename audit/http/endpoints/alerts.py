@@ -32,7 +32,7 @@ from audit.alerting.notices import cure_of, notice_id, severity_of
 from audit.api import answers, queries
 from audit.cures.program_commands import ProgramCommands
 from audit.errors import BadQuery, NotNow, Unknown
-from audit.http import lists
+from audit.http.endpoints import lists
 from audit.service.service import Service, now_millis
 
 

@@ -28,10 +28,10 @@ from starlette.types import Scope
 
 from audit.configuration.config import AuditConfig
 from audit.errors import AuditFailure, NotKnown, NotNow, TooOften
-from audit.http.login_attempts import Tries
-from audit.http.operators import BadOperatorsFile, OperatorsFile
+from audit.http.access.login_attempts import Tries
+from audit.http.access.operators import BadOperatorsFile, OperatorsFile
+from audit.http.access.sessions import Sessions
 from audit.http.responses import values
-from audit.http.sessions import Sessions
 from ground.logins.login_files import check_name
 from ground.logins.password_file import BadPasswordFile, PasswordFile
 from ground.logins.token_file import BadTokenFile, TokenFile
