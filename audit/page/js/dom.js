@@ -38,9 +38,9 @@ export function setVars(element, vars) {
 
 function arrange(element, wanted) {
   let at = element.firstChild;
-  for (const each of wanted) {
-    if (each === at) at = at.nextSibling;
-    else element.insertBefore(each, at);
+  for (const child of wanted) {
+    if (child === at) at = at.nextSibling;
+    else element.insertBefore(child, at);
   }
   while (at) {
     const next = at.nextSibling;
@@ -56,16 +56,16 @@ export function replace(element, ...children) {
     ? document.activeElement.dataset.focus
     : undefined;
   const open = new Set(
-    [...element.querySelectorAll("details[open][data-focus]")].map((each) => each.dataset.focus),
+    [...element.querySelectorAll("details[open][data-focus]")].map((details) => details.dataset.focus),
   );
   arrange(element, nodes(children));
-  for (const each of element.querySelectorAll("details[data-focus]")) {
-    if (open.has(each.dataset.focus)) each.open = true;
+  for (const details of element.querySelectorAll("details[data-focus]")) {
+    if (open.has(details.dataset.focus)) details.open = true;
   }
   if (focused === undefined) return;
-  for (const each of element.querySelectorAll("[data-focus]")) {
-    if (each.dataset.focus === focused) {
-      each.focus({ preventScroll: true });
+  for (const child of element.querySelectorAll("[data-focus]")) {
+    if (child.dataset.focus === focused) {
+      child.focus({ preventScroll: true });
       return;
     }
   }

@@ -28,11 +28,11 @@ export class Live {
       else this.start();
     });
     const read = () => {
-      for (const each of SIGNS) window.removeEventListener(each, read);
+      for (const sign of SIGNS) window.removeEventListener(sign, read);
       this.#isRead = true;
       if (!document.hidden) this.start();
     };
-    for (const each of SIGNS) window.addEventListener(each, read, { passive: true });
+    for (const sign of SIGNS) window.addEventListener(sign, read, { passive: true });
   }
 
   start() {

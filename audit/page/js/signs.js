@@ -141,13 +141,13 @@ export const programSign = (state, size = 15) => sign(PROGRAMS[state]?.[0] ?? "u
 
 /** A badge for each fault among these states, the worst first; without faults, the worst state. */
 export function stateBadges(having, state, ...others) {
-  const faults = having.filter((each) => FAULTS.includes(each));
+  const faults = having.filter((state) => FAULTS.includes(state));
   const shown = faults.length > 0 || others.length > 0 ? faults : [state];
-  return h("span", { class: "badges" }, shown.map((each) => stateBadge(each)), others);
+  return h("span", { class: "badges" }, shown.map((state) => stateBadge(state)), others);
 }
 /** The states that these counts of kinds make, the worst first. */
 export const statesOf = (kinds) =>
-  STATES.filter((state) => kinds.some((each) => kindState(each.kind) === state));
+  STATES.filter((state) => kinds.some((count) => kindState(count.kind) === state));
 
 /** The problems of a host; a silent agent is always one of them. */
 export function hostBadges(row) {

@@ -86,11 +86,11 @@ function sayTitle() {
 }
 
 function markCurrent(name) {
-  for (const each of document.querySelectorAll("nav a")) {
-    if (each.dataset.view === name) {
-      each.setAttribute("aria-current", "page");
-      each.scrollIntoView({ block: "nearest", inline: "nearest" });
-    } else each.removeAttribute("aria-current");
+  for (const tab of document.querySelectorAll("nav a")) {
+    if (tab.dataset.view === name) {
+      tab.setAttribute("aria-current", "page");
+      tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else tab.removeAttribute("aria-current");
   }
 }
 
@@ -132,7 +132,7 @@ async function look() {
     const raised = document.getElementById("alerts-raised");
     raised.hidden = answer.alerts === 0;
     raised.textContent = short(answer.alerts);
-    notice(answer.notices.map((each) => ["unknown", each]));
+    notice(answer.notices.map((text) => ["unknown", text]));
   } catch (refusal) {
     answers = false;
     const shown = asOf > 0 ? `This data is ${duration(age())} old` : "Nothing is known yet";
@@ -187,11 +187,11 @@ function selecting() {
 
 replace(
   document.getElementById("help-signs"),
-  STATES.map((each) => h("li", {}, stateBadge(each), MEANINGS[each])),
+  STATES.map((state) => h("li", {}, stateBadge(state), MEANINGS[state])),
 );
 replace(
   document.getElementById("help-alerts"),
-  ALERT_KINDS.map((each) => h("li", { "data-kind": each }, alertBadge(each), alertMeaning(each))),
+  ALERT_KINDS.map((kind) => h("li", { "data-kind": kind }, alertBadge(kind), alertMeaning(kind))),
 );
 listenToKeys();
 listenToZone(showAnew);

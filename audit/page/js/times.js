@@ -128,8 +128,8 @@ function agoWords(millis) {
 }
 
 setInterval(() => {
-  for (const each of document.querySelectorAll("[data-ago]")) {
-    const said = agoWords(Number(each.dataset.ago));
-    if (each.textContent !== said) each.textContent = said;
+  for (const element of document.querySelectorAll("[data-ago]")) {
+    const text = agoWords(Number(element.dataset.ago));
+    if (element.textContent !== text) element.textContent = text;
   }
 }, AFRESH);

@@ -22,7 +22,7 @@ export function zoneName(millis = Date.now()) {
     timeZone: zone(),
     timeZoneName: "short",
   }).formatToParts(millis);
-  return parts.find((each) => each.type === "timeZoneName").value;
+  return parts.find((part) => part.type === "timeZoneName").value;
 }
 
 /** Shows the zone on the button in the head of the page, which changes it; then `changed()`. */

@@ -17,16 +17,16 @@ export function acceptanceForm(fault, { cluster, topic, topicId }) {
 }
 
 /** The names, all of which must match; null if none is known. */
-function named(fault, whose) {
+function named(fault, place) {
   const host = fault.host ? { host: fault.host } : {};
   const runs = runsOf(fault);
-  if (runs.length > 0) return { ...whose, ...host, runs };
+  if (runs.length > 0) return { ...place, ...host, runs };
   if (fault.partition >= 0 && fault.offset >= 0 && fault.offsets > 0) {
     const offsets = [{ first: fault.offset, count: fault.offsets }];
-    return { ...whose, ...host, partition: fault.partition, offsets };
+    return { ...place, ...host, partition: fault.partition, offsets };
   }
   if (fault.from_time < 0 || fault.to_time <= fault.from_time) return null;
-  return { ...whose, ...host, from_time: fault.from_time, to_time: fault.to_time };
+  return { ...place, ...host, from_time: fault.from_time, to_time: fault.to_time };
 }
 
 /** Runs of its file: by events, and by bytes where only part of these is meant. */

@@ -25,9 +25,9 @@ export function noteRows({ acknowledged, silenced }) {
   return [note("Acknowledged", acknowledged), note("Silenced", silenced)];
 }
 
-function note(what, said) {
-  if (!said) return null;
-  return h("div", { class: "meta" }, h("b", {}, what), meta(said));
+function note(what, entry) {
+  if (!entry) return null;
+  return h("div", { class: "meta" }, h("b", {}, what), meta(entry));
 }
 
 function meta({ by, reason, time, until }) {
@@ -77,32 +77,32 @@ export function silencesCard(silences, done) {
     "Silences",
     null,
     silences.length > 0
-      ? h("ul", { class: "findings" }, silences.map((each) => silence(each, done)))
+      ? h("ul", { class: "findings" }, silences.map((entry) => silence(entry, done)))
       : null,
     h("div", { class: "list-foot" }, silences.length > 0 ? null : "No alert is silenced.", silencing(done)),
   );
 }
 
-function silence(said, done) {
-  const matched = ["cluster", "topic", "host"].filter((each) => said[each]);
+function silence(entry, done) {
+  const matched = ["cluster", "topic", "host"].filter((field) => entry[field]);
   return h(
     "li",
     { class: "finding" },
-    h("span", {}, said.kind ? alertBadge(said.kind) : "Any kind"),
+    h("span", {}, entry.kind ? alertBadge(entry.kind) : "Any kind"),
     h(
       "div",
       { class: "text" },
       matched.length > 0
-        ? matched.map((each) => h("div", {}, `${each} `, name(said[each])))
+        ? matched.map((field) => h("div", {}, `${field} `, name(entry[field])))
         : "of everything",
-      h("div", { class: "meta" }, meta(said)),
+      h("div", { class: "meta" }, meta(entry)),
     ),
-    isOperator() ? ending(said.id, done) : h("span", {}),
+    isOperator() ? ending(entry.id, done) : h("span", {}),
   );
 }
 
 function ending(id, done) {
-  const said = h("span", { role: "status" });
+  const status = h("span", { role: "status" });
   const button = h(
     "button",
     {
@@ -116,18 +116,18 @@ function ending(id, done) {
           done();
         } catch (error) {
           if (!(error instanceof Refusal)) throw error;
-          replace(said, error.message);
+          replace(status, error.message);
           button.disabled = false;
         }
       },
     },
     "End",
   );
-  return h("div", {}, button, said);
+  return h("div", {}, button, status);
 }
 
 function silencing(done) {
-  const kind = options("Kind", [["", "any kind"], ...ALERT_KINDS.map((each) => [each, alertWord(each)])]);
+  const kind = options("Kind", [["", "any kind"], ...ALERT_KINDS.map((value) => [value, alertWord(value)])]);
   const [cluster, topic, host] = ["Cluster", "Topic", "Host"].map((label) =>
     h("input", { "aria-label": label, placeholder: label, maxlength: LONGEST, autocomplete: "off" }),
   );

@@ -107,7 +107,7 @@ export class TimePlot {
                   filter: (_, chosen) => chosen,
                 }
               : {}),
-            values: (_, numbers) => numbers.map((each) => (each === null ? "" : tick(each))),
+            values: (_, numbers) => numbers.map((number) => (number === null ? "" : tick(number))),
           },
         ],
         series: [{}, ...series],
@@ -169,11 +169,11 @@ export class TimePlot {
     const at = this.#plot?.cursor.left ?? -1;
     if (at < 0) return null;
     const away = ({ time }) => Math.abs(this.#plot.valToPos(time / 1000, "x") - at);
-    const found = this.#marks.reduce(
+    const mark = this.#marks.reduce(
       (one, other) => (one === null || away(other) < away(one) ? other : one),
       null,
     );
-    return found !== null && away(found) <= NEAR ? found : null;
+    return mark !== null && away(mark) <= NEAR ? mark : null;
   }
 
   /** The figures at the cursor, or the names of the lines. */
@@ -244,8 +244,8 @@ export class Chart {
 }
 
 function nameOf(tier) {
-  const said = tierName(tier.tier);
-  return tier.destination ? `${said} in ${plain(tier.destination)}` : said;
+  const title = tierName(tier.tier);
+  return tier.destination ? `${title} in ${plain(tier.destination)}` : title;
 }
 
 /** Marks missing events, however few they are. */
@@ -268,15 +268,15 @@ export function tierNumber(index) {
 
 /** The date at midnight, else the time. */
 function tickOf(time) {
-  const said = clock(time * 1000);
-  return said === "00:00" ? date(time * 1000) : said;
+  const text = clock(time * 1000);
+  return text === "00:00" ? date(time * 1000) : text;
 }
 
 function colour(element, property) {
   const probe = h("span", {});
   probe.style.color = `var(${property})`;
   element.append(probe);
-  const found = getComputedStyle(probe).color;
+  const color = getComputedStyle(probe).color;
   probe.remove();
-  return found;
+  return color;
 }

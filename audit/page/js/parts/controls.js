@@ -104,7 +104,7 @@ export function choice(page, label, param, all) {
     replace(
       select,
       h("option", { value: "" }, all),
-      known.map((each) => h("option", { value: each, selected: each === chosen }, plain(each))),
+      known.map((value) => h("option", { value, selected: value === chosen }, plain(value))),
     );
     select.value = chosen;
   };

@@ -35,7 +35,7 @@ export function delays(tiers) {
     h(
       "div",
       { class: "scale", "aria-hidden": "true" },
-      SCALE.map((each, index) => h("span", { vars: { x: place(each) } }, WORDS[index])),
+      SCALE.map((delay, index) => h("span", { vars: { x: place(delay) } }, WORDS[index])),
     ),
   );
 }
@@ -65,7 +65,7 @@ function bar(tier, index) {
 }
 
 function figures(tier) {
-  const said = [
+  const figures = [
     ["half within", tier.p50],
     ["95 % within", tier.p95],
     ["99 % within", tier.p99],
@@ -74,7 +74,7 @@ function figures(tier) {
   return h(
     "div",
     { class: "figures" },
-    said.map(([word, millis]) => h("span", {}, `${word} `, h("b", {}, duration(millis)))),
+    figures.map(([word, millis]) => h("span", {}, `${word} `, h("b", {}, duration(millis)))),
     tier.destination ? name(tier.destination) : null,
   );
 }

@@ -31,13 +31,13 @@ export function downloads(question, parameters) {
 }
 
 async function rows(question, parameters) {
-  const found = [];
-  for (let page = 1; found.length < MOST; page += 1) {
+  const rows = [];
+  for (let page = 1; rows.length < MOST; page += 1) {
     const answer = await ask(question, { ...parameters, page, size: SIZE });
-    found.push(...answer.items.map((row, index) => named(row, answer, index)));
+    rows.push(...answer.items.map((row, index) => named(row, answer, index)));
     if (page * SIZE >= answer.page.total) break;
   }
-  return found;
+  return rows;
 }
 
 /** Findings have their topics in a list of their own. */
@@ -45,9 +45,9 @@ function named(row, answer, index) {
   return answer.topics && answer.topic_ids ? { of: answer.topics[index], ...row } : row;
 }
 
-function csv(found) {
-  const names = [...new Set(found.flatMap(Object.keys))];
-  const lines = found.map((row) => names.map((name) => cell(row[name])).join(","));
+function csv(rows) {
+  const names = [...new Set(rows.flatMap(Object.keys))];
+  const lines = rows.map((row) => names.map((name) => cell(row[name])).join(","));
   return [names.join(","), ...lines].map((line) => `${line}\r\n`).join("");
 }
 

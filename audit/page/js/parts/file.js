@@ -42,8 +42,8 @@ export function file(row, marked) {
       ? h(
           "ul",
           { class: `said state-${row.state}` },
-          (row.words.length > 0 ? row.words : ranges(row)).map((each) =>
-            h("li", {}, sign(row.state, 16), words(each)),
+          (row.words.length > 0 ? row.words : ranges(row)).map((text) =>
+            h("li", {}, sign(row.state, 16), words(text)),
           ),
         )
       : null,

@@ -73,7 +73,7 @@ function hoursOf({ from_time: from, to_time: to }) {
   return { from: Math.floor(from / HOUR) * HOUR, to: Math.ceil(end / HOUR) * HOUR };
 }
 
-export function wait(each) {
+export function wait(entry) {
   return h(
     "li",
     { class: "wait" },
@@ -81,8 +81,8 @@ export function wait(each) {
     h(
       "div",
       {},
-      words(each.words),
-      each.since > 0 ? h("div", { class: "meta" }, "there up to ", at(each.since)) : null,
+      words(entry.words),
+      entry.since > 0 ? h("div", { class: "meta" }, "there up to ", at(entry.since)) : null,
     ),
   );
 }

@@ -47,15 +47,15 @@ export class GroupsPane {
 
 function shown(page, answer, { ofTopic, wanted }) {
   return [
-    answer.notices.map((each) =>
-      h("p", { class: "notice state-unknown" }, sign("unknown", 18), words(each)),
+    answer.notices.map((text) =>
+      h("p", { class: "notice state-unknown" }, sign("unknown", 18), words(text)),
     ),
     answer.items.length > 0
       ? [
           table(page, {
             label: ofTopic ? "Consumer groups of this topic" : "Consumer groups",
             rows: answer.items,
-            columns: columns(ofTopic, new Set(answer.items.map((each) => each.cluster)).size > 1),
+            columns: columns(ofTopic, new Set(answer.items.map((row) => row.cluster)).size > 1),
           }),
           ofTopic ? more(page, answer.page) : pager(page, answer.page, "row"),
         ]
@@ -143,7 +143,7 @@ function stateWords(state) {
 }
 
 function behind(row) {
-  const said =
+  const lag =
     row.behind < 0
       ? h("span", { class: "soft", title: plain(row.unknown) }, "not known")
       : h(
@@ -151,7 +151,7 @@ function behind(row) {
           { class: row.behind === 0 ? "zero" : null },
           row.behind === 0 ? "nothing" : duration(row.behind),
         );
-  return [said, lacking(row)];
+  return [lag, lacking(row)];
 }
 
 function messages(row) {

@@ -27,7 +27,7 @@ export function headline({ state, mark, title, more }, note) {
 /** `raised`: alerts that are open. */
 export function worstCard({ worst, badge }, raised) {
   if (worst.length === 0) return null;
-  const since = new Map(raised.map((each) => [each.finding, each.raised]));
+  const since = new Map(raised.map((alert) => [alert.finding, alert.raised]));
   const total = Number(badge.split(" ")[1] ?? worst.length);
   const rest = total - worst.length;
   return card(
@@ -46,7 +46,7 @@ export function worstCard({ worst, badge }, raised) {
 }
 
 export function alertsCard({ items, page }, shown) {
-  const others = items.filter((each) => !shown.has(each.finding));
+  const others = items.filter((alert) => !shown.has(alert.finding));
   if (others.length === 0) return null;
   const rest = page.total - items.length;
   return card(

@@ -79,8 +79,8 @@ export class HistoryPane {
       return [
         ["p50", "half within"],
         ["p99", "99 % within"],
-      ].map(([field, said], at) => ({
-        name: `${tierLine(tier)}, ${said}`,
+      ].map(([field, word], at) => ({
+        name: `${tierLine(tier)}, ${word}`,
         number: tierNumber(2 * index + at),
         values: hours.map((hour) => byHour.get(hour)?.[field] ?? null),
       }));
@@ -93,7 +93,7 @@ export class HistoryPane {
       lines,
       range: [from, to],
       isLog: true,
-      steps: (least, most) => STEPS.filter((each) => each >= least && each <= most),
+      steps: (least, most) => STEPS.filter((step) => step >= least && step <= most),
       figure: (millis) => (millis === null ? "–" : duration(millis)),
       tick: (millis) => duration(millis),
       said: (index) => h("span", {}, stretch(hours[index], hours[index] + HOUR)),
@@ -156,7 +156,7 @@ function holder(title, plot) {
 function greatest(lines, times, figure) {
   return lines
     .map(({ name, values }) => {
-      const most = Math.max(...values.map((each) => each ?? -1));
+      const most = Math.max(...values.map((value) => value ?? -1));
       return most < 0 ? null : `${name}: at most ${figure(most)}, ${moment(times[values.indexOf(most)])}`;
     })
     .filter(Boolean)

@@ -10,12 +10,12 @@ const HOUR = 3_600_000;
 
 export function hourGrid(hours) {
   const byDay = new Map();
-  for (const each of hours) {
-    const key = day(each.hour);
-    const hour = hourOfDay(each.hour);
-    if (!byDay.has(key)) byDay.set(key, { first: each.hour, cells: new Map() });
+  for (const row of hours) {
+    const key = day(row.hour);
+    const hour = hourOfDay(row.hour);
+    if (!byDay.has(key)) byDay.set(key, { first: row.hour, cells: new Map() });
     const cells = byDay.get(key).cells;
-    cells.set(hour, [...(cells.get(hour) ?? []), each]);
+    cells.set(hour, [...(cells.get(hour) ?? []), row]);
   }
   const days = [...byDay.values()].sort((one, other) => other.first - one.first);
   const reading = h(
@@ -23,7 +23,7 @@ export function hourGrid(hours) {
     { class: "reading", role: "status" },
     "Point at an hour, or move to it, to read it.",
   );
-  const read = (each) => () => replace(reading, said(each));
+  const read = (rows) => () => replace(reading, said(rows));
   return [
     h(
       "div",

@@ -66,11 +66,11 @@ export class Pane {
   }
 
   #show(answer) {
-    const said = JSON.stringify(answer, (key, value) =>
+    const text = JSON.stringify(answer, (key, value) =>
       key === "as_of" || key === "now" || key === "rate" ? 0 : value,
     );
-    if (said !== this.#said) {
-      this.#said = said;
+    if (text !== this.#said) {
+      this.#said = text;
       this.#given = answer;
       replace(this.node, this.#render(answer));
     }

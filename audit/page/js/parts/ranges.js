@@ -11,7 +11,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const USUAL = { "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR };
 const STEPS = [1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440].map(
-  (each) => each * MINUTE,
+  (minutes) => minutes * MINUTE,
 );
 const SHORTEST = 5 * MINUTE;
 const LONGEST = 31 * 24 * HOUR;
@@ -22,7 +22,7 @@ export function rangeOf(params, pieces) {
   const to = Number(params.to);
   const fixed = Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from;
   const length = fixed ? Math.min(to - from, LONGEST) : (USUAL[params.range] ?? USUAL["24h"]);
-  const step = STEPS.find((each) => length / each <= pieces) ?? STEPS.at(-1);
+  const step = STEPS.find((millis) => length / millis <= pieces) ?? STEPS.at(-1);
   const end = Math.ceil((fixed ? from + length : Date.now()) / step) * step;
   const start = Math.floor((fixed ? from : end - length) / step) * step;
   return { from: start, to: end, step, fixed };
@@ -104,16 +104,16 @@ export function rangeBar(page, range, { cells = true } = {}) {
       h(
         "div",
         { class: "segments" },
-        Object.keys(USUAL).map((each) =>
+        Object.keys(USUAL).map((range) =>
           h(
             "button",
             {
               type: "button",
-              "data-focus": `range-${each}`,
-              "aria-pressed": String(!fixed && (page.params.range ?? "24h") === each),
-              onclick: () => page.change({ range: each, from: null, to: null }),
+              "data-focus": `range-${range}`,
+              "aria-pressed": String(!fixed && (page.params.range ?? "24h") === range),
+              onclick: () => page.change({ range, from: null, to: null }),
             },
-            each.replace(/(\d+)/, "$1 "),
+            range.replace(/(\d+)/, "$1 "),
           ),
         ),
       ),

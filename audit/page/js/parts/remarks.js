@@ -12,13 +12,13 @@ const were = (number, what) => `${counted(number, what)} ${number === 1 ? "was" 
 
 const WORDS = { replaced: "Replaced", cut: "Cut", dropped: "Dropped", unread: "Not read" };
 const SUMMARIES = {
-  replaced: (each) => `${counted(each.lines, "line")} had invalid characters`,
-  cut: (each) => `${were(each.lines, "line")} cut`,
-  dropped: (each) => `${were(each.count, "field value")} dropped`,
-  unread: (each) => `${were(each.count, "archive")} not read`,
+  replaced: (remark) => `${counted(remark.lines, "line")} had invalid characters`,
+  cut: (remark) => `${were(remark.lines, "line")} cut`,
+  dropped: (remark) => `${were(remark.count, "field value")} dropped`,
+  unread: (remark) => `${were(remark.count, "archive")} not read`,
 };
-const summary = (each) => (SUMMARIES[each.kind] ?? other)(each);
-const other = (each) => `${were(each.lines, "line")} altered`;
+const summary = (remark) => (SUMMARIES[remark.kind] ?? other)(remark);
+const other = (remark) => `${were(remark.lines, "line")} altered`;
 
 /** "9 lines had invalid characters, 1 line was cut"; empty if nothing was altered. */
 export const altered = (totals) => totals.map(summary).join(", ");

@@ -11,7 +11,7 @@ const LONGEST = 1_000;
     `fields`. `done` is called once it is stored; without `done`, it takes effect later. */
 export function statementForm({ statement, title, what, button, body, fields = [], done = null }) {
   if (!isOperator() || body === null) return null;
-  const said = h("p", { role: "status" });
+  const status = h("p", { role: "status" });
   const reason = h("input", {
     name: "reason",
     required: true,
@@ -22,7 +22,7 @@ export function statementForm({ statement, title, what, button, body, fields = [
     placeholder: "Reason (is shown)",
   });
   const send = h("button", { type: "submit", class: "button" }, button);
-  const form = h("form", {}, h("p", {}, what), fields, reason, send, said);
+  const form = h("form", {}, h("p", {}, what), fields, reason, send, status);
   const whole = h("details", { class: "saying" }, h("summary", {}, title), form);
   whole.addEventListener("toggle", () => {
     whole.toggleAttribute("data-held", whole.open);
@@ -31,7 +31,7 @@ export function statementForm({ statement, title, what, button, body, fields = [
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     send.disabled = true;
-    replace(said, "Writing…");
+    replace(status, "Writing…");
     try {
       const given = typeof body === "function" ? body() : body;
       await sendStatement(statement, { ...given, reason: reason.value.trim() });
@@ -41,7 +41,7 @@ export function statementForm({ statement, title, what, button, body, fields = [
       done?.();
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      replace(said, error.message);
+      replace(status, error.message);
       send.disabled = false;
     }
   });

@@ -19,7 +19,7 @@ export function table(page, { label, columns, rows, marked = () => false }) {
         h(
           "tr",
           {},
-          columns.map((each) => heading(page, each)),
+          columns.map((column) => heading(page, column)),
         ),
       ),
       h(
@@ -29,7 +29,7 @@ export function table(page, { label, columns, rows, marked = () => false }) {
           h(
             "tr",
             { class: marked(row) ? "marked" : null },
-            columns.map((each) => cell(each, row)),
+            columns.map((column) => cell(column, row)),
           ),
         ),
       ),

@@ -16,7 +16,7 @@ const SHOWN = 5;
 /** Nothing if all tables are loaded. */
 export function unloadedCard(loads, { named = false } = {}) {
   if (loads.length === 0) return null;
-  const tables = new Set(loads.map((each) => JSON.stringify([each.cluster, each.topic]))).size;
+  const tables = new Set(loads.map((load) => JSON.stringify([load.cluster, load.topic]))).size;
   const rest = loads.slice(SHOWN);
   return card(
     tables === 1 ? "This table cannot be loaded" : `${counted(tables, "table")} cannot be loaded`,
@@ -24,7 +24,7 @@ export function unloadedCard(loads, { named = false } = {}) {
     h(
       "ul",
       { class: "findings" },
-      loads.slice(0, SHOWN).map((each) => item(each, named)),
+      loads.slice(0, SHOWN).map((load) => item(load, named)),
     ),
     rest.length > 0
       ? h(
@@ -34,7 +34,7 @@ export function unloadedCard(loads, { named = false } = {}) {
           h(
             "ul",
             { class: "findings" },
-            rest.map((each) => item(each, named)),
+            rest.map((load) => item(load, named)),
           ),
         )
       : null,

@@ -25,11 +25,11 @@ export function agents(page) {
       ask("agents", { ...asked(page.params), page: page.params.page, size: SIZE }, signal),
     (answer) => {
       states.show(
-        AGENT_STATES.map((each) => [
-          each,
-          agentSign(each),
-          agentWord(each),
-          answer.by_state[each] ?? 0,
+        AGENT_STATES.map((state) => [
+          state,
+          agentSign(state),
+          agentWord(state),
+          answer.by_state[state] ?? 0,
         ]),
       );
       expected.textContent = answer.expected_hosts
@@ -140,12 +140,12 @@ function topics(row) {
   const shown = row.topics.slice(0, TOPICS);
   const more = row.topics.length - shown.length;
   return [
-    shown.map((each, index) => [
+    shown.map((topic, index) => [
       index > 0 ? ", " : "",
       h(
         "a",
-        { href: link("topic", { cluster: row.cluster, topic: each }) },
-        name(each, { class: "" }),
+        { href: link("topic", { cluster: row.cluster, topic }) },
+        name(topic, { class: "" }),
       ),
     ]),
     more > 0

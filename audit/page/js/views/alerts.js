@@ -81,24 +81,24 @@ function waiting({ waiting: list, waiting_total: total }) {
     h(
       "ul",
       { class: "findings" },
-      list.map((each) =>
+      list.map((alert) =>
         h(
           "li",
           { class: "finding" },
-          h("span", {}, alertBadge(each.kind)),
+          h("span", {}, alertBadge(alert.kind)),
           h(
             "div",
             { class: "text" },
-            words(each.words),
+            words(alert.words),
             h(
               "div",
               { class: "meta" },
-              h("span", {}, "known since ", at(each.since, exact)),
-              h("span", {}, "raised at ", at(each.due, exact), " if it stands until then"),
+              h("span", {}, "known since ", at(alert.since, exact)),
+              h("span", {}, "raised at ", at(alert.due, exact), " if it stands until then"),
             ),
           ),
-          each.topic
-            ? h("a", { class: "onward", href: link("topic", hourOf(each)), "data-row": true }, "Topic ›")
+          alert.topic
+            ? h("a", { class: "onward", href: link("topic", hourOf(alert)), "data-row": true }, "Topic ›")
             : h("span", {}),
         ),
       ),

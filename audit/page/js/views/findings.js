@@ -20,7 +20,7 @@ export function findings(page) {
   let numbers = null; // by kind, of all kinds
   const number = (kind) => (numbers ? (numbers[kind] ?? 0) : undefined);
   const showKinds = () =>
-    kinds.show(KIND_NAMES.map((each) => [each, kindSign(each), kindWord(each), number(each)]));
+    kinds.show(KIND_NAMES.map((kind) => [kind, kindSign(kind), kindWord(kind), number(kind)]));
   const list = new Pane(
     (signal) => {
       return ask(
@@ -40,9 +40,9 @@ export function findings(page) {
         h(
           "ul",
           { class: "findings" },
-          answer.items.map((each, index) =>
-            finding(each, {
-              ...whose(answer.topics[index]),
+          answer.items.map((fault, index) =>
+            finding(fault, {
+              ...placeOf(answer.topics[index]),
               topicId: answer.topic_ids[index],
               named: true,
             }),
@@ -82,7 +82,7 @@ const asked = ({ cluster, topic, host, kind, from, to, accepted }) => ({
 });
 
 /** Topics are given as cluster/topic; neither has a slash. */
-function whose(text) {
+function placeOf(text) {
   const slash = text.indexOf("/");
   return { cluster: text.slice(0, slash), topic: text.slice(slash + 1) };
 }

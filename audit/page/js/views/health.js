@@ -25,11 +25,11 @@ export function health(page) {
     (answer) => {
       summary.replaceChildren(programSign(answer.state, 20), words(answer.summary));
       states.show(
-        PROGRAM_STATES.map((each) => [
-          each,
-          programSign(each),
-          programWord(each),
-          answer.by_state[each] ?? 0,
+        PROGRAM_STATES.map((state) => [
+          state,
+          programSign(state),
+          programWord(state),
+          answer.by_state[state] ?? 0,
         ]),
       );
       if (answer.items.length === 0) return empty("unknown", "No program matches");

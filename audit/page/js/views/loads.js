@@ -92,12 +92,12 @@ function showTopics(select, items, params) {
   if (document.activeElement === select) return;
   const chosen = params.topic ? JSON.stringify([params.cluster ?? "", params.topic]) : "";
   const pairs = items.map((row) => [row.cluster, row.topic]);
-  if (chosen && !pairs.some((each) => JSON.stringify(each) === chosen))
+  if (chosen && !pairs.some((pair) => JSON.stringify(pair) === chosen))
     pairs.push(JSON.parse(chosen));
   replace(
     select,
     h("option", { value: "" }, "All topics"),
-    pairs.map((each) => h("option", { value: JSON.stringify(each) }, name(each[1]).textContent)),
+    pairs.map((pair) => h("option", { value: JSON.stringify(pair) }, name(pair[1]).textContent)),
   );
   select.value = chosen;
 }

@@ -64,12 +64,12 @@ export function messages(page) {
         h("h1", {}, "Messages"),
         aside,
       ),
-      h("div", { class: "toolbar" }, steps.node, places.map((each) => each.node)),
+      h("div", { class: "toolbar" }, steps.node, places.map((field) => field.node)),
       h("section", { class: "card", "aria-label": "Messages" }, list.node),
     ],
     update(anew = true) {
       if (!anew) return; // changes in the ledger do not concern messages
-      places.forEach((each) => each.sync(page.params));
+      places.forEach((field) => field.sync(page.params));
       list.refresh();
     },
     close: () => list.close(),
@@ -202,11 +202,11 @@ const none = () => h("span", { class: "none soft" }, "–");
 /** The host, and the file with the position in it. */
 function origin({ params: { cluster, topic } }, row) {
   if (!row.source) return none();
-  const whose = topic.replace(/\.dead$/, "");
+  const original = topic.replace(/\.dead$/, "");
   return [
     h(
       "a",
-      { href: link("host", { cluster, topic: whose, host: row.host, source: row.source }) },
+      { href: link("host", { cluster, topic: original, host: row.host, source: row.source }) },
       name(row.host),
     ),
     h(

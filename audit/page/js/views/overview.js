@@ -55,12 +55,12 @@ export function overview(page) {
       ];
       replace(verdict, headline(answer.headline, note));
       replace(worst, worstCard(answer.headline, answer.raised.items));
-      const shown = new Set(answer.headline.worst.map((each) => each.finding.id));
+      const shown = new Set(answer.headline.worst.map((row) => row.finding.id));
       replace(alerts, alertsCard(answer.raised, shown));
       unloaded.hidden = answer.failing_loads.length === 0;
       replace(unloaded, unloadedCard(answer.failing_loads, { named: true }));
       states.show(
-        STATES.map((each) => [each, sign(each, 16), WORDS[each], answer.having[each] ?? 0]),
+        STATES.map((state) => [state, sign(state, 16), WORDS[state], answer.having[state] ?? 0]),
       );
       cluster.show(answer.clusters);
       if (answer.items.length === 0) return nothing(page.params, answer);
@@ -99,9 +99,9 @@ const asked = ({ cluster, search, state, sort }) => ({ cluster, search, state, s
 
 /** The number of topics in each state. */
 function census({ by_state: byState, having }) {
-  const all = STATES.reduce((sum, each) => sum + (byState[each] ?? 0), 0);
+  const all = STATES.reduce((sum, state) => sum + (byState[state] ?? 0), 0);
   if (all === 0) return "Topics appear as soon as an agent, a broker or the loader reports them.";
-  const parts = [...FAULTS.map((each) => [each, having]), ["pending", byState], ["complete", byState]]
+  const parts = [...FAULTS.map((state) => [state, having]), ["pending", byState], ["complete", byState]]
     .map(([state, numbers]) => [numbers[state] ?? 0, WORDS[state].toLowerCase()])
     .filter(([number]) => number > 0)
     .map(([number, word]) => `${count(number)} ${word}`);

@@ -46,11 +46,11 @@ export function topic(page) {
     return { cluster, topic: topicName, from, to };
   };
   const past = new HistoryPane(over, zoom);
-  const marks = new MarksPane(over, (found) => {
-    heat.mark(found);
-    chart.mark(found);
-    past.mark(found);
-    replace(signs, legend(found));
+  const marks = new MarksPane(over, (list) => {
+    heat.mark(list);
+    chart.mark(list);
+    past.mark(list);
+    replace(signs, legend(list));
   });
   const overTime = card("Events over time", null, h("div", { class: "card-body" }, chart.node));
   const body = new Pane(
@@ -144,7 +144,7 @@ function about(answer) {
     answer.deleted ? " · deleted or retired: it waits for nobody" : null,
     checked(answer.checks),
     messagesOf(answer, answer.topic, "Messages ›", {}),
-    answer.tiers.some((each) => each.dead > 0)
+    answer.tiers.some((tier) => tier.dead > 0)
       ? messagesOf(answer, `${answer.topic}.dead`, "Dead letters ›", { time: answer.from_time })
       : null,
     former > 0
@@ -225,7 +225,7 @@ function legend(marks) {
       h(
         "span",
         { class: "scale" },
-        [1, 2, 3, 4, 5].map((each) => cell(`much-${each}`)),
+        [1, 2, 3, 4, 5].map((level) => cell(`much-${level}`)),
       ),
       "few to many events",
     ),
@@ -248,8 +248,8 @@ function faults(answer, params) {
     h(
       "ul",
       { class: "findings" },
-      answer.findings.map((each) =>
-        finding(each, { cluster, topic: topicName, topicId: answer.topic_id }),
+      answer.findings.map((fault) =>
+        finding(fault, { cluster, topic: topicName, topicId: answer.topic_id }),
       ),
     ),
     more > 0
