@@ -96,9 +96,9 @@ class Door:
             send = _with_hsts(send)
         visitor: Visitor | None = None
         try:
-            visitor = await self._known(scope)
+            visitor = await self._authenticated(scope)
             scope["operator"] = self._operator(scope, visitor)
-            answer = await self._own(scope, receive, visitor)
+            answer = await self._own_path(scope, receive, visitor)
         except Unanswerable as error:
             answer = self._refused(scope, error, visitor.name if visitor else "")
         except (OSError, TimeoutError):
@@ -115,25 +115,25 @@ class Door:
         # "" is an anonymous user, without logins.
         scope["user"] = visitor.name if visitor else None if self._is_locked else ""
         if visitor is not None and scope["path"] == STREAM:
-            send = _while(visitor.stays, send)
+            send = _ending_with(visitor.stays, send)
         await self._behind(scope, receive, send)
 
-    async def _known(self, scope: Scope) -> Visitor | None:
+    async def _authenticated(self, scope: Scope) -> Visitor | None:
         """Authenticates the request. Raises Unanswerable if credentials are wrong or missing."""
         path = scope["path"]
         if path in HEALTH:
-            return await self._perhaps_known(scope)
-        self._check_name(scope)
+            return await self._health_visitor(scope)
+        self._check_host(scope)
         is_ours = scope["method"] in _READING or self._is_from_us(scope)
-        if not is_ours and not (_may_be_a_program(scope) or self._is_local_note(scope)):
+        if not is_ours and not (_may_be_program(scope) or self._is_local_note(scope)):
             raise NotAllowed(_NOT_OURS)
         if not self._is_locked or path.startswith(STATIC):
             return None
-        visitor = await self._visitors.who(scope)
+        visitor = await self._visitors.authenticate(scope)
         if not is_ours and (visitor is None or visitor.by not in _WITH_EACH_REQUEST):
             raise NotAllowed(_NOT_OURS)
         if visitor is None and path not in OWN:
-            if self._leads_to_login(scope):
+            if self._needs_login_page(scope):
                 raise _LogIn
             if self._visitors.is_forged(scope):
                 raise NotKnown("the user's header is accepted from the proxy only")
@@ -154,19 +154,19 @@ class Door:
     def _is_local_note(self, scope: Scope) -> bool:
         """Whether a program on this machine acknowledges or silences alerts of an audit without
         logins. Browsers' requests never count: a page of another site may have sent them."""
-        is_program = not self._is_locked and not _is_from_a_browser(scope)
+        is_program = not self._is_locked and not _is_from_browser(scope)
         return is_program and is_loopback(address_of(scope)) and scope["path"] in NOTE_PATHS
 
-    async def _perhaps_known(self, scope: Scope) -> Visitor | None:
+    async def _health_visitor(self, scope: Scope) -> Visitor | None:
         """The visitor, for health checks, which need none."""
         if not self._is_locked:
             return None
         try:
-            return await self._visitors.who(scope)
+            return await self._visitors.authenticate(scope)
         except Unanswerable:
             return None
 
-    async def _own(
+    async def _own_path(
         self, scope: Scope, receive: Receive, visitor: Visitor | None
     ) -> PageAnswer | None:
         """Handles login, logout and session; None for all other paths."""
@@ -178,7 +178,7 @@ class Door:
                     may["messages"] = self._messages.topics
                 return PageAnswer(msgspec.json.encode({"user": "", "by": "", **who, **may}))
             case "/login", "GET" | "HEAD" if self._visitors.have_passwords:
-                place = _asked_place(scope)
+                place = _place_parameter(scope)
                 if visitor is not None:
                     return redirect(_from_login(place))
                 return login_page(self._files, place)
@@ -201,7 +201,7 @@ class Door:
             place, user = form["next"], form["user"]
             secret = await self._visitors.log_in(address_of(scope), user, form["password"])
         except Unanswerable as error:
-            self._say(error, scope, self._visitors.known_name(user))
+            self._log_refusal(error, scope, self._visitors.known_name(user))
             words = f"{str(error)[:1].upper()}{str(error)[1:]}."
             after = {"retry-after": str(error.seconds)} if isinstance(error, TooOften) else {}
             return login_page(self._files, place, words, error.status, after)
@@ -216,11 +216,11 @@ class Door:
     def _refused(self, scope: Scope, error: Unanswerable, user: str) -> PageAnswer:
         if isinstance(error, _LogIn):
             path, query = scope["path"], scope["query_string"].decode("latin-1")
-            there = f"{path}?{query}" if query else path
-            wanted = f"?next={quote(there, safe='')}" if there != "/" else ""
-            return redirect(f"{up_from(path)}login{wanted}")
+            target = f"{path}?{query}" if query else path
+            parameter = f"?next={quote(target, safe='')}" if target != "/" else ""
+            return redirect(f"{up_from(path)}login{parameter}")
         if not isinstance(error, Unknown):
-            self._say(error, scope, user)
+            self._log_refusal(error, scope, user)
         more: dict[str, str] = {}
         if isinstance(error, NotKnown):
             more = _CHALLENGE
@@ -228,12 +228,12 @@ class Door:
             more = {"retry-after": str(error.seconds)}
         return problem(error.status, str(error), more)
 
-    def _say(self, error: Unanswerable, scope: Scope, user: str = "") -> None:
+    def _log_refusal(self, error: Unanswerable, scope: Scope, user: str = "") -> None:
         request = f"{scope['method']} {scope['path']}"
         why = "too many tries" if isinstance(error, TooOften) else str(error)
         self._refusals.say(why, address_of(scope), user, request, self._clock())
 
-    def _check_name(self, scope: Scope) -> None:
+    def _check_host(self, scope: Scope) -> None:
         """Raises WrongName for a foreign `Host`, as in DNS rebinding."""
         if self._names and _name_of(header(scope, b"host")) not in self._names:
             raise WrongName("this audit does not serve this host name (`host_names`)")
@@ -250,7 +250,7 @@ class Door:
         schemes = {"https"} if self._is_encrypted else {"http", "https"}
         return scheme in schemes and place == hosts[0].lower()
 
-    def _leads_to_login(self, scope: Scope) -> bool:
+    def _needs_login_page(self, scope: Scope) -> bool:
         """Whether a browser requests a page, and password logins exist."""
         path = scope["path"]
         return (
@@ -261,14 +261,14 @@ class Door:
         )
 
 
-def _may_be_a_program(scope: Scope) -> bool:
+def _may_be_program(scope: Scope) -> bool:
     """Whether the request may be an operator's program. Browsers' requests that change anything
     have an `Origin`."""
     has_proof = bool(values(scope, b"authorization"))
-    return scope["path"] in STATEMENTS and not _is_from_a_browser(scope) and has_proof
+    return scope["path"] in STATEMENTS and not _is_from_browser(scope) and has_proof
 
 
-def _is_from_a_browser(scope: Scope) -> bool:
+def _is_from_browser(scope: Scope) -> bool:
     return bool(values(scope, b"origin") or values(scope, b"sec-fetch-site"))
 
 
@@ -282,7 +282,7 @@ def _name_of(host: str) -> str:
     return name if colon and port.isdecimal() else host.lower()
 
 
-def _asked_place(scope: Scope) -> str:
+def _place_parameter(scope: Scope) -> str:
     try:
         parameters = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=16)
     except ValueError:
@@ -305,7 +305,7 @@ def _with_hsts(send: Send) -> Send:
     return sent
 
 
-def _while(stays: Callable[[], bool], send: Send) -> Send:
+def _ending_with(stays: Callable[[], bool], send: Send) -> Send:
     """Ends the stream once its reader has lost access."""
 
     async def sent(message: Message) -> None:

@@ -102,7 +102,7 @@ class Visitors:
         """Whether the user may make statements."""
         return self._operators is not None and self._operators.has(name)
 
-    async def who(self, scope: Scope) -> Visitor | None:
+    async def authenticate(self, scope: Scope) -> Visitor | None:
         """Authenticates a request; None without credentials. Raises NotKnown, TooOften, NotNow."""
         address = address_of(scope)
         if _plain(address) in self._proxies and (names := values(scope, self._header)):
