@@ -22,7 +22,7 @@ from docs import code_map
 from ground.http.page_locks import PageLocks
 from ground.http.security import HttpSecurity
 from ground.tls.server import ListenerTls
-from penstock import outlining
+from penstock import command_outlines
 from penstock.cli import outlines
 from penstock.config.pages import links, with_tables
 from penstock.config.reference import KINDS, sections
@@ -54,7 +54,7 @@ def committed() -> Iterator[tuple[Path, str]]:
     for program, struct in KINDS.items():
         page = page_of(program)
         yield page, with_tables(page.read_text(), sections(struct), elsewhere)
-    yield outlines.FILE, outlining.text()
+    yield outlines.FILE, command_outlines.text()
     yield DOCS / "runbook.md", runbook.markdown()
     for role in role_pages.roles():
         yield role / "README.md", role_pages.page(role)

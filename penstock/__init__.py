@@ -1,9 +1,8 @@
 """Penstock: logs from files to Hadoop, with proof that every line arrived.
 
-In a wheel, the programs and what they share lie under `penstock/programs/`, so that nothing as
-generic as `broker` or `client` lands in site-packages. Importing `penstock` puts that folder first
-on the path of its own process; in the repository there is no such folder, and nothing to do.
-"""
+In a wheel, all other packages are in `penstock/programs/`, so that no name as generic as `broker`
+or `client` lands in site-packages. Importing `penstock` puts that folder first on the path of its
+process. In the repository there is no such folder."""
 
 import os
 import sys

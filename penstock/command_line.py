@@ -1,8 +1,8 @@
-"""`penstock`: all of its commands and where they are, and how each of them ends.
+"""`penstock`: the table of all commands, and their exit codes.
 
-A command's module is imported when it is called, so that help is there at once and an agent host
-needs nothing of what only a broker needs. Results go to stdout, everything else to stderr, and an
-error is one line. Exit codes are in the help, below, and in docs/commands.md.
+A command's module is imported when it is called, so that help appears at once and an agent's host
+does not need a broker's dependencies. Results go to stdout, everything else to stderr, and an error
+is one line. Exit codes are in the help below and in docs/commands.md.
 """
 
 import errno
@@ -30,9 +30,11 @@ NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
 SECTIONS: Final = {
     "Begin here": {
         "up": Lazy("penstock.up.command", "Run the whole pipeline on this machine.", "all"),
-        "demo": Lazy("penstock.demo.command", "Show it all at work on this machine.", "all"),
-        "status": Lazy("penstock.status.command", "Show what runs, its lag, and what is wrong."),
-        "report": Lazy("penstock.report.command", "Say whether every line has arrived."),
+        "demo": Lazy(
+            "penstock.demo.command", "Demonstrate the whole pipeline on this machine.", "all"
+        ),
+        "status": Lazy("penstock.status.command", "Show what runs, its lag, and problems."),
+        "report": Lazy("penstock.report.command", "Report whether every line has arrived."),
         "alert": Lazy(
             "penstock.command_line:alert", "List, acknowledge, silence alerts; test receivers."
         ),
@@ -60,35 +62,41 @@ SECTIONS: Final = {
         "changes": Lazy("penstock.changes.command", "Show who changed what, and when."),
     },
     "Programs": {
-        "agent": Lazy("penstock.services.agent", "Run one agent, or ask the one here.", "agent"),
-        "broker": Lazy("penstock.services.broker", "Run one broker.", "broker"),
-        "registry": Lazy("penstock.services.registry", "Run one schema registry.", "registry"),
+        "agent": Lazy("penstock.services.agent", "Run an agent, or show its status.", "agent"),
+        "broker": Lazy("penstock.services.broker", "Run a broker.", "broker"),
+        "registry": Lazy("penstock.services.registry", "Run a schema registry.", "registry"),
         "load": Lazy(
-            "penstock.services.load.command", "Load topics into Hadoop, once or often.", "loader"
+            "penstock.services.load.command",
+            "Load topics into Hadoop, once or repeatedly.",
+            "loader",
         ),
         "audit": Lazy(
-            "penstock.services.audit", "Run one audit, or accept faults and retire hosts.", "audit"
+            "penstock.services.audit", "Run an audit; accept faults, retire hosts.", "audit"
         ),
-        "mirror": Lazy(
-            "penstock.services.mirror", "Copy topics of a cluster into another one.", "mirror"
+        "mirror": Lazy("penstock.services.mirror", "Copy topics into another cluster.", "mirror"),
+        "zookeeper": Lazy(
+            "penstock.services.zookeeper", "Run a ZooKeeper on this machine.", "broker"
         ),
-        "zookeeper": Lazy("penstock.services.zookeeper", "Run a ZooKeeper here.", "broker"),
     },
     "When something is lost": {
-        "backup": Lazy("penstock.command_line:backup", "Save and restore what only ZooKeeper has."),
+        "backup": Lazy(
+            "penstock.command_line:backup", "Save and restore data that only ZooKeeper has."
+        ),
     },
     "Settings": {
         "certificates": Lazy(
             "penstock.command_line:certificates",
             "Make, sign, renew, revoke, list, show certificates.",
         ),
-        "profile": Lazy("penstock.profile.command", "Show the addresses that commands use here."),
+        "profile": Lazy("penstock.profile.command", "Show the addresses that commands use."),
         "check-config": Lazy("penstock.services.check_config", "Validate a configuration file."),
         "keys": Lazy("penstock.config.keys", "Explain the keys of a configuration."),
         "password-line": Lazy(
-            "penstock.connections.password_line", "Make a line for a file of users."
+            "penstock.connections.password_line", "Print a line for a users file."
         ),
-        "completion": Lazy("penstock.cli.completion", "Complete commands in your shell."),
+        "completion": Lazy(
+            "penstock.cli.completion", "Print a script for your shell's completion."
+        ),
     },
 }
 TOPICS: Final = {
@@ -99,16 +107,16 @@ TOPICS: Final = {
         ),
         "create": Lazy("penstock.topics.commands:create", "Create a topic."),
         "alter": Lazy("penstock.topics.commands:alter", "Set configs, or add partitions."),
-        "apply": Lazy("penstock.topics.apply", "Create and alter topics as a file declares them."),
-        "delete": Lazy("penstock.topics.commands:delete", "Delete topics and all they hold."),
+        "apply": Lazy("penstock.topics.apply", "Create and alter topics as declared in a file."),
+        "delete": Lazy("penstock.topics.commands:delete", "Delete topics with their messages."),
         "recover": Lazy(
             "penstock.topics.recover",
-            "Rebuild the map of topics after ZooKeeper was lost.",
+            "Rebuild the topics in ZooKeeper after its loss.",
             "broker",
         ),
         "repair": Lazy(
             "penstock.topics.repair",
-            "Cut a damaged partition off at its first damage.",
+            "Truncate a damaged partition at the first damage.",
             "broker",
         ),
     }
@@ -132,74 +140,77 @@ BACKUP: Final = {
     "Commands": {
         name: Lazy(f"penstock.backup.commands:{name}", does, "broker")
         for name, does in (
-            ("make", "Write what only ZooKeeper has to a file."),
-            ("show", "Show what such a file contains."),
-            ("restore", "Write such a file back to ZooKeeper."),
+            ("make", "Back up data that only ZooKeeper has."),
+            ("show", "Show the contents of a backup."),
+            ("restore", "Restore a backup."),
         )
     }
 }
 BROKERS: Final = {
     "Commands": {
         "list": Lazy(
-            "penstock.brokers.commands:list_brokers", "List brokers, also those that are away."
+            "penstock.brokers.commands:list_brokers", "List brokers, including those that are down."
         ),
         "describe": Lazy("penstock.brokers.commands:describe", "Show one broker's partitions."),
-        "drain": Lazy("penstock.brokers.moving:drain", "Move all replicas off a broker."),
-        "fill": Lazy("penstock.brokers.moving:fill", "Give new brokers their share of replicas."),
-        "elect": Lazy("penstock.brokers.electing:elect", "Make first replicas leaders again."),
+        "drain": Lazy("penstock.brokers.reassignment:drain", "Move all replicas off a broker."),
+        "fill": Lazy(
+            "penstock.brokers.reassignment:fill", "Give new brokers their share of replicas."
+        ),
+        "elect": Lazy("penstock.brokers.election:elect", "Make preferred replicas leaders again."),
     }
 }
 GROUPS: Final = {
     "Commands": {
         "list": Lazy("penstock.groups.commands:list_groups_command", "List groups."),
         "describe": Lazy("penstock.groups.commands:describe", "Show members and lag of groups."),
-        "reset": Lazy("penstock.groups.resetting:reset", "Set the offsets of a group."),
+        "reset": Lazy("penstock.groups.offset_reset:reset", "Set the offsets of a group."),
         "delete": Lazy("penstock.groups.commands:delete", "Delete groups without members."),
         "delete-offsets": Lazy(
-            "penstock.groups.forgetting:delete_offsets_command",
-            "Delete a group's offsets in topics that it no longer reads.",
+            "penstock.groups.offset_deletion:delete_offsets_command",
+            "Delete a group's offsets of topics that it no longer reads.",
         ),
-        "export": Lazy("penstock.groups.resetting:export", "Print the offsets of groups."),
+        "export": Lazy("penstock.groups.offset_reset:export", "Print the offsets of groups."),
         "import": Lazy(
-            "penstock.groups.resetting:import_offsets", "Set offsets to those that were exported."
+            "penstock.groups.offset_reset:import_offsets",
+            "Set offsets from an export.",
         ),
     }
 }
 QUOTAS: Final = {
     "Commands": {
         "list": Lazy("penstock.quotas.commands:list_quotas", "List quotas."),
-        "set": Lazy("penstock.quotas.commands:set_quotas", "Set quotas of some clients."),
-        "remove": Lazy("penstock.quotas.commands:remove", "Remove quotas of some clients."),
+        "set": Lazy("penstock.quotas.commands:set_quotas", "Set quotas of clients."),
+        "remove": Lazy("penstock.quotas.commands:remove", "Remove quotas of clients."),
     }
 }
 ACLS: Final = {
     "Commands": {
         "list": Lazy("penstock.acls.commands:list_acls", "List ACLs."),
-        "add": Lazy("penstock.acls.commands:add", "Allow or deny a principal something."),
-        "apply": Lazy("penstock.acls.apply", "Add and remove rules as a file declares them."),
-        "remove": Lazy("penstock.acls.commands:remove", "Remove rules of a principal."),
-        "test": Lazy("penstock.acls.commands:test", "Say whether a principal may do something."),
+        "add": Lazy("penstock.acls.commands:add", "Add ACLs of a principal."),
+        "apply": Lazy("penstock.acls.apply", "Add and remove ACLs as declared in a file."),
+        "remove": Lazy("penstock.acls.commands:remove", "Remove ACLs of a principal."),
+        "test": Lazy("penstock.acls.commands:test", "Test whether a principal may do something."),
     }
 }
 SCHEMAS: Final = {
     "Commands": {
         "list": Lazy("penstock.schemas.subjects:list_subjects", "List subjects."),
         "show": Lazy("penstock.schemas.subjects:show", "Show one schema."),
-        "new": Lazy("penstock.schemas.files:new", "Write a file with a first schema for a topic."),
-        "check": Lazy("penstock.schemas.files:check", "Say whether a schema may be registered."),
+        "new": Lazy("penstock.schemas.files:new", "Write a first schema for a topic into a file."),
+        "check": Lazy("penstock.schemas.files:check", "Check whether a schema may be registered."),
         "register": Lazy("penstock.schemas.files:register_schema", "Register a schema."),
-        "apply": Lazy("penstock.schemas.apply", "Register what changed in a folder."),
+        "apply": Lazy("penstock.schemas.apply", "Register the changed schemas of a folder."),
         "diff": Lazy("penstock.schemas.diff", "Show what changed between two versions."),
-        "config": Lazy("penstock.schemas.subjects:config", "Show or set levels of compatibility."),
-        "delete": Lazy("penstock.schemas.subjects:delete", "Delete a subject, or a version."),
+        "config": Lazy("penstock.schemas.subjects:config", "Show or set compatibility levels."),
+        "delete": Lazy("penstock.schemas.subjects:delete", "Delete a subject, or one version."),
     }
 }
 USERS: Final = {
     "Commands": {
         "list": Lazy("penstock.users.commands:list_users", "List users."),
         "add": Lazy("penstock.users.commands:add", "Add a user."),
-        "password": Lazy("penstock.users.commands:password", "Give a user another password."),
-        "apply": Lazy("penstock.users.apply", "Add and remove users as a file declares them."),
+        "password": Lazy("penstock.users.commands:password", "Change a user's password."),
+        "apply": Lazy("penstock.users.apply", "Add and remove users as declared in a file."),
         "remove": Lazy("penstock.users.commands:remove", "Remove a user."),
     }
 }
@@ -207,11 +218,11 @@ CERTIFICATES: Final = {
     "Commands": {
         name: Lazy(f"penstock.certificates.commands:{where}", does, "certificates")
         for name, where, does in (
-            ("make", "make", "Make an authority."),
+            ("make", "make", "Create an authority."),
             ("sign", "sign", "Sign a certificate with a new key."),
-            ("renew", "renew", "Sign certificates anew, for a longer time."),
+            ("renew", "renew", "Renew certificates."),
             ("revoke", "revoke", "Revoke a certificate."),
-            ("list", "list_signed", "List what an authority has signed."),
+            ("list", "list_signed", "List an authority's certificates."),
             ("show", "show", "Show the certificates in files."),
         )
     }
@@ -227,9 +238,9 @@ CERTIFICATES: Final = {
 def penstock() -> None:
     """Penstock carries logs from files to Hadoop and proves that every line arrived.
 
-    Exit code 0: done; 1: not done, the line on stderr says why; 2: wrong usage, or a wrong
-    configuration; 130: interrupted; 141: the reader of the output has gone. Commands with
-    further codes name them in their help.
+    Exit code 0: done; 1: failed, the line on stderr says why; 2: wrong usage or configuration; 130:
+    interrupted; 141: the reader of the output has gone. Commands with further codes name them in
+    their help.
 
     \b
     Example:
@@ -242,7 +253,7 @@ def penstock() -> None:
 
 @click.group(cls=LazyGroup, sections=TOPICS)
 def topics() -> None:
-    """List and change the topics of a cluster, also of Apache Kafka.
+    """List and change the topics of a cluster, Apache Kafka included.
 
     \b
     Example:
@@ -266,7 +277,7 @@ def alert() -> None:
 
 @click.group(cls=LazyGroup, sections=GATE)
 def gate() -> None:
-    """Check, between two hosts of a rolling change, whether the next may be changed.
+    """Check during a rolling change whether the next host may be changed.
 
     \b
     Example:
@@ -277,7 +288,7 @@ def gate() -> None:
 
 @click.group(cls=LazyGroup, sections=BACKUP)
 def backup() -> None:
-    """Save and restore what a cluster keeps in ZooKeeper only.
+    """Back up and restore the data of a cluster that only ZooKeeper has.
 
     \b
     Example:
@@ -288,7 +299,7 @@ def backup() -> None:
 
 @click.group(cls=LazyGroup, sections=BROKERS)
 def brokers() -> None:
-    """Show the brokers of a cluster, and move replicas between them, also of Apache Kafka.
+    """Show the brokers of a cluster, and move replicas, Apache Kafka included.
 
     \b
     Example:
@@ -300,7 +311,7 @@ def brokers() -> None:
 
 @click.group(cls=LazyGroup, sections=GROUPS)
 def groups() -> None:
-    """Show consumer groups and their lag, and reset their offsets, also of Apache Kafka.
+    """Show consumer groups and their lag, and reset offsets, Apache Kafka included.
 
     \b
     Example:
@@ -311,7 +322,7 @@ def groups() -> None:
 
 @click.group(cls=LazyGroup, sections=QUOTAS)
 def quotas() -> None:
-    """List and change the quotas of clients, also of Apache Kafka.
+    """List and change the quotas of clients, Apache Kafka included.
 
     \b
     Example:
@@ -322,9 +333,9 @@ def quotas() -> None:
 
 @click.group(cls=LazyGroup, sections=ACLS)
 def acls() -> None:
-    """List and change the ACLs of a cluster, also of Apache Kafka.
+    """List and change the ACLs of a cluster, Apache Kafka included.
 
-    A broker applies ACLs if its configuration has `authorization`.
+    A broker enforces ACLs if its configuration has `authorization`.
 
     \b
     Example:
@@ -335,7 +346,7 @@ def acls() -> None:
 
 @click.group(cls=LazyGroup, sections=SCHEMAS)
 def schemas() -> None:
-    """List and change the schemas of a registry, also of Confluent's.
+    """List and change the schemas of a registry, Confluent's included.
 
     \b
     Example:
@@ -347,7 +358,7 @@ def schemas() -> None:
 
 @click.group(cls=LazyGroup, sections=USERS)
 def users() -> None:
-    """List and change the users who log in with a password, also of Apache Kafka.
+    """List and change the users who log in with a password, Apache Kafka included.
 
     \b
     Example:
@@ -358,7 +369,7 @@ def users() -> None:
 
 @click.group(cls=LazyGroup, sections=CERTIFICATES)
 def certificates() -> None:
-    """Run a small certificate authority, for TLS between all programs.
+    """Run a small certificate authority for TLS between all programs.
 
     \b
     Example:
@@ -369,21 +380,21 @@ def certificates() -> None:
 
 
 def main() -> None:
-    """Runs the command that the arguments name, and exits."""
+    """Run the command that the arguments name, and exit."""
     open_streams()
-    asked = os.environ.get(VARIABLE)
-    sys.exit(complete(penstock, asked) if asked else _run())
+    completion = os.environ.get(VARIABLE)
+    sys.exit(complete(penstock, completion) if completion else _run())
 
 
 def _run() -> int:
     try:
         # Not click's own main(): that has its own idea of errors, Ctrl-C and closed pipes.
-        colours = None if has_colours() else False  # None: as it goes to a terminal, or not
+        colours = None if has_colours() else False  # None: on a terminal only
         with penstock.make_context("penstock", sys.argv[1:], color=colours) as context:
             result = penstock.invoke(context)
         sys.stdout.flush()
-    except click.exceptions.Exit as asked:  # --help, --version
-        return asked.exit_code
+    except click.exceptions.Exit as exit_:  # --help, --version
+        return exit_.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return WRONG_USAGE
@@ -408,7 +419,7 @@ def _run() -> int:
 
 
 def _command_path(words: Sequence[str]) -> str:
-    """The command that these words begin with: click does not say whose option is wrong."""
+    """The command that these words begin with, as click does not name it."""
     path = "penstock"
     group: object = penstock
     for word in words:

@@ -63,7 +63,7 @@ def whole_pipeline(directory: Path) -> Iterator[WholePipeline]:
     with process:
         process.spawn()
         wait_until(
-            lambda: "everything runs" in output.read_text(), within=_PATIENCE, what="all runs"
+            lambda: "all programs run" in output.read_text(), within=_PATIENCE, what="all runs"
         )
         yield WholePipeline("Penstock", process)
         process.terminate()

@@ -32,14 +32,14 @@ from ground.network import listening
 from harness.processes.server_process import ServerProcess, free_ports, http_page
 from harness.processes.waiting import wait_until
 from penstock.cli.failures import Failed
+from penstock.demo.applications.log_writer import Application
 from penstock.demo.applications.payments import PAYMENTS
 from penstock.demo.applications.shop import SHOP
 from penstock.demo.applications.system import SYSTEM
-from penstock.demo.applications.writing import Application
 from penstock.demo.samples import SAMPLES, inputs, schema_text
 from penstock.directory.places import Addresses, Places, Ports
-from penstock.directory.preparing import settings
-from penstock.report.asking import ask, verdict
+from penstock.directory.preparation import settings
+from penstock.report.audit_requests import ask, verdict
 from penstock.report.command import arrived
 from schemas.registry_client import RegistryClient
 
@@ -162,7 +162,7 @@ class Shop:
                         client.register(sample.subject, schema_text(sample))
             for agent in self.agents.values():
                 agent.spawn()
-            self._until(lambda: "everything runs" in self._up.log(), "everything to run")
+            self._until(lambda: "all programs run" in self._up.log(), "everything to run")
         except BaseException:
             self.__exit__(None, None, None)
             raise

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ground.files.durable_files import replace_file
 from penstock.certificates import authority
-from penstock.certificates.signing import Purpose
+from penstock.certificates.x509 import Purpose
 
 _BEGIN_CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _DAYS = 30

@@ -1,1 +1,1 @@
-"""Who may do what in a cluster: rules listed, added, removed, and tried."""
+"""`penstock acls`: lists, adds, removes and tests ACLs."""

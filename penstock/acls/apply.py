@@ -1,4 +1,4 @@
-"""`penstock acls apply`: the rules that a file declares, added and removed.
+"""`penstock acls apply`: adds and removes ACLs as declared in a file.
 
     acls:
     - {principal: web-agents, producer: true, topics: [page_views]}
@@ -6,11 +6,11 @@
     - {principal: team-a, operations: [all], topics: [team-a.], prefixed: true}
     - {principal: bob, state: absent}
 
-An entry means the rules that `penstock acls add` makes of the same words. An absent one removes
-the rules that it describes: without `operations`, whatever they allow or deny; without a resource,
-wherever they stand. With --exact the file has all rules that there may be.
+An entry stands for the rules that `penstock acls add` makes of the same arguments. An absent entry
+removes the rules that it describes: without `operations`, for all operations; without a resource,
+on all resources. With --exact, rules that are not in the file are removed.
 
-Rules are added before others are removed, so that who is to keep a right has it throughout.
+Rules are added before others are removed, so that no principal loses a right in between.
 """
 
 from pathlib import Path
@@ -24,9 +24,9 @@ from penstock.acls.rules import (
     patterns,
     principal_of,
     row,
+    rules_in,
     rules_of,
     sentence,
-    standing_rules,
 )
 from penstock.cli.failures import WrongConfiguration
 from penstock.connections.cluster import bootstrap_option, connected
@@ -56,7 +56,7 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     state: State = State.PRESENT
 
     def __post_init__(self) -> None:
-        if unknown := [each for each in self.operations if each not in OPERATIONS]:
+        if unknown := [operation for operation in self.operations if operation not in OPERATIONS]:
             raise ValueError(f"{unknown[0]!r} is none of {', '.join(OPERATIONS)}")
 
     @property
@@ -81,15 +81,15 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         )
 
     def check(self) -> None:
-        """UsageError says what is wrong with it, also of an absent one that no rule is like."""
+        """Raise UsageError for an invalid entry, also an absent one."""
         principal_of(self.principal)
         if self.state is State.PRESENT or self.producer or self.consumer or self.deny:
             self.rules()
-        elif any(not each.name for each in self.resources):
+        elif any(not resource.name for resource in self.resources):
             raise click.UsageError("a name cannot be empty")
 
     def describes(self, rule: Rule) -> bool:
-        """Whether this entry, which is absent, means that rule."""
+        """Whether this absent entry matches the rule."""
         if self.producer or self.consumer or self.deny:
             return rule in self.rules()
         pattern, acl = rule
@@ -106,9 +106,9 @@ class DeclaredAcls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def plans_of(
-    declared: list[DeclaredAcl], standing: list[Rule], *, exact: bool
+    declared: list[DeclaredAcl], present: list[Rule], *, exact: bool
 ) -> list[tuple[Plan, Rule]]:
-    """What becomes of each rule: those that are new first."""
+    """The plan for each rule, new rules first."""
     wanted: dict[Rule, None] = {}
     for number, entry in enumerate(declared):
         try:
@@ -117,20 +117,20 @@ def plans_of(
                 wanted |= dict.fromkeys(entry.rules())
         except click.UsageError as error:
             raise WrongConfiguration(f"acls[{number}]: {error.message}") from None
-    absent = [each for each in declared if each.state is State.ABSENT]
+    absent = [rule for rule in declared if rule.state is State.ABSENT]
     gone = [
         rule
-        for rule in standing
-        if (exact and rule not in wanted) or any(each.describes(rule) for each in absent)
+        for rule in present
+        if (exact and rule not in wanted) or any(gone.describes(rule) for gone in absent)
     ]
-    if both := [rule for rule in wanted if any(each.describes(rule) for each in absent)]:
+    if both := [rule for rule in wanted if any(gone.describes(rule) for gone in absent)]:
         raise WrongConfiguration(f"declared as present and as absent: {sentence(both[0])}")
-    there = set(standing)
-    found = [
-        (between(sentence(rule), row(rule) if rule in there else None, row(rule)), rule)
+    present_set = set(present)
+    plans = [
+        (between(sentence(rule), row(rule) if rule in present_set else None, row(rule)), rule)
         for rule in sorted(wanted)
     ]
-    return found + [(between(sentence(rule), row(rule), None), rule) for rule in sorted(gone)]
+    return plans + [(between(sentence(rule), row(rule), None), rule) for rule in sorted(gone)]
 
 
 @click.command()
@@ -140,7 +140,7 @@ def plans_of(
 def command(
     *, declared: Path, dry_run: bool, yes: bool, as_json: bool, exact: bool, bootstrap: str
 ) -> None:
-    """Add and remove rules, as FILE declares them.
+    """Add and remove ACLs as declared in FILE.
 
     \b
     Example:
@@ -149,9 +149,9 @@ def command(
     """
     wanted = declared_in(DeclaredAcls, declared).acls
     if exact and not wanted:
-        raise WrongConfiguration("--exact with a file that declares no rule would remove all")
+        raise WrongConfiguration("--exact with a file without rules would remove all rules")
     with connected(bootstrap) as brokers:
-        found = plans_of(wanted, standing_rules(all_acls(brokers, AclFilter())), exact=exact)
+        found = plans_of(wanted, rules_in(all_acls(brokers, AclFilter())), exact=exact)
         rules = {plan.name: rule for plan, rule in found}
 
         def do(plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""`penstock acls list`, `add`, `remove`, `test`: asked of a cluster's brokers."""
+"""`penstock acls list`, `add`, `remove` and `test`."""
 
 import click
 
@@ -16,9 +16,9 @@ from penstock.acls.rules import (
     patterns,
     resource_options,
     row,
+    rules_in,
     rules_of,
     sentence,
-    standing_rules,
 )
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.output import json_option, print_json, print_table
@@ -31,10 +31,10 @@ _SHOWN = 5  # rules in a question
 
 @click.command()
 @click.option(
-    "--principal", type=PrincipalType(), metavar="NAME", help="Only those that are for NAME itself."
+    "--principal", type=PrincipalType(), metavar="NAME", help="Only ACLs of this very principal."
 )
 @resource_options
-@click.option("--matching", is_flag=True, help="All that counts for a resource of that name.")
+@click.option("--matching", is_flag=True, help="All ACLs that apply to a resource of that name.")
 @bootstrap_option
 @json_option
 def list_acls(
@@ -49,26 +49,26 @@ def list_acls(
     bootstrap: str,
     as_json: bool,
 ) -> None:
-    """List ACLs: all, or those on a resource, or of a principal.
+    """List ACLs: all, or those of a resource or principal.
 
     \b
     Example:
         penstock acls list
         penstock acls list --topic page_views --matching
     """
-    named = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
-    if matching and (prefixed or not named):
-        raise click.UsageError("--matching goes with the name of a resource")
+    resources = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
+    if matching and (prefixed or not resources):
+        raise click.UsageError("--matching needs the name of a resource")
     how = PatternType.MATCH if matching else None
     filters = [
-        AclFilter(each.resource_type, each.name, how or each.pattern_type, principal)
-        for each in named
+        AclFilter(pattern.resource_type, pattern.name, how or pattern.pattern_type, principal)
+        for pattern in resources
     ] or [AclFilter(principal=principal)]
-    found: dict[Rule, None] = {}
+    matches: dict[Rule, None] = {}
     with connected(bootstrap) as brokers:
-        for each in filters:
-            found |= dict.fromkeys(standing_rules(all_acls(brokers, each)))
-    rows = [row(each) for each in sorted(found)]
+        for acl_filter in filters:
+            matches |= dict.fromkeys(rules_in(all_acls(brokers, acl_filter)))
+    rows = [row(rule) for rule in sorted(matches)]
     if as_json:
         print_json(rows)
     elif rows:
@@ -80,11 +80,13 @@ def list_acls(
 @click.command()
 @click.argument("principal", type=PrincipalType())
 @operation_option
-@click.option("--producer", is_flag=True, help="What a producer needs on --topic.")
-@click.option("--consumer", is_flag=True, help="What a consumer needs on --topic and --group.")
+@click.option("--producer", is_flag=True, help="The operations that a producer needs on --topic.")
+@click.option(
+    "--consumer", is_flag=True, help="The operations that a consumer needs on --topic and --group."
+)
 @resource_options
 @click.option("--host", default=ANYTHING, metavar="ADDRESS", help="Only from this IP address.")
-@click.option("--deny", is_flag=True, help="Forbid it, whatever else allows it.")
+@click.option("--deny", is_flag=True, help="Deny, overriding any ACL that allows.")
 @bootstrap_option
 @json_option
 def add(
@@ -103,7 +105,7 @@ def add(
     bootstrap: str,
     as_json: bool,
 ) -> None:
-    """Let a principal do something, or forbid it. '*' is everybody.
+    """Add ACLs that allow or deny a principal operations. '*' stands for every principal.
 
     \b
     Example:
@@ -123,10 +125,10 @@ def add(
 
 def _say(what: str, rules: list[Rule], *, as_json: bool) -> None:
     if as_json:
-        print_json({what: [row(each) for each in rules]})
+        print_json({what: [row(rule) for rule in rules]})
         return
-    for each in rules:
-        print(one_line(f"{what}: {sentence(each)}"))
+    for rule in rules:
+        print(one_line(f"{what}: {sentence(rule)}"))
 
 
 @click.command()
@@ -149,29 +151,30 @@ def remove(
     bootstrap: str,
     as_json: bool,
 ) -> None:
-    """Remove rules of a principal: all, or those on a resource, or for an operation.
+    """Remove ACLs of a principal: all, or those of a resource or operation.
 
-    What is denied as well as what is allowed. Names are those of the rules themselves.
+    Removes ACLs that allow and that deny. Names must be those of the ACLs themselves.
 
     \b
     Example:
         penstock acls remove web-agents --topic page_views
         penstock acls remove alice --yes
     """
-    named = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
+    resources = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
     filters = [
-        AclFilter(each.resource_type, each.name, each.pattern_type, principal) for each in named
+        AclFilter(pattern.resource_type, pattern.name, pattern.pattern_type, principal)
+        for pattern in resources
     ] or [AclFilter(principal=principal)]
-    wanted = {OPERATIONS[each] for each in operations}
+    wanted = {OPERATIONS[operation] for operation in operations}
     with connected(bootstrap) as brokers:
         rules = sorted(
             rule
-            for each in filters
-            for rule in standing_rules(all_acls(brokers, each))
+            for acl_filter in filters
+            for rule in rules_in(all_acls(brokers, acl_filter))
             if not wanted or rule[1].operation in wanted
         )
         if rules and not yes:
-            shown = "; ".join(sentence(each) for each in rules[:_SHOWN])
+            shown = "; ".join(sentence(rule) for rule in rules[:_SHOWN])
             more = f"; and {len(rules) - _SHOWN} more" if len(rules) > _SHOWN else ""
             confirm_deletion(f"rules: {shown}{more}")
         remove_acls(brokers, rules)
@@ -185,7 +188,7 @@ def remove(
 @click.argument("operation", type=click.Choice(list(OPERATIONS)))
 @click.argument("resource", type=ResourceParam())
 @click.option(
-    "--host", default="", metavar="ADDRESS", help="From there; without it, from nowhere special."
+    "--host", default="", metavar="ADDRESS", help="The client's IP address; default: any."
 )
 @bootstrap_option
 @json_option
@@ -198,10 +201,10 @@ def test(
     bootstrap: str,
     as_json: bool,
 ) -> int:
-    """Say whether a principal may do something, and by which rule.
+    """Test whether a principal may do something, and show the deciding ACL.
 
     RESOURCE is topic:NAME, group:NAME, transactional-id:NAME or cluster. Exit code 0: it may; 1: it
-    may not, or it could not be asked.
+    may not, or the test failed.
 
     \b
     Example:
@@ -210,10 +213,10 @@ def test(
     """
     if host:
         check_host(host)
-    asked = OPERATIONS[operation]
-    if asked is Operation.ALL:
-        raise click.UsageError("ALL is for rules: ask for one operation")
-    check_operation(asked, resource)
+    operation_ = OPERATIONS[operation]
+    if operation_ is Operation.ALL:
+        raise click.UsageError("name a single operation, not ALL")
+    check_operation(operation_, resource)
     wanted = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     with connected(bootstrap) as brokers:
         acls = all_acls(brokers, wanted)
@@ -222,15 +225,15 @@ def test(
         acls, beside.super_users or frozenset(), allow_if_no_acl=beside.allow_if_no_acl
     )
     kind, name = resource.resource_type, resource.name
-    found = permissions.explain(principal.removeprefix(USER), host, asked, kind, name)
+    decision = permissions.explain(principal.removeprefix(USER), host, operation_, kind, name)
     rule = None
-    if found.pattern is not None and found.acl is not None:
-        rule = found.pattern, found.acl
+    if decision.pattern is not None and decision.acl is not None:
+        rule = decision.pattern, decision.acl
     if as_json:
-        print_json({"allowed": found.allowed, "why": found.why, "acl": rule and row(rule)})
+        print_json({"allowed": decision.allowed, "why": decision.why, "acl": rule and row(rule)})
     else:
-        why = f"{found.why}: {sentence(rule)}" if rule else found.why
-        if not found.allowed and beside.super_users is None:
-            why += "; who is a super user this cluster does not tell"
-        print(one_line(f"{'yes' if found.allowed else 'no'}: {why}"))
-    return 0 if found.allowed else _NOT_ALLOWED
+        why = f"{decision.why}: {sentence(rule)}" if rule else decision.why
+        if not decision.allowed and beside.super_users is None:
+            why += "; this cluster does not reveal its super users"
+        print(one_line(f"{'yes' if decision.allowed else 'no'}: {why}"))
+    return 0 if decision.allowed else _NOT_ALLOWED

@@ -1,5 +1,5 @@
-"""How commands name resources, operations and principals; which rules that makes; and how a rule
-is shown."""
+"""Resources, operations and principals as arguments of commands; the ACLs that they stand for; and
+how an ACL is shown."""
 
 import ipaddress
 from collections.abc import Callable, Iterable
@@ -28,9 +28,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 COLUMNS: Final = ("principal", "host", "permission", "operation", "kind", "name", "pattern")
 OPERATIONS: Final = {
-    _spelt: each
-    for each in Operation
-    if each is not Operation.ANY and (_spelt := each.name.lower().replace("_", "-"))
+    _spelt: operation
+    for operation in Operation
+    if operation is not Operation.ANY and (_spelt := operation.name.lower().replace("_", "-"))
 }
 _PRODUCER: Final = {
     ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
@@ -40,11 +40,13 @@ _CONSUMER: Final = {
     ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
     ResourceType.GROUP: (Operation.READ,),
 }
-KINDS: Final = {each.name.lower().replace("_", "-"): each for each in RESOURCE_TYPES}
+KINDS: Final = {
+    resource_type.name.lower().replace("_", "-"): resource_type for resource_type in RESOURCE_TYPES
+}
 
 
 class PrincipalType(click.ParamType[str]):
-    """`alice` and `User:alice` are the same; `*` is everybody."""
+    """`alice` and `User:alice` are the same; `*` is every principal."""
 
     name = "principal"
 
@@ -58,7 +60,7 @@ class PrincipalType(click.ParamType[str]):
 def principal_of(text: str) -> str:
     named = EVERYBODY if text == "*" else principal_named(text)
     if named == principal_named(""):
-        raise click.UsageError("a principal has a name")
+        raise click.UsageError("a principal needs a name")
     return named
 
 
@@ -82,21 +84,21 @@ class ResourceParam(click.ParamType[ResourcePattern]):
 
 
 def resource_options(command: F) -> F:
-    """Adds what `patterns` takes."""
+    """Adds the parameters of `patterns`."""
     for option in (
-        click.option("--prefixed", is_flag=True, help="Names are meant as beginnings of names."),
+        click.option("--prefixed", is_flag=True, help="Names are prefixes."),
         click.option("--on-cluster", "cluster", is_flag=True, help="The cluster itself."),
         click.option(
             "--transactional-id", "transactional_ids", multiple=True, metavar="NAME",
-            help="May be repeated.",
+            help="A transactional id; may be repeated.",
         ),
         click.option(
             "--group", "groups", multiple=True, metavar="NAME",
-            help="A consumer group; '*' for every one; may be repeated.",
+            help="A consumer group, or '*' for all; may be repeated.",
         ),
         click.option(
             "-t", "--topic", "topics", multiple=True, metavar="TOPIC",
-            help="'*' for every one; may be repeated.",
+            help="A topic, or '*' for all; may be repeated.",
         ),
     ):  # fmt: skip
         command = option(command)
@@ -121,7 +123,7 @@ def patterns(
     cluster: bool,
     prefixed: bool,
 ) -> list[ResourcePattern]:
-    """What the options name."""
+    """The resources that the options name."""
     how = PatternType.PREFIXED if prefixed else PatternType.LITERAL
     named = [
         *((ResourceType.TOPIC, name) for name in topics),
@@ -131,27 +133,29 @@ def patterns(
     found = [ResourcePattern(kind, name, how) for kind, name in named]
     if cluster:
         found.append(ResourcePattern(ResourceType.CLUSTER, THE_CLUSTER))
-    if any(not each.name for each in found):
+    if any(not pattern.name for pattern in found):
         raise click.UsageError("a name cannot be empty")
-    if prefixed and any(each.name == "*" for each in found):
-        raise click.UsageError("'*' with --prefixed is names that begin with a star: leave it out")
+    if prefixed and any(pattern.name == "*" for pattern in found):
+        raise click.UsageError(
+            "'*' with --prefixed means names that begin with an asterisk: omit --prefixed"
+        )
     return found
 
 
 def check_operation(operation: Operation, pattern: ResourcePattern) -> None:
-    """Raise unless it is something that can be done to such a resource: a rule about it would look
-    as if it did something."""
+    """Raise UsageError if the operation does not exist for such a resource, as the ACL would have
+    no effect."""
     kind = pattern.resource_type
     possible = (*OPERATIONS_ON[kind], Operation.ALL)
     if operation not in possible:
-        words = ", ".join(each.name.lower().replace("_", "-") for each in possible)
+        words = ", ".join(action.name.lower().replace("_", "-") for action in possible)
         raise click.UsageError(
-            f"{operation.words} is nothing that can be done to a {kind.words}: {words}"
+            f"{operation.words} is not an operation on a {kind.words}, which are: {words}"
         )
 
 
 def row(rule: Rule) -> dict[str, object]:
-    """For a table, and as JSON: Kafka's words."""
+    """A row of the table, and of JSON, in Kafka's words."""
     pattern, acl = rule
     return {
         "principal": acl.principal,
@@ -177,8 +181,8 @@ def sentence(rule: Rule) -> str:
     return f"{acl.principal} {may} {acl.operation.words} {which}, from {host}"
 
 
-def standing_rules(acls: Acls) -> list[Rule]:
-    return [(pattern, acl) for pattern, standing in sorted(acls.items()) for acl in standing]
+def rules_in(acls: Acls) -> list[Rule]:
+    return [(pattern, acl) for pattern, entries in sorted(acls.items()) for acl in entries]
 
 
 def rules_of(
@@ -191,29 +195,35 @@ def rules_of(
     consumer: bool = False,
     deny: bool = False,
 ) -> list[Rule]:
-    """What options, or an entry of a file, come to; UsageError if that is nothing, or not whole."""
-    asked = [OPERATIONS[each] for each in operations]
+    """The ACLs that options, or an entry of a file, stand for. UsageError if they are
+    incomplete."""
+    asked = [OPERATIONS[operation] for operation in operations]
     if not named:
         raise click.UsageError(
-            "no resource: give --topic, --group, --transactional-id or --on-cluster"
+            "no resource: pass --topic, --group, --transactional-id or --on-cluster"
         )
     if not (asked or producer or consumer):
-        raise click.UsageError("no operation: give --operation, --producer or --consumer")
+        raise click.UsageError("no operation: pass --operation, --producer or --consumer")
     if deny and (producer or consumer):
-        raise click.UsageError("--deny goes with --operation")
+        raise click.UsageError("--deny needs --operation")
     check_host(host)
     permission = Permission.DENY if deny else Permission.ALLOW
     rules: list[Rule] = []
     for pattern in named:
         todo: list[Operation] = list(asked)
-        for each in todo:
-            check_operation(each, pattern)
+        for action in todo:
+            check_operation(action, pattern)
         todo += _PRODUCER.get(pattern.resource_type, ()) if producer else ()
         todo += _CONSUMER.get(pattern.resource_type, ()) if consumer else ()
         if not todo:
             which = pattern.resource_type.words
-            raise click.UsageError(f"does not apply to a {which}: give --operation")
-        rules += [(pattern, Acl(principal, host, each, permission)) for each in dict.fromkeys(todo)]
+            raise click.UsageError(
+                f"--producer and --consumer do not apply to a {which}: pass --operation"
+            )
+        rules += [
+            (pattern, Acl(principal, host, operation, permission))
+            for operation in dict.fromkeys(todo)
+        ]
     _check_whole(named, producer=producer, consumer=consumer)
     return rules
 
@@ -225,13 +235,13 @@ def check_host(host: str) -> None:
         ipaddress.ip_address(host)
     except ValueError:
         raise click.UsageError(
-            f"--host {host!r} is not an IP address: ACLs match no names or networks"
+            f"--host {host!r} is not an IP address; ACLs do not match names or networks"
         ) from None
 
 
 def _check_whole(named: list[ResourcePattern], *, producer: bool, consumer: bool) -> None:
-    kinds = {each.resource_type for each in named}
+    kinds = {pattern.resource_type for pattern in named}
     if (producer or consumer) and ResourceType.TOPIC not in kinds:
-        raise click.UsageError("--producer and --consumer go with --topic")
+        raise click.UsageError("--producer and --consumer need --topic")
     if consumer and ResourceType.GROUP not in kinds:
-        raise click.UsageError("--consumer goes with --group too")
+        raise click.UsageError("--consumer needs --group, too")

@@ -1,1 +1,1 @@
-"""`penstock backup`: what of a cluster stands in ZooKeeper alone, as a file."""
+"""`penstock backup`: files with the data of a cluster that only ZooKeeper has."""

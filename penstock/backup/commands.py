@@ -1,4 +1,4 @@
-"""`penstock backup make`, `show`, `restore`: what of a cluster stands in ZooKeeper alone.
+"""`penstock backup make`, `show` and `restore`: backups of data that only ZooKeeper has.
 
 The file has what passwords were hashed to, and the key of tickets: it is made for its owner alone,
 and nothing of it is shown but how much of what there is. It is read with a cap.
@@ -53,7 +53,7 @@ def read_backup(path: Path) -> Backup:
             if not is_known(node) or len(data) > MOST_BYTES:
                 raise msgspec.ValidationError(f"no cluster has a node {node[:200]!r} like that")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Failed(f"{path} is no backup of this release: {error}") from None
+        raise Failed(f"{path} is not a backup of this release: {error}") from None
     return backup
 
 
@@ -64,11 +64,11 @@ def read_backup(path: Path) -> Backup:
 def make(
     *, file: Path, zookeeper: str | None, zookeeper_secret_file: Path | None, as_json: bool
 ) -> None:
-    """Write into FILE what of a cluster stands in ZooKeeper alone.
+    """Back up the data of a cluster that only ZooKeeper has.
 
-    Configs of topics and brokers, users, quotas, ACLs, and the key of logins. Topics themselves are
-    on the brokers' disks (`penstock topics recover`), group offsets come with `penstock groups
-    export`. The file must not be there yet, and is readable for its owner alone.
+    They are configs of topics and brokers, users, quotas, ACLs, and the key of logins. Topics
+    themselves are on the brokers' disks (`penstock topics recover`); `penstock groups export` saves
+    group offsets. FILE must not exist, and is readable by its owner only.
 
     \b
     Example:
@@ -108,7 +108,7 @@ def make(
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @json_option
 def show(file: Path, as_json: bool) -> None:
-    """Say what is in a backup: of which cluster, when, how much. No secret is shown.
+    """Show a backup's cluster, time and contents, without secrets.
 
     \b
     Example:
@@ -127,7 +127,7 @@ def show(file: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@zookeeper_options("The brokers' ZooKeeper, which was lost and is empty, or has its topics again.")
+@zookeeper_options("The brokers' ZooKeeper, which is empty or has only its topics again.")
 @yes_option
 @json_option
 def restore(
@@ -138,12 +138,12 @@ def restore(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Bring back what of a cluster stood in ZooKeeper alone.
+    """Restore the data of a cluster that only ZooKeeper had.
 
-    First `penstock topics recover` on each broker, as the configs of a topic need the topic. What
-    is there already stays as it is. Brokers are to be stopped meanwhile.
+    First run `penstock topics recover` on each broker, as a topic's configs need the topic.
+    Existing data are not replaced. Stop the brokers meanwhile.
 
-    Exit code 1: something else was there, and was left; or topics are missing.
+    Exit code 1: existing data differ and were kept, or topics are missing.
 
     \b
     Example:

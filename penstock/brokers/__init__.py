@@ -1,1 +1,1 @@
-"""`penstock brokers`."""
+"""`penstock brokers`: lists brokers, and moves replicas and leadership."""

@@ -1,4 +1,4 @@
-"""`penstock brokers list`, `describe`: asked of a cluster's brokers."""
+"""`penstock brokers list` and `describe`."""
 
 import click
 
@@ -8,8 +8,8 @@ from penstock.brokers.replica_roles import (
     BEHIND,
     IN_SYNC,
     LEADS,
-    BrokerStanding,
-    standings,
+    BrokerRoles,
+    roles_by_broker,
     why_under,
 )
 from penstock.cli.failures import Failed
@@ -27,11 +27,11 @@ REPLICA_COLUMNS = ("topic", "partition", "role", "leader", "in_sync", "of", "why
 @bootstrap_option
 @json_option
 def list_brokers(bootstrap: str, as_json: bool) -> None:
-    """List all brokers: those that are there, and those that have replicas and are not.
+    """List all brokers, including those that are down and have replicas.
 
-    `leads` and `replicas` are numbers of partitions. Of its replicas, so many are `behind`, not in
-    sync with their leader; of what it leads, so many are `under replicated`. While a broker is
-    away, so many partitions are `waiting`: they have no leader before it is back.
+    All columns are numbers of partitions: those that the broker `leads`, its `replicas`, those of
+    them that are `behind` (out of sync), led partitions that are `under replicated`, and partitions
+    that are `waiting` for the broker, as they have no leader until it returns.
 
     \b
     Example:
@@ -40,40 +40,40 @@ def list_brokers(bootstrap: str, as_json: bool) -> None:
     """
     with connected(bootstrap) as brokers:
         cluster = all_topics(brokers)
-    rows = [_row(each, cluster.controller) for each in standings(cluster).values()]
+    rows = [_row(roles, cluster.controller) for roles in roles_by_broker(cluster).values()]
     if as_json:
         print_json(rows)
     else:
         print_table(COLUMNS, [row | {"address": row["address"] or AWAY} for row in rows])
 
 
-def _row(standing: BrokerStanding, controller: int) -> dict[str, object]:
-    broker = standing.broker
-    in_sync = standing.count(LEADS, IN_SYNC) + sum(
-        each.role == AWAY and standing.id in each.partition.in_sync for each in standing.replicas
+def _row(roles: BrokerRoles, controller: int) -> dict[str, object]:
+    broker = roles.broker
+    in_sync = roles.count(LEADS, IN_SYNC) + sum(
+        replica.role == AWAY and roles.id in replica.partition.in_sync for replica in roles.replicas
     )
     return {
-        "id": standing.id,
+        "id": roles.id,
         "address": None if broker is None else str(broker.address),
         "rack": None if broker is None else broker.rack,
-        "controller": standing.id == controller,
-        "leads": standing.count(LEADS),
-        "replicas": len(standing.replicas),
-        "behind": len(standing.replicas) - in_sync,
-        "under_replicated": standing.under_replicated,
-        "waiting": standing.waiting,
+        "controller": roles.id == controller,
+        "leads": roles.count(LEADS),
+        "replicas": len(roles.replicas),
+        "behind": len(roles.replicas) - in_sync,
+        "under_replicated": roles.under_replicated,
+        "waiting": roles.waiting,
     }
 
 
 @click.command()
 @click.argument("broker", type=click.IntRange(0))
-@click.option("--behind", "only_behind", is_flag=True, help="Only what is not in sync there.")
+@click.option("--behind", "only_behind", is_flag=True, help="Only replicas that are out of sync.")
 @bootstrap_option
 @json_option
 def describe(broker: int, only_behind: bool, bootstrap: str, as_json: bool) -> None:
-    """Show one broker's partitions, and what each of its replicas is.
+    """Show one broker's partitions, and the role of each of its replicas.
 
-    It `leads`, is `in sync`, or `behind`; all are `away` while the broker is.
+    A replica `leads`, is `in sync` or `behind`, or is `away` while its broker is.
 
     \b
     Example:
@@ -82,26 +82,26 @@ def describe(broker: int, only_behind: bool, bootstrap: str, as_json: bool) -> N
     """
     with connected(bootstrap) as brokers:
         cluster = all_topics(brokers)
-    found = standings(cluster).get(broker)
-    if found is None:
-        raise Failed(f"no broker {broker}: it is not there, and has no replicas")
+    roles = roles_by_broker(cluster).get(broker)
+    if roles is None:
+        raise Failed(f"no broker {broker}: it is not in the cluster, and has no replicas")
     rows = [
         {
-            "topic": each.topic,
-            "partition": each.partition.index,
-            "role": each.role,
-            "leader": each.partition.leader if each.partition.leader >= 0 else None,
-            "in_sync": len(each.partition.in_sync),
-            "of": len(each.partition.replicas),
-            "why": why_under(each.partition, cluster),
+            "topic": replica.topic,
+            "partition": replica.partition.index,
+            "role": replica.role,
+            "leader": replica.partition.leader if replica.partition.leader >= 0 else None,
+            "in_sync": len(replica.partition.in_sync),
+            "of": len(replica.partition.replicas),
+            "why": why_under(replica.partition, cluster),
         }
-        for each in found.replicas
-        if not only_behind or each.role == BEHIND or broker not in each.partition.in_sync
+        for replica in roles.replicas
+        if not only_behind or replica.role == BEHIND or broker not in replica.partition.in_sync
     ]
     if as_json:
-        print_json({**_row(found, cluster.controller), "partitions": rows})
+        print_json({**_row(roles, cluster.controller), "partitions": rows})
         return
-    row = _row(found, cluster.controller)
+    row = _row(roles, cluster.controller)
     print_table(COLUMNS, [row | {"address": row["address"] or AWAY}])
     if rows:
         print()

@@ -1,4 +1,4 @@
-"""Which replicas go where when a broker is to go, or has been added. Pure.
+"""Plans the placement of replicas when a broker is removed or added. Pure.
 
 Rule 1: a partition keeps as many replicas as it has, on brokers that are there, and on no fewer
         racks. Where that cannot be, the plan says so instead; only a drain gives up a rack, if
@@ -25,19 +25,19 @@ import msgspec
 Key = tuple[str, int]
 """A partition."""
 Replicas = tuple[int, ...]
-"""The first one is to lead."""
+"""The first one is the preferred leader."""
 Placement = Mapping[Key, Replicas]
 Racks = Mapping[int, str | None]
-"""Of the brokers that are there."""
+"""The racks of live brokers."""
 
 
 class NoPlace(Exception):
-    """A replica has nowhere to go."""
+    """There is no broker for a replica."""
 
 
 def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]:
-    """What changes when this broker is to have no replicas. Raises `NoPlace`."""
-    there = {each: rack for each, rack in racks.items() if each != broker}
+    """The changes that leave this broker without replicas. Raises `NoPlace`."""
+    there = {other: rack for other, rack in racks.items() if other != broker}
     moving = {key: replicas for key, replicas in before.items() if broker in replicas}
     places: dict[frozenset[int], Places] = {}
     allowed = {}
@@ -46,32 +46,37 @@ def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]
         if stay not in places:
             places[stay] = _widest(stay, there)
         allowed[key] = places[stay]
-    stuck = sorted(key for key, each in allowed.items() if not each)
+    stuck = sorted(key for key, brokers in allowed.items() if not brokers)
     if stuck:
         topic, index = stuck[0]
         raise NoPlace(
-            f"{len(stuck)} partitions have nowhere to go ({topic}-{index} is on "
+            f"no broker can take {len(stuck)} partitions ({topic}-{index} is on "
             f"{','.join(map(str, before[stuck[0]]))}): there are {len(there)} other brokers, and "
-            "no two replicas may be on one"
+            "a broker can hold only one replica"
         )
     loads = Counter(dict.fromkeys(there, 0))
-    loads.update(each for replicas in before.values() for each in replicas if each in there)
+    loads.update(
+        replica for replicas in before.values() for replica in replicas if replica in there
+    )
     gets = _evenly(allowed, loads)
     leads = Counter(dict.fromkeys(there, 0))
     leads.update(replicas[0] for replicas in before.values() if replicas[0] in there)
     after = {}
     for key, replicas in sorted(moving.items()):
-        swapped = tuple(gets[key] if each == broker else each for each in replicas)
+        swapped = tuple(gets[key] if replica == broker else replica for replica in replicas)
         if replicas[0] == broker:
-            first = min((each for each in swapped if each in there), key=lambda each: leads[each])
+            first = min(
+                (candidate for candidate in swapped if candidate in there),
+                key=lambda candidate: leads[candidate],
+            )
             leads[first] += 1
-            swapped = (first, *(each for each in swapped if each != first))
+            swapped = (first, *(replica for replica in swapped if replica != first))
         after[key] = swapped
     return after
 
 
 def filled(before: Placement, racks: Racks, new: Set[int]) -> dict[Key, Replicas]:
-    """What changes when these brokers, which are there, get their share."""
+    """The changes that give these new brokers their share of replicas."""
     filling = _Filling(before, racks, new)
     while filling.step():
         pass
@@ -79,35 +84,39 @@ def filled(before: Placement, racks: Racks, new: Set[int]) -> dict[Key, Replicas
 
 
 def spread(replicas: Sequence[int], racks: Racks) -> int:
-    """On how many racks they are."""
-    return len({racks.get(each) or each for each in replicas})
+    """The number of racks that the replicas are on."""
+    return len({racks.get(replica) or replica for replica in replicas})
 
 
 # A drain
 
 
 Places = tuple[int, ...]
-"""Where a replica can go."""
+"""The brokers that a replica can move to."""
 
 
 def _widest(stay: Set[int], racks: Racks) -> Places:
-    """Where one more replica can go, so that they are on as many racks as can be."""
-    free = [each for each in sorted(racks) if each not in stay]
-    used = {racks.get(each) or each for each in stay}
-    apart = [each for each in free if (racks[each] or each) not in used]
+    """The brokers for one more replica that keep the number of racks highest."""
+    free = [rack for rack in sorted(racks) if rack not in stay]
+    used = {racks.get(broker) or broker for broker in stay}
+    apart = [broker for broker in free if (racks[broker] or broker) not in used]
     return tuple(apart or free)
 
 
 def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int]:
-    """Who gets each, so that `loads` are as even as they can be; they are counted there.
+    """Assign a broker to each partition, so that `loads`, which are updated, are as even as
+    possible.
 
-    The least loaded one, first of all for those that have few to choose from; then, as long as
-    there is a chain of exchanges from one broker to another that has two less, that is made.
+    Each goes to its least loaded candidate, beginning with those that have the fewest candidates.
+    Then chains of exchanges are made as long as one leads to a broker with two replicas less.
     """
     gets: dict[Key, int] = {}
     of_topic: Counter[tuple[str, int]] = Counter()
-    for key in sorted(allowed, key=lambda each: (len(allowed[each]), each)):
-        place = min(allowed[key], key=lambda each: (loads[each], of_topic[key[0], each], each))
+    for key in sorted(allowed, key=lambda key: (len(allowed[key]), key)):
+        place = min(
+            allowed[key],
+            key=lambda candidate: (loads[candidate], of_topic[key[0], candidate], candidate),
+        )
         gets[key] = place
         loads[place] += 1
         of_topic[key[0], place] += 1
@@ -125,13 +134,13 @@ def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int
 
 
 _Having = dict[int, dict[Places, dict[Key, None]]]
-"""What each broker gets, by where else that could go: many partitions, few such places."""
+"""The partitions assigned to each broker, grouped by their candidates, which are few."""
 
 
 def _chain(has: _Having, loads: Mapping[int, int]) -> list[tuple[Key, int]]:
-    """Who goes where instead, and makes room for the next; empty if it is as even as can be."""
+    """A chain of exchanges that evens out the loads; empty if there is none."""
     least = min(loads.values(), default=0)
-    for begin in sorted(has, key=lambda each: (-loads[each], each)):
+    for begin in sorted(has, key=lambda candidate: (-loads[candidate], candidate)):
         if loads[begin] < least + 2:
             break
         came: dict[int, tuple[Key, int]] = {}
@@ -159,7 +168,7 @@ def _back(came: Mapping[int, tuple[Key, int]], place: int, begin: int) -> Iterat
 
 
 class _Has(msgspec.Struct):
-    """What a broker has."""
+    """A broker's partitions, and how many of them it leads."""
 
     keys: set[Key]
     leads: int
@@ -210,33 +219,35 @@ it. Fewer racks: it is not to be given."""
 
 
 class _Filling:
-    """One replica after the other."""
+    """Moves replicas to new brokers, one by one."""
 
     def __init__(self, before: Placement, racks: Racks, new: Set[int]) -> None:
         self.placed = dict(before)
         self._racks = racks
-        self._brokers = {each: _Has(set(), 0) for each in racks}
+        self._brokers = {rack: _Has(set(), 0) for rack in racks}
         self._of_topic: Counter[tuple[str, int]] = Counter()
         for key, replicas in before.items():
-            for each in replicas:
-                if each in self._brokers:
-                    self._brokers[each].keys.add(key)
-                    self._of_topic[key[0], each] += 1
+            for replica in replicas:
+                if replica in self._brokers:
+                    self._brokers[replica].keys.add(key)
+                    self._of_topic[key[0], replica] += 1
             if replicas and replicas[0] in self._brokers:
                 self._brokers[replicas[0]].leads += 1
-        total = sum(len(each.keys) for each in self._brokers.values())
+        total = sum(len(broker.keys) for broker in self._brokers.values())
         self._share = ceil(total / len(racks)) if racks else 0
         self._open = set(new) & racks.keys()  # they may get more
         self._old = racks.keys() - new
         self._giving: dict[tuple[int, int], dict[_Worth, _Giving]] = {}
 
     def step(self) -> bool:
-        """Moves one, if there is one to move."""
+        """Move one replica. False if there is none to move."""
         while self._open:
-            to = min(self._open, key=lambda each: (len(self._brokers[each].keys), each))
+            to = min(self._open, key=lambda broker: (len(self._brokers[broker].keys), broker))
             size = len(self._brokers[to].keys)
             if size < self._share:
-                givers = sorted(self._old, key=lambda each: (-len(self._brokers[each].keys), each))
+                givers = sorted(
+                    self._old, key=lambda broker: (-len(self._brokers[broker].keys), broker)
+                )
                 for giver in givers:
                     if len(self._brokers[giver].keys) < size + 2:
                         break
@@ -248,14 +259,14 @@ class _Filling:
         return False
 
     def _best(self, giver: int, to: int) -> Key | None:
-        """Which of the giver's partitions is best there."""
+        """The giver's best partition for this broker."""
         if (giver, to) not in self._giving:
             self._giving[giver, to] = {}
             for key in self._brokers[giver].keys:
                 self._offer(giver, to, key)
         lead = self._brokers[giver].leads >= self._brokers[to].leads + 2
         offers = self._giving[giver, to]
-        for worth in sorted(offers, key=lambda each: (each[0], each[1] == lead), reverse=True):
+        for worth in sorted(offers, key=lambda offer: (offer[0], offer[1] == lead), reverse=True):
             found = offers[worth].best(
                 partial(self._apart, giver, to), partial(self._is_worth, giver, to, worth)
             )
@@ -267,11 +278,11 @@ class _Filling:
         return self._worth(giver, to, key) == worth
 
     def _worth(self, giver: int, to: int, key: Key) -> _Worth | None:
-        """None where it cannot be given."""
+        """The worth of a partition for a pair of brokers; None if it cannot be given."""
         replicas = self.placed[key]
         if giver not in replicas or to in replicas:
             return None
-        swapped = [to if each == giver else each for each in replicas]
+        swapped = [to if replica == giver else replica for replica in replicas]
         wider = spread(swapped, self._racks) - spread(replicas, self._racks)
         return None if wider < 0 else (wider, replicas[0] == giver)
 
@@ -286,7 +297,7 @@ class _Filling:
 
     def _move(self, key: Key, giver: int, to: int) -> None:
         replicas = self.placed[key]
-        self.placed[key] = tuple(to if each == giver else each for each in replicas)
+        self.placed[key] = tuple(to if replica == giver else replica for replica in replicas)
         self._brokers[giver].keys.discard(key)
         self._brokers[to].keys.add(key)
         if replicas[0] == giver:
@@ -294,7 +305,7 @@ class _Filling:
             self._brokers[to].leads += 1
         self._of_topic[key[0], giver] -= 1
         self._of_topic[key[0], to] += 1
-        for each in replicas:  # what of the others is best may have changed
+        for replica in replicas:  # the best partitions of the others may have changed
             for other in self._open:
-                if (each, other) in self._giving:
-                    self._offer(each, other, key)
+                if (replica, other) in self._giving:
+                    self._offer(replica, other, key)

@@ -1,7 +1,7 @@
 """The replicas of each broker and their roles, computed from one answer of the cluster. No I/O.
 
-A broker that is away is known by its replicas; one without replicas is not known. A client that may
-not see all topics sees the replicas of those it may.
+A broker that is down is known by its replicas; one without replicas is unknown. Topics that the
+client may not describe are missing.
 """
 
 from collections.abc import Iterator
@@ -14,71 +14,75 @@ LEADS, IN_SYNC, BEHIND, AWAY = "leads", "in sync", "behind", "away"
 
 
 class Replica(msgspec.Struct, frozen=True):
-    """What one broker has of a partition. `role` is one of the words above."""
+    """A broker's replica of a partition. `role` is one of the words above."""
 
     topic: str
     partition: PartitionMetadata
     role: str
 
 
-class BrokerStanding(msgspec.Struct):
-    """`broker` is None while it is away."""
+class BrokerRoles(msgspec.Struct):
+    """The replicas of one broker. `broker` is None while it is down."""
 
     id: int
     broker: BrokerMetadata | None
     replicas: list[Replica] = []
 
     def count(self, *roles: str) -> int:
-        return sum(each.role in roles for each in self.replicas)
+        return sum(replica.role in roles for replica in self.replicas)
 
     @property
     def under_replicated(self) -> int:
-        """Of what it leads, what has fewer replicas in sync than there are."""
-        return sum(each.role == LEADS and is_under(each.partition) for each in self.replicas)
+        """The number of under-replicated partitions that it leads."""
+        return sum(
+            replica.role == LEADS and is_under(replica.partition) for replica in self.replicas
+        )
 
     @property
     def waiting(self) -> int:
-        """Partitions that nobody leads, and that this broker can lead when it comes back."""
+        """The number of leaderless partitions that this broker can lead when it returns."""
         return sum(
-            each.role == AWAY
-            and each.partition.leader == NO_LEADER
-            and self.id in each.partition.in_sync
-            for each in self.replicas
+            replica.role == AWAY
+            and replica.partition.leader == NO_LEADER
+            and self.id in replica.partition.in_sync
+            for replica in self.replicas
         )
 
 
-def standings(cluster: ClusterMetadata) -> dict[int, BrokerStanding]:
-    """All brokers, by their numbers."""
-    found = {each.id: BrokerStanding(each.id, each) for each in cluster.brokers.values()}
+def roles_by_broker(cluster: ClusterMetadata) -> dict[int, BrokerRoles]:
+    """The replicas of all brokers, by broker id."""
+    by_broker = {broker.id: BrokerRoles(broker.id, broker) for broker in cluster.brokers.values()}
     for name in sorted(cluster.topics):
         for partition in cluster.topics[name].partitions:
             for id_ in partition.replicas:
-                standing = found.setdefault(id_, BrokerStanding(id_, None))
-                standing.replicas.append(Replica(name, partition, _role(id_, partition, cluster)))
-    return dict(sorted(found.items()))
+                broker_roles = by_broker.setdefault(id_, BrokerRoles(id_, None))
+                broker_roles.replicas.append(
+                    Replica(name, partition, _role(id_, partition, cluster))
+                )
+    return dict(sorted(by_broker.items()))
 
 
 def is_under(partition: PartitionMetadata) -> bool:
-    """Whether fewer replicas are in sync than there are."""
+    """Whether a replica is out of sync."""
     return bool(set(partition.replicas) - set(partition.in_sync))
 
 
 def why_under(partition: PartitionMetadata, cluster: ClusterMetadata) -> str:
-    """In words; empty if it is not, and has a leader."""
-    missing = [each for each in partition.replicas if each not in partition.in_sync]
+    """Why a partition is leaderless or under-replicated, in words; empty if it is neither."""
+    missing = [replica for replica in partition.replicas if replica not in partition.in_sync]
     return "; ".join(
         [
-            *_headless(partition, cluster),
-            *(f"{each} {_role(each, partition, cluster)}" for each in missing),
+            *_leaderless(partition, cluster),
+            *(f"{broker} {_role(broker, partition, cluster)}" for broker in missing),
         ]
     )
 
 
-def _headless(partition: PartitionMetadata, cluster: ClusterMetadata) -> Iterator[str]:
+def _leaderless(partition: PartitionMetadata, cluster: ClusterMetadata) -> Iterator[str]:
     if partition.leader == NO_LEADER:
-        awaited = [each for each in partition.in_sync if each not in cluster.brokers]
-        said = " or ".join(map(str, awaited))
-        yield f"no leader until {said} is back" if said else "no leader yet"
+        awaited = [broker for broker in partition.in_sync if broker not in cluster.brokers]
+        names = " or ".join(map(str, awaited))
+        yield f"no leader until {names} is back" if names else "no leader yet"
 
 
 def _role(id_: int, partition: PartitionMetadata, cluster: ClusterMetadata) -> str:

@@ -1,4 +1,4 @@
-"""An authority in a directory: what it has signed, renewed and revoked, and the files of each.
+"""A certificate authority in a directory: its record of certificates, and their files.
 
     ca.pem          its certificate: what `ca` and `client_ca` of a configuration name
     ca.key          its key, readable for its user alone
@@ -32,7 +32,7 @@ from penstock.certificates.names import (
     check_host,
     check_name,
 )
-from penstock.certificates.signing import (
+from penstock.certificates.x509 import (
     Key,
     Purpose,
     authority_certificate,
@@ -57,11 +57,11 @@ _PATIENCE_S: Final = 10.0
 
 
 class Refused(Exception):
-    """It was not done; says why, and what helps."""
+    """The authority refused; the message says why and what to do."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One certificate that was signed."""
+    """A signed certificate."""
 
     name: str
     serial: str  # hexadecimal
@@ -108,8 +108,10 @@ class Authority:
         return self.directory / f"{check_name(name)}{_ENDING}"
 
     def latest(self) -> list[Entry]:
-        """Of each name the one that was signed last, by name."""
-        return sorted(_latest(self._read().signed).values(), key=lambda each: each.name)
+        """The latest certificate of each name, by name."""
+        return sorted(
+            _latest(self._read().signed).values(), key=lambda certificate: certificate.name
+        )
 
     def sign(
         self,
@@ -131,11 +133,9 @@ class Authority:
         with self._locked():
             known = _latest(self._read().signed).get(name)
             if not force and known and known.revoked is None and known.ends > now:
-                raise Refused(
-                    f"{name} was signed already: renew it, or take its place with --force"
-                )
+                raise Refused(f"{name} was already signed: renew it, or replace it with --force")
             if not force and path.exists():
-                raise Refused(f"{path} is there already: --force takes its place")
+                raise Refused(f"{path} exists: --force replaces it")
             return self._issue(name, wanted, purpose, days=days, now=now)
 
     def renew(self, name: str, *, days: int | None, now: datetime) -> Entry:
@@ -144,9 +144,9 @@ class Authority:
         with self._locked():
             known = _latest(self._read().signed).get(name)
             if known is None:
-                raise Refused(f"{self.directory} has signed no {name}")
+                raise Refused(f"{self.directory} has no certificate {name}")
             if known.revoked is not None:
-                raise Refused(f"{name} is revoked: sign it anew, with --force")
+                raise Refused(f"{name} is revoked: sign a new one with --force")
             days = days or known.days
             return self._issue(name, known.hosts, known.purpose, days=days, now=now)
 
@@ -158,17 +158,21 @@ class Authority:
         check_name(name)
         with self._locked():
             record = self._read()
-            if not any(each.name == name for each in record.signed):
-                raise Refused(f"{self.directory} has signed no {name}")
+            if not any(certificate.name == name for certificate in record.signed):
+                raise Refused(f"{self.directory} has no certificate {name}")
             signed = tuple(
-                msgspec.structs.replace(each, revoked=now)
-                if each.name == name and each.revoked is None
-                else each
-                for each in record.signed
+                msgspec.structs.replace(certificate, revoked=now)
+                if certificate.name == name and certificate.revoked is None
+                else certificate
+                for certificate in record.signed
             )
             changed = msgspec.structs.replace(record, signed=signed)
             self._write_list(changed, self._key(), now)
-        return [each for each in signed if each.name == name and each.ends > now]
+        return [
+            certificate
+            for certificate in signed
+            if certificate.name == name and certificate.ends > now
+        ]
 
     def _issue(
         self,
@@ -222,9 +226,9 @@ class Authority:
         record = msgspec.structs.replace(record, lists=record.lists + 1)
         self._write(record)
         revoked = [
-            (int(each.serial, 16), each.revoked)
-            for each in record.signed
-            if each.revoked is not None and each.ends > now
+            (int(certificate.serial, 16), certificate.revoked)
+            for certificate in record.signed
+            if certificate.revoked is not None and certificate.ends > now
         ]
         pem = revocation_list(self.certificate, key, revoked, number=record.lists, now=now)
         replace_file(self.revoked, pem, mode=_FOR_ALL)
@@ -234,7 +238,7 @@ class Authority:
             key = read_key(self._key_path.read_bytes())
         except FileNotFoundError:
             raise Refused(
-                f"{self._key_path} is not there: without its key an authority signs nothing"
+                f"{self._key_path} is missing: an authority cannot sign without its key"
             ) from None
         except ValueError as error:
             raise Refused(f"{self._key_path} cannot be used: {error}") from None
@@ -266,7 +270,7 @@ class Authority:
 
 
 def make_authority(directory: Path, name: str, *, now: datetime) -> Authority:
-    """A new one, in a directory that has none. Raises Refused, BadName."""
+    """Create an authority in a directory that has none. Raises Refused or BadName."""
     check_authority_name(name)
     directory.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
     with _lock(directory):
@@ -288,7 +292,7 @@ def make_authority(directory: Path, name: str, *, now: datetime) -> Authority:
 def _check_unused(directory: Path) -> None:
     """Nothing of an authority is there, or what a kill left of one that was being made."""
     if (directory / f"{AUTHORITY}{_ENDING}").exists():
-        raise Refused(f"{directory} has an authority: take another directory")
+        raise Refused(f"{directory} already has an authority: choose another directory")
     try:
         begun = _record_path(directory).read_bytes() == _encoded(_Record(version=_VERSION))
     except FileNotFoundError:
@@ -301,13 +305,17 @@ def _check_unused(directory: Path) -> None:
 
 
 def _latest(signed: Sequence[Entry]) -> dict[str, Entry]:
-    return {each.name: each for each in signed}
+    return {certificate.name: certificate for certificate in signed}
 
 
 def _still_of_interest(signed: Sequence[Entry], now: datetime) -> list[Entry]:
     """What can still be shown to somebody, and the last of each name: it says how to renew it."""
-    last = {each.serial for each in _latest(signed).values()}
-    return [each for each in signed if each.ends > now or each.serial in last]
+    last = {certificate.serial for certificate in _latest(signed).values()}
+    return [
+        certificate
+        for certificate in signed
+        if certificate.ends > now or certificate.serial in last
+    ]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`penstock certificates make`, `sign`, `renew`, `revoke`, `list`, `show`."""
+"""`penstock certificates make`, `sign`, `renew`, `revoke`, `list` and `show`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,8 +17,8 @@ from penstock.certificates.authority import (
     make_authority,
 )
 from penstock.certificates.names import AUTHORITY, BadName
-from penstock.certificates.reading import NoCertificate, certificates_in
-from penstock.certificates.signing import Purpose
+from penstock.certificates.pem_files import NoCertificate, certificates_in
+from penstock.certificates.x509 import Purpose
 from penstock.cli.failures import Failed
 from penstock.cli.output import Row, json_option, print_json, print_table, say
 
@@ -50,7 +50,7 @@ def warn_option(command: F) -> F:
         "--warn-days",
         type=click.IntRange(0, _MOST_DAYS),
         metavar="N",
-        help="End with 1 if something is good for less than N days.",
+        help="Exit with 1 if a certificate expires within N days.",
     )(command)
 
 
@@ -82,14 +82,14 @@ def _words_for_what_fails() -> Iterator[None]:
     default="Penstock authority",
     show_default=True,
     metavar="NAME",
-    help="What it is called by those who look at what it signed.",
+    help="The issuer name in its certificates.",
 )
 @json_option
 def make(directory: Path, name: str, as_json: bool) -> None:
-    """Make an authority, in a directory of its own: a key, and a certificate for ten years.
+    """Create an authority in a new directory: a key, and a certificate valid for ten years.
 
-    Whoever has ca.key can be anybody to those who believe this authority: keep the directory on
-    one machine, readable for one user, with a backup. Others need ca.pem and revoked.pem alone.
+    With ca.key, one can impersonate any program that trusts this authority: keep the directory on
+    one machine, readable by one user, with a backup. Others need only ca.pem and revoked.pem.
 
     \b
     Example:
@@ -111,16 +111,16 @@ def make(directory: Path, name: str, as_json: bool) -> None:
     "hosts",
     multiple=True,
     metavar="HOST",
-    help="A name or an address that the server is reached as; may be repeated.",
+    help="A host name or address of the server; may be repeated.",
 )
 @click.option(
-    "--client", "purpose", flag_value=Purpose.CLIENT.value, help="To be shown to servers alone."
+    "--client", "purpose", flag_value=Purpose.CLIENT.value, help="Valid for clients only."
 )
 @click.option(
-    "--server", "purpose", flag_value=Purpose.SERVER.value, help="To be shown to clients alone."
+    "--server", "purpose", flag_value=Purpose.SERVER.value, help="Valid for servers only."
 )
 @days_option(f"{USUAL_DAYS} days")
-@click.option("--force", is_flag=True, help="Take the place of what is there.")
+@click.option("--force", is_flag=True, help="Replace an existing certificate.")
 @authority_option
 @json_option
 def sign(
@@ -135,8 +135,8 @@ def sign(
 ) -> None:
     """Sign a certificate with a new key, both in one file NAME.pem.
 
-    NAME is who a client is to a server. Without --client or --server it is good for both, as
-    brokers need it.
+    NAME identifies a client to servers. Without --client or --server, the certificate is valid for
+    both, as brokers need it.
 
     \b
     Example:
@@ -162,10 +162,10 @@ def sign(
 @authority_option
 @json_option
 def renew(names: tuple[str, ...], days: int | None, directory: Path, as_json: bool) -> None:
-    """Sign certificates anew, for the same hosts, each with a new key.
+    """Renew certificates, for the same hosts, each with a new key.
 
-    NAME.pem is replaced at once by the new one: programs that use that file take it over. The
-    earlier certificate is good until it ends.
+    NAME.pem is replaced atomically, and programs that use it reload it. The earlier certificate
+    remains valid until it expires.
 
     \b
     Example:
@@ -186,10 +186,10 @@ def renew(names: tuple[str, ...], days: int | None, directory: Path, as_json: bo
 @authority_option
 @json_option
 def revoke(name: str, directory: Path, as_json: bool) -> None:
-    """Let a certificate be believed no more, and all earlier ones of that name.
+    """Revoke a certificate, and all earlier ones of that name.
 
-    The list revoked.pem is written anew. It counts where it is: servers have it at the path that
-    their key `revoked` names, and look at it before each connection. Open connections stay open.
+    The list revoked.pem is replaced. Copy it to the servers, to the path in their key `revoked`,
+    which they read before each connection. Open connections stay open.
 
     \b
     Example:
@@ -199,7 +199,7 @@ def revoke(name: str, directory: Path, as_json: bool) -> None:
         authority = Authority(directory)
         revoked = authority.revoke(name, now=_now())
     if as_json:
-        serials = [each.serial for each in revoked]
+        serials = [certificate.serial for certificate in revoked]
         print_json({"name": name, "serials": serials, "file": one_line(str(authority.revoked))})
     else:
         many = "1 certificate" if len(revoked) == 1 else f"{len(revoked)} certificates"
@@ -211,7 +211,7 @@ def revoke(name: str, directory: Path, as_json: bool) -> None:
 @authority_option
 @json_option
 def list_signed(warn_days: int | None, directory: Path, as_json: bool) -> None:
-    """List what an authority has signed, the last of each name, and until when it is good.
+    """List an authority's certificates, the latest of each name, with their expiry.
 
     \b
     Example:
@@ -222,7 +222,7 @@ def list_signed(warn_days: int | None, directory: Path, as_json: bool) -> None:
     with _words_for_what_fails():
         authority = Authority(directory)
         entries = authority.latest()
-    rows = [_authority_row(authority, now), *(_row(each, now) for each in entries)]
+    rows = [_authority_row(authority, now), *(_row(entry, now) for entry in entries)]
     if as_json:
         print_json(rows)
     else:
@@ -236,7 +236,7 @@ def list_signed(warn_days: int | None, directory: Path, as_json: bool) -> None:
 @warn_option
 @json_option
 def show(files: tuple[Path, ...], warn_days: int | None, as_json: bool) -> None:
-    """Show the certificates in files (PEM), whoever signed them: whose, for what, until when.
+    """Show the certificates in PEM files of any authority: subject, purpose, expiry.
 
     \b
     Example:
@@ -258,17 +258,17 @@ def show(files: tuple[Path, ...], warn_days: int | None, as_json: bool) -> None:
         rows += [
             {
                 "file": one_line(str(file)),
-                "subject": each.subject,
-                "issuer": each.issuer,
-                "purpose": each.purpose,
-                "hosts": each.hosts,
-                "begins": _text(each.begins),
-                "ends": _text(each.ends),
-                "days_left": _days_left(each.ends, now),
-                "serial": each.serial,
-                "fingerprint": each.fingerprint,
+                "subject": certificate.subject,
+                "issuer": certificate.issuer,
+                "purpose": certificate.purpose,
+                "hosts": certificate.hosts,
+                "begins": _text(certificate.begins),
+                "ends": _text(certificate.ends),
+                "days_left": _days_left(certificate.ends, now),
+                "serial": certificate.serial,
+                "fingerprint": certificate.fingerprint,
             }
-            for each in found
+            for certificate in found
         ]
     if as_json:
         print_json(rows)
@@ -320,7 +320,7 @@ def _say_signed(
 
 
 def _ending(ends: Iterable[tuple[str, int]], warn_days: int | None) -> list[str]:
-    """What is good for less than so many days, the soonest first."""
+    """The certificates that expire within so many days, the first to expire first."""
     soon = sorted((days, name) for name, days in ends if warn_days is not None and days < warn_days)
     return [f"{name} {_when(days)}" for days, name in soon]
 

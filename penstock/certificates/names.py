@@ -1,4 +1,4 @@
-"""Names of certificates, and hosts that they are for: checked before they become files or bytes.
+"""Checks the names of certificates and their hosts, before they become file names or bytes.
 
 A certificate's name is its file's and its subject's common name, which is who a client is to a
 server that believes it. So it has letters, digits, `.`, `_` and `-`, and never leads elsewhere.

@@ -1,1 +1,1 @@
-"""`penstock changes`: who changed which topic, config, ACL, user, quota or schema, and when."""
+"""`penstock changes`: shows who changed which topic, config, ACL, user, quota or schema."""

@@ -1,4 +1,4 @@
-"""`penstock changes`: entries of administration logs, from files or from the topic they went to."""
+"""`penstock changes`: shows entries of administration logs, from files or from a topic."""
 
 import heapq
 from collections import deque
@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from ground.administration import OK, Entry, Kind
-from penstock.changes.choosing import COLUMNS, SinceType, Wanted, entry_time, row
+from penstock.changes.filters import COLUMNS, SinceType, Wanted, entry_time, row
 from penstock.changes.log_files import LogFile, default_places
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table
@@ -25,15 +25,17 @@ from penstock.connections.registry import registry_option
     "--since", type=SinceType(), metavar="TIME", help="Only since this time: a time, 2h, 7d."
 )
 @click.option("--until", type=SinceType(), metavar="TIME", help="Only before this time.")
-@click.option("--who", metavar="NAME", help="Only by this principal, or from this address.")
+@click.option("--who", metavar="NAME", help="Only by this principal or from this address.")
 @click.option(
     "--kind",
     "kinds",
-    type=click.Choice([str(each) for each in Kind]),
+    type=click.Choice([str(kind) for kind in Kind]),
     multiple=True,
-    help="Only changes of these; may be repeated.",
+    help="Only changes of this kind; may be repeated.",
 )
-@click.option("--name", metavar="NAME", help="Only of this topic, user, subject …; * is anything.")
+@click.option(
+    "--name", metavar="NAME", help="Only of this topic, user, subject …; * is a wildcard."
+)
 @click.option("--refused", is_flag=True, help="Only refused requests.")
 @click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N.")
 @click.option(
@@ -41,7 +43,7 @@ from penstock.connections.registry import registry_option
     "--topic",
     metavar="TOPIC",
     shell_complete=existing_topics,
-    help="Read what agents have shipped there, in place of files.",
+    help="Read the records in this topic instead of files.",
 )
 @bootstrap_option
 @registry_option
@@ -63,13 +65,13 @@ def command(
 ) -> None:
     """Show who changed which topic, config, ACL, user, quota or schema: when, from where, how.
 
-    Brokers and registries record it in files, administration.log. Without FILE, the command reads
-    those of this machine: of `penstock up` in this directory, and below /var/lib/penstock, which
-    needs sudo. A file is read with those that were rotated away from it. With --topic, the command
-    reads what agents have shipped from all brokers.
+    Brokers and registries record changes in files named administration.log. Without FILE, the
+    command reads those of this machine: of `penstock up` in this directory, and below
+    /var/lib/penstock, which needs sudo. Rotated files are included. With --topic, it reads the
+    records that agents have shipped from all brokers.
 
-    The oldest comes first. --who and --name may contain *. Refused requests are shown, too. With
-    --json a line is an object, as in the log.
+    Entries are shown oldest first, including refused requests. --who and --name may contain *. With
+    --json, each line is an object, as in the log.
 
     \b
     Example:
@@ -88,9 +90,9 @@ def command(
     )
     if topic is not None:
         if files:
-            raise click.UsageError("--topic is in place of files")
+            raise click.UsageError("--topic excludes files")
         # Nobody else waits for Avro to be imported.
-        from penstock.changes.shipped import ShippedEntries  # noqa: PLC0415
+        from penstock.changes.shipped_logs import ShippedEntries  # noqa: PLC0415
 
         shipped = ShippedEntries(bootstrap, registry, topic, since)
         _show(shipped, wanted, last, as_json=as_json)
@@ -117,8 +119,8 @@ def _show(entries: Iterable[Entry], wanted: Wanted, last: int | None, *, as_json
         return
     found: Sequence[Entry] = tuple(chosen)
     if found:
-        colours = {each.result: "red" for each in found if each.result != OK}
-        print_table(COLUMNS, [row(each) for each in found], styles=colours)
+        colours = {entry.result: "red" for entry in found if entry.result != OK}
+        print_table(COLUMNS, [row(entry) for entry in found], styles=colours)
     else:
         click.echo("no changes", err=True)
 

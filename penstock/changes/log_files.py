@@ -1,4 +1,4 @@
-"""Administration logs on this machine: a file and what was rotated away from it, oldest first."""
+"""Reads administration logs on this machine, with their rotated files, oldest first."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -61,7 +61,7 @@ class LogFile:
                 file = opened.enter_context(path.open("rb"))
             except FileNotFoundError:
                 if number == 0:
-                    raise Failed(f"{path}: there is no such file") from None
+                    raise Failed(f"{path}: no such file") from None
                 break
             except OSError as error:
                 raise Failed(f"{path}: {(error.strerror or str(error)).lower()}") from None

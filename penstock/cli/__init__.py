@@ -1,1 +1,1 @@
-"""The command line itself: what all commands share. Each command lies in the room of its noun."""
+"""The parts that all commands share. Each command is in the package of its noun."""

@@ -1,7 +1,7 @@
 """Environment variables that replace the options for the addresses of a pipeline, and the variable
 that names a client profile. An empty variable counts as not set.
 
-`penstock up` writes the addresses into a file for `.`, so that commands find what it runs.
+`penstock up` writes them into a file to be sourced, so that commands find its programs.
 """
 
 from typing import Final

@@ -1,9 +1,8 @@
-"""What a shell asks for when somebody presses Tab, and `penstock completion`.
+"""Completion in the shell, and `penstock completion`.
 
-The shell's script (`penstock completion bash`) runs `penstock` with what has been typed in
-variables of the environment, click's own way. Whatever goes wrong then, nothing is said: an error
-in the middle of what somebody types would only be in the way. Names that come from a cluster or a
-registry become words of a shell, so only those are offered that every shell takes as they are.
+The shell's script (`penstock completion bash`) runs `penstock` with the typed line in environment
+variables, as click defines them. Errors are silent, as they would disturb the line. Names from a
+cluster or a registry become words of a shell, so only those are offered that need no quotes.
 """
 
 import re
@@ -20,24 +19,24 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "_PENSTOCK_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish")
-_PATIENCE_SECONDS: Final = 1.0  # somebody waits, with a finger on the key
+_PATIENCE_SECONDS: Final = 1.0  # the user is waiting
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*", re.ASCII)
 _MOST: Final = 1000
 
 
 class _TookTooLong(Exception):
-    """Nobody who asks takes it for a time limit of their own, and asks again."""
+    """The time is over. Not a TimeoutError, which a client would answer with a retry."""
 
 
-def complete(group: click.Group, asked: str) -> int:
-    """Prints what could come next. `asked` is the variable's value, such as bash_complete."""
-    # Only completion needs it.
+def complete(group: click.Group, instruction: str) -> int:
+    """Print the possible words. `instruction`: the variable's value, such as bash_complete."""
+    # Imported for completion only.
     from penstock.cli.shell_scripts import completer  # noqa: PLC0415
 
-    shell, _, _ = asked.partition("_")
+    shell, _, _ = instruction.partition("_")
     if shell not in SHELLS:
         return 1
-    with suppress(click.ClickException):  # what a command has against the line so far
+    with suppress(click.ClickException):  # the line so far may be invalid
         click.echo(completer(shell, group, VARIABLE, _stand_in).complete())
     return 0
 
@@ -50,20 +49,22 @@ def _stand_in(lazy: "Lazy") -> click.Command:
 
 
 def words(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """Those names that can come next; none if somebody would wait for them, or asking fails.
+    """The names that begin with `incomplete`; none if fetching them fails or takes long.
 
-    Penstock's own topics, _audit and the like, only come where they were begun.
+    Internal topics such as _audit are offered only after their first character.
     """
-    asked: Iterable[str] = ()
+    candidates: Iterable[str] = ()
     with _for_a_moment(), suppress(click.ClickException):
-        asked = names()
-    found = (name for name in asked if name.startswith(incomplete) and _PLAIN.fullmatch(name))
-    return sorted(name for name in found if incomplete or not name.startswith("_"))[:_MOST]
+        candidates = names()
+    matches = (
+        name for name in candidates if name.startswith(incomplete) and _PLAIN.fullmatch(name)
+    )
+    return sorted(name for name in matches if incomplete or not name.startswith("_"))[:_MOST]
 
 
 @contextmanager
 def _for_a_moment() -> Iterator[None]:
-    """What takes longer than somebody would wait is given up, and whatever it has open with it."""
+    """Abandon the body when the time is over, with its open connections."""
     # Only whoever asks a cluster needs them.
     import signal  # noqa: PLC0415
     import warnings  # noqa: PLC0415
@@ -71,7 +72,7 @@ def _for_a_moment() -> Iterator[None]:
     def give_up(_: int, __: "FrameType | None") -> None:
         raise _TookTooLong
 
-    before = signal.signal(signal.SIGALRM, give_up)
+    earlier_handler = signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE_SECONDS)
     try:
         with warnings.catch_warnings(), suppress(_TookTooLong):
@@ -79,25 +80,25 @@ def _for_a_moment() -> Iterator[None]:
             yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, earlier_handler)
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(context: click.Context, *, shell: str) -> None:
-    """Print the script that makes a shell complete commands, options, topics and subjects.
+    """Print the shell script that completes commands, options, topics and subjects.
 
-    Put it where the shell looks for such scripts; docs/commands.md says where that is. Topics and
-    subjects come from the cluster and the registry that the command would use. If they do not
-    answer within a second, there are none.
+    Put it where the shell looks for such scripts (docs/commands.md). Topics and subjects come from
+    the cluster and the registry that the command would use; none are offered unless these answer
+    within a second.
 
     \b
     Example:
         eval "$(penstock completion bash)"
         penstock completion fish | source
     """
-    # Only completion needs it.
+    # Imported for completion only.
     from penstock.cli.shell_scripts import completer  # noqa: PLC0415
 
     click.echo(completer(shell, context.find_root().command, VARIABLE).source(), nl=False)

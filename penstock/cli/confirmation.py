@@ -1,5 +1,4 @@
-"""A question before something is gone for good: on a terminal it is asked, elsewhere `--yes` is the
-answer."""
+"""Confirmation of irreversible changes: a question on a terminal, `--yes` elsewhere."""
 
 import sys
 from collections.abc import Callable
@@ -14,16 +13,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def yes_option(command: F) -> F:
-    return click.option("-y", "--yes", is_flag=True, help="Do not ask.")(command)
+    return click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")(command)
 
 
 def confirm_deletion(what: str) -> None:
-    """Returns if somebody says yes."""
+    """Return if the user confirms the deletion; else raise Failed."""
     confirm(f"delete {what}?", "nothing was deleted")
 
 
 def confirm(question: str, refused: str) -> None:
-    """Returns if somebody says yes; else `refused` is what is said."""
+    """Return if the user confirms; else raise Failed with `refused`."""
     if not sys.stdin.isatty():
         raise click.UsageError("stdin is not a terminal: pass --yes to confirm")
     try:

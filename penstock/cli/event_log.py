@@ -1,10 +1,10 @@
-"""What long-running programs say of themselves: one line an event, on stderr.
+"""The log of long-running programs: one line per event, on stderr.
 
     2026-11-20T07:00:00.123Z INFO cluster.session.session zookeeper session connected
     address=zk1:2181
 
-or, with `--log-format json`, the same as an object. An event is one line whatever a peer put into
-it: what is not printable is escaped, and so are the line breaks of a traceback.
+or, with `--log-format json`, the same as an object. An event is always one line: unprintable
+characters, and the line breaks of a traceback, are escaped.
 """
 
 import json
@@ -20,7 +20,7 @@ FORMATS: Final[tuple[LogFormat, ...]] = ("text", "json")
 
 
 def log_to_stderr(log_format: LogFormat) -> None:
-    """From now on, events of all packages go to stderr."""
+    """Send the events of all packages to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter() if log_format == "json" else _TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

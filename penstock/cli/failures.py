@@ -1,4 +1,4 @@
-"""Errors as a user meets them: a line for each on stderr, and an exit code."""
+"""Errors of commands: a line each on stderr, and an exit code."""
 
 from typing import Final
 
@@ -14,13 +14,13 @@ _WORDS: Final = {
 
 
 class Failed(click.ClickException):
-    """The command did not do its work."""
+    """The command has failed."""
 
     exit_code = 1
 
 
 class WrongConfiguration(click.ClickException):
-    """The configuration is invalid, and nothing was tried. Each of its mistakes has a line."""
+    """The configuration is invalid, so the command did nothing. Each mistake has a line."""
 
     exit_code = 2
 
@@ -30,17 +30,17 @@ class WrongConfiguration(click.ClickException):
 
 
 def usage_words(error: click.UsageError) -> str:
-    """The message, in the style of all other errors where it is click's."""
-    said = error.format_message()
+    """The message; click's own are adapted to the style of the others."""
+    message = error.format_message()
     for theirs, ours in _WORDS.items():
-        said = said.replace(theirs, ours)
-    if said[:1].isupper() and said[1:2].islower():
-        said = said[0].lower() + said[1:]
-    return said.removesuffix(".")
+        message = message.replace(theirs, ours)
+    if message[:1].isupper() and message[1:2].islower():
+        message = message[0].lower() + message[1:]
+    return message.removesuffix(".")
 
 
 def missing_extra(program: str, package: str, extra: str) -> str:
-    """The message where a package of one of Penstock's extras is not installed."""
+    """The message for a missing package of one of Penstock's extras."""
     return (
         f"{program} needs {package}: install Penstock with `{extra}`, from a release "
         f"(sh penstock-install-VERSION.sh FOLDER {extra}) or a clone (pip install '.[{extra}]')"

@@ -1,4 +1,4 @@
-"""A program's HTTP port: its URL as the type of an option, and one request to it.
+"""The type of options that are URLs of programs, and a request to such a URL.
 
 The length of an answer is capped. Its content is untrusted: the caller checks its shape, and makes
 it printable before showing it.
@@ -28,7 +28,7 @@ class NotReachable(Failed):
 
 
 class HttpUrlType(click.ParamType[HttpUrl]):
-    """The URL of a program, as an option; `example` is one for this kind of program."""
+    """The URL of a program; `example` is used in errors."""
 
     name = "url"
 

@@ -1,7 +1,7 @@
-"""A group of commands of which only the one that is called gets imported.
+"""A group of commands that imports only the command that is called.
 
-Help, completion and the search for the nearest name go by the table's own words. Whoever completes
-what comes after a command's name has a stand-in for it, as the context's `obj`.
+Help, completion and the search for similar names use the table's texts. Completion of a command's
+parameters uses a stand-in for the command, made by the context's `obj`.
 """
 
 import gc
@@ -26,7 +26,7 @@ _OURS = {
 
 
 class Lazy(NamedTuple):
-    """A command: where it is defined, what it does, what it needs."""
+    """A command: its place, its summary, and the extra that it needs."""
 
     where: str  # module:name; a module alone calls it `command`
     does: str
@@ -40,7 +40,7 @@ class Lazy(NamedTuple):
         """Imports it."""
         name = self.where.partition(":")[2] or "command"
         if self.module not in sys.modules:
-            with _to_stay():
+            with _without_collection():
                 import_module(self.module)
         command: click.Command = getattr(sys.modules[self.module], name)
         return command
@@ -59,9 +59,9 @@ StandIn = Callable[[Lazy], click.Command]
 
 
 @contextmanager
-def _to_stay() -> Iterator[None]:
-    """What is imported is no garbage. To look for some in it, again and again while it grows, is a
-    tenth of what a program's start costs; once more at the program's end, a tenth of a second."""
+def _without_collection() -> Iterator[None]:
+    """Exempt what the body imports from garbage collection, which would take a tenth of a program's
+    start, and a tenth of a second at its end."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -73,14 +73,14 @@ def _to_stay() -> Iterator[None]:
 
 
 class LazyGroup(click.Group):
-    """Commands by name, under headings for whoever reads the help."""
+    """Commands by name, under the headings of the help."""
 
     def __init__(
         self, *args: Any, sections: Mapping[str, Mapping[str, Lazy]], **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         self.sections = sections
-        self.table = dict(chain.from_iterable(each.items() for each in sections.values()))
+        self.table = dict(chain.from_iterable(section.items() for section in sections.values()))
 
     def is_beside(self, lazy: Lazy) -> bool:
         """Whether a command is in the module of this group, and so imported with it."""
@@ -104,10 +104,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """A name that there is not is an error that says which ones are like it."""
+        """Fail for an unknown command, naming similar ones."""
         name = args[0]
         if name not in self.table and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"there is no command {name!r}{self._like(name)}")
+            ctx.fail(f"no such command: {name!r}{self._like(name)}")
         return super().resolve_command(ctx, args)
 
     def _like(self, name: str) -> str:
@@ -118,7 +118,7 @@ class LazyGroup(click.Group):
         return f"; did you mean {' or '.join(near)}?" if near else ""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """In one column, whichever heading they are under."""
+        """Align the commands of all sections."""
         width = max(map(len, self.table))
         for heading, table in self.sections.items():
             with formatter.section(heading):
@@ -128,10 +128,10 @@ class LazyGroup(click.Group):
         # Only completion needs it.
         from click.shell_completion import CompletionItem  # noqa: PLC0415
 
-        found = [
+        items = [
             CompletionItem(name, help=lazy.does)
             for name, lazy in self.table.items()
             if name.startswith(incomplete)
         ]
         # A group's own would import every command.
-        return found + super(click.Group, self).shell_complete(ctx, incomplete)
+        return items + super(click.Group, self).shell_complete(ctx, incomplete)

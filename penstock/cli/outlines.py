@@ -1,9 +1,9 @@
-"""What a shell has to know of every command, without the imports that the command works with.
+"""Outlines of all commands for shell completion, which thereby need not import the commands.
 
-`outlines.json` has of each command its parameters: what they are called, what comes after them and
-what they are for, as `penstock/outlining.py` finds it in the commands themselves. Completion builds
-a command of that. The command itself is imported for what no file can know: names that come from a
-cluster or a registry. Of such a parameter, it says that it `asks`.
+`outlines.json` lists the parameters of each command: their names, arguments and help, as
+`penstock/command_outlines.py` extracts them. Completion builds a command from that. The command
+itself is imported only where a value comes from a cluster or a registry; such a parameter is marked
+with `asks`.
 """
 
 import json
@@ -25,9 +25,9 @@ Outline = Mapping[str, Any]
 
 
 def outlined(lazy: Lazy) -> click.Command:
-    """Completes as the command does, which stays where it is."""
+    """A stand-in that completes like the command, which is not imported."""
     outline = json.loads(FILE.read_bytes())[lazy.where]
-    parameters = [_parameter(each, lazy) for each in outline["parameters"]]
+    parameters = [_parameter(parameter, lazy) for parameter in outline["parameters"]]
     if "commands" in outline:
         table = {name: Lazy(*lines) for name, lines in outline["commands"].items()}
         return LazyGroup(
@@ -45,7 +45,7 @@ class _Outlined(click.Command):
 def _parameter(outline: Outline, lazy: Lazy) -> click.Parameter:
     settings: dict[str, Any] = {"type": _type(outline), "nargs": outline.get("nargs", 1)}
     if outline.get("asks"):
-        settings["shell_complete"] = _Asking(lazy)
+        settings["shell_complete"] = _OwnCompletion(lazy)
     if "options" not in outline:
         return click.Argument([outline["name"]], required=False, **settings)
     if outline.get("flag"):
@@ -67,8 +67,8 @@ def _type(outline: Outline) -> click.ParamType[Any]:
     return click.STRING
 
 
-class _Asking:
-    """What the command itself offers, imported now, for a line that is parsed anew."""
+class _OwnCompletion:
+    """Completion by the command itself, which is imported, and parses the line again."""
 
     def __init__(self, lazy: Lazy) -> None:
         self._lazy = lazy
@@ -83,5 +83,5 @@ class _Asking:
             parent=context.parent,
             resilient_parsing=True,
         ) as parsed:
-            (asked,) = (each for each in command.params if each.name == parameter.name)
-            return asked.shell_complete(parsed, incomplete)
+            (own,) = (param for param in command.params if param.name == parameter.name)
+            return own.shell_complete(parsed, incomplete)

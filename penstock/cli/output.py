@@ -1,11 +1,10 @@
-"""What a command prints: the three streams, tables for people, JSON for programs (`--json`).
+"""A command's output: the standard streams, tables for people, JSON for programs (`--json`).
 
-The streams are there, and able to take any text, once they were opened: whoever started this may
-have closed one of them, and the first file or socket that is opened would take its place; and a
-terminal may have an alphabet in which a verdict's mark is not.
+`open_streams` opens streams that the parent has closed, whose numbers the first file or socket
+would take, and makes them accept any text, as a terminal's encoding may lack a verdict's mark.
 
 On a terminal a table is drawn and fitted to its width, with colours unless NO_COLOR is set;
-anywhere else it is plain aligned text, never shortened, one line a row.
+anywhere else it is plain aligned text, unabridged, one line per row.
 """
 
 import io
@@ -24,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def open_streams() -> None:
-    """Puts what is missing in order. What a stream cannot show is escaped in it."""
+    """Open closed streams, and escape characters that a stream's encoding lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nothing = os.open(os.devnull, os.O_RDWR)
@@ -34,9 +33,9 @@ def open_streams() -> None:
 
 
 def give_up(stream: TextIO) -> None:
-    """Nobody reads it, or it takes no more: from here on it leads nowhere.
+    """Redirect a broken stream to /dev/null.
 
-    What is still buffered would fail again with the next line, and when Python flushes it at exit.
+    Buffered output would otherwise fail again with the next line, and at exit.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
@@ -44,7 +43,7 @@ def give_up(stream: TextIO) -> None:
 
 
 def has_colours() -> bool:
-    """Whether a terminal is to be coloured at all, as its user says."""
+    """Whether the user's environment allows colours."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -58,7 +57,7 @@ def print_json(document: Any) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Row], *, styles: Mapping[str, str] = _PLAIN
 ) -> None:
-    """The rows' values for these columns, under their names. A terminal has `styles` for some."""
+    """Print rows under their columns' names. `styles`: colours of values on a terminal."""
     cells = [[_text(row[column]) for column in columns] for row in rows]
     titles = [column.replace("_", " ") for column in columns]
     numeric = [
@@ -113,12 +112,10 @@ def _text(value: Any) -> str:
 
 
 def say(text: str, *, colour: str | None = None) -> None:
-    """A line on stdout, coloured on a terminal. What came from elsewhere cannot control it."""
+    """Print one line to stdout, coloured on a terminal, with control characters escaped."""
     click.secho(one_line(text), fg=colour)
 
 
 def json_option(command: F) -> F:
-    """`--json`, of every command that has something to say and comes to an end."""
-    return click.option(
-        "--json", "as_json", is_flag=True, help="Print JSON, for programs to read."
-    )(command)
+    """Adds --json, as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)

@@ -1,7 +1,7 @@
-"""The scripts that make shells complete, and how each of them says what has been typed.
+"""The completion scripts of shells, and how each passes the typed line.
 
-They are click's, but for bash. There words end at a colon too, so that `-b 127.0.0.1:9092` would be
-three of them; and what is offered must not be taken for a pattern of files.
+All but bash's are click's. Bash also splits words at colons, such as `-b 127.0.0.1:9092`, and would
+expand offered words as file patterns.
 """
 
 from typing import Any, ClassVar, Final
@@ -30,7 +30,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 class _Bash(FishComplete):
-    """Told the line and its last word, as fish tells them."""
+    """Gets the line and its last word, as with fish."""
 
     name = "bash"
     source_template: ClassVar[str] = _BASH

@@ -1,4 +1,4 @@
-"""Times, days and hours, as commands take them. All are of UTC unless they say otherwise."""
+"""Times, days and hours as arguments of commands; UTC unless they carry an offset."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ _EVERY: Final = re.compile(r"([1-9][0-9]{0,8})([smhd]?)")
 
 
 class TimeRange(NamedTuple):
-    """From the first millisecond up to but without the last."""
+    """A range of milliseconds; the end is exclusive."""
 
     begin: int
     end: int
@@ -34,11 +34,11 @@ class TimeType(click.ParamType[int]):
         try:
             return time_millis(value)
         except ValueError:
-            self.fail(f"{value!r} is no time like 2026-11-20T07:00:00Z")
+            self.fail(f"{value!r} is not a time such as 2026-11-20T07:00:00Z")
 
 
 class DayType(click.ParamType[TimeRange]):
-    """A day, or one seen from today."""
+    """A date, `today` or `yesterday`."""
 
     name = "day"
 
@@ -48,11 +48,11 @@ class DayType(click.ParamType[TimeRange]):
         try:
             return day(value, datetime.now(UTC))
         except ValueError:
-            self.fail(f"{value!r} is no day like 2026-11-20, nor today, nor yesterday")
+            self.fail(f"{value!r} is not a day such as 2026-11-20, today or yesterday")
 
 
 class HourType(click.ParamType[TimeRange]):
-    """An hour, or its folder."""
+    """An hour, or the folder of one."""
 
     name = "hour"
 
@@ -62,11 +62,11 @@ class HourType(click.ParamType[TimeRange]):
         try:
             return hour(value)
         except ValueError:
-            self.fail(f"{value!r} is no hour like 2026-11-20T07, or dt=2026-11-20/hour=07")
+            self.fail(f"{value!r} is not an hour such as 2026-11-20T07 or dt=2026-11-20/hour=07")
 
 
 class DurationType(click.ParamType[int]):
-    """How long, in milliseconds."""
+    """A duration, in milliseconds."""
 
     name = "duration"
 
@@ -74,11 +74,11 @@ class DurationType(click.ParamType[int]):
         try:
             return duration_millis(value)
         except ValueError:
-            self.fail(f"{value!r} is none of 90s, 15m, 2h, 7d, P1DT6H")
+            self.fail(f"{value!r} is not a duration such as 90s, 15m, 2h, 7d or P1DT6H")
 
 
 class EveryType(click.ParamType[int]):
-    """An interval that divides a day, or is whole days, in seconds."""
+    """An interval in seconds, which divides a day or is whole days."""
 
     name = "time"
 
@@ -90,7 +90,7 @@ class EveryType(click.ParamType[int]):
 
 
 def time_millis(text: str) -> int:
-    """Raises ValueError if it is no time, or none since 1970."""
+    """Raises ValueError for an invalid time, or one before 1970."""
     time = datetime.fromisoformat(text)
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
@@ -101,21 +101,21 @@ def time_millis(text: str) -> int:
 
 
 def duration_millis(text: str) -> int:
-    """As people write it, or as ISO 8601 has it. Raises ValueError."""
-    found = _DURATION.fullmatch(text)
-    if found is None or not any(found.groups()):
+    """Parse a duration such as 2h or P1DT6H. Raises ValueError."""
+    match = _DURATION.fullmatch(text)
+    if match is None or not any(match.groups()):
         raise ValueError(text)
-    days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
+    days, hours, minutes, seconds = (int(group or 0) for group in match.groups())
     whole = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     return whole * _SECOND_MILLIS
 
 
 def parse_every(text: str) -> int:
     """`1h`, `30m`, `1d`, `90s`, or plain seconds. Raises ValueError."""
-    found = _EVERY.fullmatch(text)
-    if not found:
-        raise ValueError(f"{text!r} is no time such as 30m, 1h, 1d, or 900 for seconds")
-    every = int(found[1]) * _UNITS[found[2]]
+    match = _EVERY.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r} is not an interval such as 30m, 1h, 1d, or 900 for seconds")
+    every = int(match[1]) * _UNITS[match[2]]
     if _DAY_SECONDS % every and every % _DAY_SECONDS:
         raise ValueError(f"{text!r} neither divides a day nor is whole days")
     return every
@@ -143,7 +143,7 @@ def hour(text: str) -> TimeRange:
 
 
 def time_text(millis: int) -> str:
-    """For people: without seconds where there are none. An audit may say any number."""
+    """The time in words, without seconds if they are 0. An audit may answer any number."""
     try:
         time = datetime.fromtimestamp(millis / _SECOND_MILLIS, UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,1 +1,1 @@
-"""Configuration files: read into types, and explained (`penstock keys`, the tables in docs/)."""
+"""Reads configuration files into types, and explains their keys."""

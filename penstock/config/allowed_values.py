@@ -1,4 +1,4 @@
-"""What a configuration's type allows: the question asked, and the answer in words.
+"""The values that a configuration's type allows: tests for them, and their description.
 
 Works on msgspec's description of a type. The words are for the one line that a wrong value gets:
 "a whole number from 1 to 65535". A `msgspec.Meta(description=…)` on the type takes precedence.
@@ -26,7 +26,7 @@ ListType = (
 
 
 def bare(kind: inspect.Type) -> inspect.Type:
-    """The type without what is only said about it."""
+    """The type without its metadata."""
     while isinstance(kind, inspect.Metadata):
         kind = kind.type
     return kind
@@ -36,30 +36,53 @@ def alternatives(kind: inspect.Type) -> tuple[inspect.Type, ...]:
     """The members of a union; any other type by itself."""
     kind = bare(kind)
     if isinstance(kind, inspect.UnionType):
-        return tuple(inner for each in kind.types for inner in alternatives(each))
+        return tuple(inner for member in kind.types for inner in alternatives(member))
     return (kind,)
 
 
 def struct_in(kind: inspect.Type) -> inspect.StructType | None:
-    return next((each for each in alternatives(kind) if isinstance(each, inspect.StructType)), None)
+    return next(
+        (
+            alternative
+            for alternative in alternatives(kind)
+            if isinstance(alternative, inspect.StructType)
+        ),
+        None,
+    )
 
 
 def mapping_in(kind: inspect.Type) -> inspect.DictType | None:
-    return next((each for each in alternatives(kind) if isinstance(each, inspect.DictType)), None)
+    return next(
+        (
+            alternative
+            for alternative in alternatives(kind)
+            if isinstance(alternative, inspect.DictType)
+        ),
+        None,
+    )
 
 
 def list_in(kind: inspect.Type) -> ListType | None:
-    return next((each for each in alternatives(kind) if isinstance(each, _LISTS)), None)
+    return next(
+        (alternative for alternative in alternatives(kind) if isinstance(alternative, _LISTS)), None
+    )
 
 
 def allows_null(kind: inspect.Type) -> bool:
-    return any(isinstance(each, inspect.NoneType | inspect.AnyType) for each in alternatives(kind))
+    return any(
+        isinstance(alternative, inspect.NoneType | inspect.AnyType)
+        for alternative in alternatives(kind)
+    )
 
 
 def is_text(kind: inspect.Type) -> bool:
-    """Whether a bare `1` or `true` can only be meant as text."""
-    scalars = [each for each in alternatives(kind) if not isinstance(each, inspect.NoneType)]
-    return bool(scalars) and all(_is_text(each) for each in scalars)
+    """Whether the type allows text only, so that an unquoted `1` or `true` is text."""
+    scalars = [
+        alternative
+        for alternative in alternatives(kind)
+        if not isinstance(alternative, inspect.NoneType)
+    ]
+    return bool(scalars) and all(_is_text(scalar) for scalar in scalars)
 
 
 def _is_text(kind: inspect.Type) -> bool:
@@ -76,7 +99,7 @@ def _is_text(kind: inspect.Type) -> bool:
 
 def fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
     """Whether the scalar is one that the type allows."""
-    return any(_fits(value, each) for each in alternatives(kind))
+    return any(_fits(value, alternative) for alternative in alternatives(kind))
 
 
 def _fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
@@ -94,7 +117,7 @@ def _fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
         case inspect.CustomType():
             return isinstance(value, str)
         case inspect.LiteralType(values):
-            return any(type(value) is type(each) and value == each for each in values)
+            return any(type(value) is type(allowed) and value == allowed for allowed in values)
         case inspect.EnumType(cls):
             return any(value == member.value for member in cls)
         case _:
@@ -123,11 +146,13 @@ def describe(kind: inspect.Type) -> str:
     """What the type allows, in words."""
     match kind:
         case inspect.Metadata(inner, extra_json_schema):
-            said = (extra_json_schema or {}).get("description")
-            return str(said) if said else describe(inner)
+            description = (extra_json_schema or {}).get("description")
+            return str(description) if description else describe(inner)
         case inspect.UnionType(types):
-            named = [describe(each) for each in types if not isinstance(each, inspect.NoneType)]
-            return " or ".join(named)
+            members = [
+                describe(member) for member in types if not isinstance(member, inspect.NoneType)
+            ]
+            return " or ".join(members)
         case inspect.BoolType():
             return "true or false"
         case inspect.IntType():

@@ -1,4 +1,4 @@
-"""What a client profile may contain: where the command finds a pipeline, and how it logs in there.
+"""A client profile: the addresses of a pipeline and the credentials for them.
 
 The keys are named like the options of the command, and the keys of a program's configuration.
 """

@@ -1,4 +1,4 @@
-"""A YAML file becomes one typed value, or a line for each of its mistakes.
+"""Reads a YAML file into one typed value, or into a line for each of its mistakes.
 
 Rule 1: what a program accepts is its own `msgspec.Struct`; this module knows no program. A struct
 checks what types cannot say in `__post_init__`, by raising ValueError.
@@ -68,7 +68,7 @@ _LONGEST_SHOWN = 40
 
 
 class _Wrong:
-    """The value of a node with a mistake in it. What contains it is wrong, too."""
+    """The value of a node that has a mistake. Its parent's value is wrong, too."""
 
 
 _WRONG = _Wrong()
@@ -188,7 +188,7 @@ class _Reader(msgspec.Struct, frozen=True):
                 values[name] = self.wrong(unknown_key(at, prefix + name, name, list(fields)))
                 misspelled.add(nearest_key(name, list(fields)))
             elif named.encode_name in node.entries:
-                both = f"give either {named.encode_name} or {name}, not both"
+                both = f"set either {named.encode_name} or {name}, not both"
                 values[name] = self.wrong(ConfigurationError(at, prefix + name, both))
             else:
                 try:
@@ -307,7 +307,7 @@ def _shown(filled: _Filled) -> str:
 
 
 def _is_anything(kind: inspect.Type) -> bool:
-    return any(isinstance(each, inspect.AnyType) for each in alternatives(kind))
+    return any(isinstance(alternative, inspect.AnyType) for alternative in alternatives(kind))
 
 
 def override(
@@ -359,7 +359,7 @@ def _put_into_mapping(
 
 
 def _child(target: MappingNode, name: str, where: str) -> MappingNode:
-    """The mapping under `name`; what is no mapping there is replaced by an empty one."""
+    """The mapping under `name`, which replaces any other value."""
     child = target.entries.get(name)
     if not isinstance(child, MappingNode):
         child = target.entries[name] = MappingNode(where)

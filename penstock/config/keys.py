@@ -1,4 +1,4 @@
-"""`penstock keys`."""
+"""`penstock keys`: explains configuration keys."""
 
 import textwrap
 from collections.abc import Sequence
@@ -19,13 +19,14 @@ _WIDEST = 100
 @click.argument("words", nargs=-1, metavar="[WORD]…")
 @json_option
 def command(program: str, words: tuple[str, ...], *, as_json: bool) -> None:
-    """Explain the keys of a program's configuration: all, or those whose text has the words.
+    """Explain the keys of a program's configuration: all, or those that match the words.
 
-    PROGRAM is agent, broker, registry, loader, audit, mirror or zookeeper; client is a profile of
-    this command, for the addresses and credentials of other commands.
+    PROGRAM is agent, broker, registry, loader, audit, mirror or zookeeper; client stands for the
+    profile of addresses and credentials that commands read.
 
-    Keys are written as --set takes them; in lists as inputs[].topic, and where names are yours as
-    clusters.NAME.brokers. Wherever a text is wanted, KEY_file may name a file that holds it.
+    Keys are written as --set takes them; keys in lists as inputs[].topic, and below names that you
+    choose as clusters.NAME.brokers. For each text key, KEY_file may name a file that holds the
+    text.
 
     \b
     Example:
@@ -40,7 +41,7 @@ def command(program: str, words: tuple[str, ...], *, as_json: bool) -> None:
     elif not keys:
         said = " ".join(words)
         raise Failed(
-            f"no key of {program} has the words {said}; `penstock keys {program}` shows all keys"
+            f"no key of {program} matches {said}; `penstock keys {program}` shows all keys"
         )
     elif stdout.isatty():
         _print_paragraphs(keys)
@@ -69,7 +70,7 @@ def _row(key: Key) -> dict[str, object]:
 
 
 def _print_paragraphs(keys: Sequence[Key]) -> None:
-    """A table would leave the meanings, which matter most, the narrowest column."""
+    """Print paragraphs, as a table would leave little room for the meanings."""
     width = min(get_terminal_size().columns, _WIDEST)
     for key in keys:
         default = _default(key)

@@ -1,4 +1,4 @@
-"""What all long-running programs take: `--config FILE`, `--set key=value`, `--log-format`."""
+"""Options of all long-running programs: `--config FILE`, `--set key=value`, `--log-format`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,14 +20,14 @@ def configuration_options(command: F) -> F:
         "--config",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="A YAML file.",
+        help="The configuration, a YAML file.",
     )
     overrides = click.option(
         "--set",
         "overrides",
         multiple=True,
         metavar="KEY=VALUE",
-        help="One key, over what the file says; may be repeated.",
+        help="Override a key of the file; may be repeated.",
     )
     return config(overrides(command))
 
@@ -38,14 +38,14 @@ def log_format_option(command: F) -> F:
         type=click.Choice(FORMATS),
         default="text",
         show_default=True,
-        help="How events are written to stderr.",
+        help="The format of the log on stderr.",
     )(command)
 
 
 def configured(kind: type[T], config: Path | None, overrides: Sequence[str]) -> T:
-    """The program's configuration; what is wrong with it becomes the command's one line."""
+    """The program's configuration. Raises WrongConfiguration."""
     if config is None and not overrides:
-        raise click.UsageError("give --config FILE, or every key with --set KEY=VALUE")
+        raise click.UsageError("pass --config FILE, or every key with --set KEY=VALUE")
     try:
         return load(kind, config, overrides)
     except ConfigurationError as error:

@@ -14,13 +14,13 @@ _BETWEEN: Final = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL
 
 
 class NoPlace(Exception):
-    """The page does not say, once, where its table belongs."""
+    """The page has no place for its table, or several."""
 
 
 def with_tables(
     page: str, reference: Sequence[Section], elsewhere: Mapping[type, str] = NOWHERE
 ) -> str:
-    """The page, with what the keys mean now. Raises `NoPlace`.
+    """The page with up-to-date tables. Raises `NoPlace`.
 
     Each struct has one table: a second key of the same struct links to it, as does one whose struct
     another page explains (`elsewhere`: the links, by struct)."""
@@ -61,10 +61,10 @@ def _target(section: Section, shown: Mapping[type, str]) -> str:
 
 def _cells(key: Key, below: Mapping[str, Section], linked: Mapping[str, str]) -> Iterator[str]:
     yield f"`{key.name}`"
-    yield _choice([f"`{each}`" for each in key.allowed]) or key.type
+    yield _choice([f"`{value}`" for value in key.allowed]) or key.type
     yield _default(key)
     meaning = key.meaning.replace("|", "\\|")
-    section = next((each for each in _places(key.name) if each in below), None)
+    section = next((place for place in _places(key.name) if place in below), None)
     if section is not None:
         first = meaning.partition(". ")[0] if meaning == below[section].about else meaning
         meaning = f"{first.removesuffix('.')} ([keys]({linked[section]}))."
@@ -81,7 +81,7 @@ def _default(key: Key) -> str:
     if key.required:
         return "required"
     if key.default == {} and key.type == "mapping":
-        return ""  # its own keys say
+        return ""  # its own keys have defaults
     if is_nothing(key.default):
         return "none"
     short = spoken(key.default, key.type)
@@ -89,7 +89,7 @@ def _default(key: Key) -> str:
 
 
 def _places(name: str) -> tuple[str, ...]:
-    """How a section may be called whose keys are this key's."""
+    """The possible names of a section with the keys below this key."""
     return name, f"{name}[]", f"{name}.NAME"
 
 
@@ -102,5 +102,5 @@ def _link(section: Section, page: str = "") -> str:
 
 
 def _anchor(heading: str) -> str:
-    """As GitHub makes it."""
+    """A heading's anchor on GitHub."""
     return re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")

@@ -1,4 +1,4 @@
-"""The configuration reference: every key of every program, made from the structs that read them.
+"""The configuration reference: every key of every program, generated from the config structs.
 
 What a key means stands once, at its field. The terminal (`penstock keys`) and the pages in docs/
 (`make reference`) show the same. Python keeps the docstring of a class and forgets the text under a
@@ -54,9 +54,9 @@ def meanings(struct: type[msgspec.Struct]) -> Mapping[str, str]:
     """By name, on one line each. A field that nothing is said about is not in it."""
     tree = ast.parse(getsource(sys.modules[struct.__module__]))
     (body,) = (
-        each.body
-        for each in tree.body
-        if isinstance(each, ast.ClassDef) and each.name == struct.__name__
+        node.body
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name == struct.__name__
     )
     found = {}
     for field, text in pairwise(body):
@@ -70,24 +70,24 @@ def meanings(struct: type[msgspec.Struct]) -> Mapping[str, str]:
 
 
 def about(struct: type[msgspec.Struct]) -> str:
-    """What the struct itself is, on one line."""
+    """The struct's docstring on one line."""
     return " ".join((struct.__doc__ or "").split())
 
 
 def allowed_texts(kind: inspect.Type) -> tuple[str, ...]:
-    """What an enumeration allows; nothing of all other types."""
+    """The values of an enumeration; empty for other types."""
     return tuple(
         str(member.value)
-        for each in alternatives(kind)
-        if isinstance(each, inspect.EnumType)
-        for member in each.cls
+        for alternative in alternatives(kind)
+        if isinstance(alternative, inspect.EnumType)
+        for member in alternative.cls
     )
 
 
 def type_word(kind: inspect.Type) -> str:
-    """Of a type that is no enumeration in itself."""
-    for each in _without_null(kind):
-        if said := _said(each):
+    """The word for a type other than an enumeration."""
+    for member in _without_null(kind):
+        if said := _said(member):
             return said
     if item := list_in(kind):
         return f"list of {_plural(type_word(item.item_type))}"
@@ -95,7 +95,7 @@ def type_word(kind: inspect.Type) -> str:
         return f"mapping of names to {_plural(type_word(mapping.value_type))}"
     if struct_in(kind):
         return "mapping"
-    known = [_SCALARS.get(type(bare(each)), "value") for each in _without_null(kind)]
+    known = [_SCALARS.get(type(bare(member)), "value") for member in _without_null(kind)]
     return known[0] if len(known) == 1 else "value"
 
 
@@ -108,9 +108,9 @@ _SCALARS: dict[type[inspect.Type], str] = {
 
 
 def _without_null(kind: inspect.Type) -> list[inspect.Type]:
-    """The members of a union, with what is said about each."""
+    """The members of a union with their metadata, without null."""
     members = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
-    return [each for each in members if not isinstance(each, inspect.NoneType)]
+    return [member for member in members if not isinstance(member, inspect.NoneType)]
 
 
 def _said(kind: inspect.Type) -> str:
@@ -124,7 +124,7 @@ def _plural(word: str) -> str:
 
 
 def is_nothing(value: Any) -> bool:
-    """Whether the default is that nothing is said: an empty text, an empty list, null."""
+    """Whether a default is empty: null, an empty text or an empty list."""
     return value is None or (isinstance(value, str | tuple | list | dict) and not value)
 
 
@@ -138,20 +138,20 @@ def written(value: Any) -> str:
 
 
 def _item(value: Any) -> str:
-    """In a list's brackets a text must not have such by itself, nor commas."""
+    """An item in a list's brackets; quoted if it contains brackets or commas."""
     if isinstance(value, str) and _FLOW & set(value):
         return yaml.safe_dump(value, width=1_000, default_style='"').removesuffix("\n")
     return written(value)
 
 
 def spoken(value: Any, type_word: str) -> str:
-    """How people say so many bytes or seconds; nothing where that is no shorter."""
+    """Bytes or seconds in larger units; empty if that is not shorter."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return ""
     if type_word == "bytes":
         return next((f"{value // of} {name}" for of, name in _SIZES if _is_whole(value, of)), "")
     if "seconds" in type_word and value > 120:
-        parts = next((each for each in _TIMES if _is_whole(value, each[0])), None)
+        parts = next((unit for unit in _TIMES if _is_whole(value, unit[0])), None)
         if parts is not None:
             count = int(value // parts[0])
             return f"{count} {parts[1]}{'s' if count > 1 else ''}"
@@ -163,11 +163,11 @@ def _is_whole(value: float, of: int) -> bool:
 
 
 class Unexplained(Exception):
-    """A key of which nobody has said what it means."""
+    """A key without an explanation."""
 
 
 class Key(msgspec.Struct, frozen=True):
-    """One key. `meaning` is Markdown, with links as they hold in docs/."""
+    """One key. `meaning` is Markdown, with links relative to docs/."""
 
     name: str
     type: str
@@ -178,7 +178,7 @@ class Key(msgspec.Struct, frozen=True):
 
     @property
     def plain_meaning(self) -> str:
-        """Without links."""
+        """The meaning without links."""
         return _LINK.sub(r"\1", self.meaning)
 
 
@@ -197,12 +197,13 @@ def sections(program: type[msgspec.Struct]) -> tuple[Section, ...]:
 
 
 def found(among: Sequence[Section], words: Sequence[str]) -> list[Key]:
-    """The keys that have all of these words somewhere, in any case; those so called first."""
+    """The keys that contain all these words, in any case; those with the words in their name
+    first."""
     keys = [key for section in among for key in section.keys]
-    speaking = [
+    matching = [
         key for key in keys if _has(" ".join([key.name, *key.allowed, key.plain_meaning]), words)
     ]
-    return sorted(speaking, key=lambda key: not _has(key.name, words))
+    return sorted(matching, key=lambda key: not _has(key.name, words))
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
@@ -236,7 +237,7 @@ def _sections(struct: inspect.StructType, name: str, said: str) -> Iterator[Sect
 
 
 def _inner(kind: inspect.Type, name: str) -> tuple[inspect.StructType | None, str]:
-    """The struct that the key's value is made of, if it is, and how its keys are written."""
+    """The struct of the key's value, if any, and the prefix of its keys."""
     if struct := struct_in(kind):
         return struct, name
     if (item := list_in(kind)) and (struct := struct_in(item.item_type)):
@@ -264,5 +265,5 @@ def _default(field: inspect.Field) -> Any:
     if field.default is msgspec.NODEFAULT:
         return None
     if isinstance(field.default, msgspec.Struct):
-        return {}  # what it comes to, its own keys say
+        return {}  # its own keys have defaults
     return field.default.value if isinstance(field.default, Enum) else field.default

@@ -7,8 +7,8 @@ one-line error: duplicate keys, anchors and aliases (so that a small file cannot
 one), explicit tags, a second document, files of more than a megabyte, more than twenty levels. The
 first three leave a `WrongNode`, and reading goes on: one run lists all mistakes of a file.
 
-The parser's events are read one by one and no YAML constructor is involved: a scalar stays text
-until somebody knows which type is wanted of it.
+The parser's events are read one by one without any YAML constructor: a scalar stays text until its
+type is known.
 """
 
 import difflib
@@ -42,7 +42,7 @@ class ConfigurationError(Exception):
 
 
 class Mistakes:
-    """The mistakes of a file, as far as it has been read."""
+    """The mistakes found so far in a file."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -102,7 +102,7 @@ class MappingNode(msgspec.Struct, frozen=True):
 
 
 class WrongNode(msgspec.Struct, frozen=True):
-    """A value that YAML allows and a configuration does not; its mistake is noted already."""
+    """A value that YAML allows but a configuration does not; its mistake has been recorded."""
 
     where: str
 
@@ -147,7 +147,7 @@ def parse(text: str, source: str, mistakes: Mistakes) -> Node:
 
 
 class _Events:
-    """The parser's events without those that carry no content, and with our kind of error."""
+    """The parser's events that carry content, with errors as ConfigurationError."""
 
     def __init__(self, text: str, source: str, mistakes: Mistakes) -> None:
         self.source = source

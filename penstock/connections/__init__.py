@@ -1,1 +1,1 @@
-"""How commands reach the programs of a pipeline."""
+"""Connections of commands to the programs of a pipeline."""

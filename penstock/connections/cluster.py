@@ -1,4 +1,4 @@
-"""What the commands that talk to a cluster have in common: options, a connection, plain errors."""
+"""The shared parts of commands that talk to a cluster: options, connection, errors."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -46,7 +46,7 @@ def bootstrap_option(command: F) -> F:
         default=DEFAULT_BOOTSTRAP,
         variable=address_variables.BOOTSTRAP,
         metavar="HOST:PORT,…",
-        help="Some brokers of the cluster.",
+        help="Addresses of one or more brokers of the cluster.",
     )
     return bootstrap(security(command))
 

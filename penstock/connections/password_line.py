@@ -24,8 +24,8 @@ _LONGEST = 1_024
 def command(*, name: str, password_file: Path | None) -> None:
     """Print the line that lets NAME log in with a password: `name:scrypt:…`.
 
-    The line goes into the file that `users_file` names, in the configuration of a registry or of an
-    audit. It has a hash of the password, not the password.
+    Add the line to the file that `users_file` names in the configuration of a registry or an audit.
+    It contains a hash of the password.
 
     \b
     Example:

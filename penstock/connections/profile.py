@@ -46,8 +46,8 @@ class Profile(NamedTuple):
 
     def names(self, key: str, addresses: str) -> bool:
         """Whether the profile has all of these, separated by commas."""
-        known = {_bare(each) for each in self.value(key).split(",")}
-        return bool(addresses) and {_bare(each) for each in addresses.split(",")} <= known
+        known = {_bare(address) for address in self.value(key).split(",")}
+        return bool(addresses) and {_bare(address) for address in addresses.split(",")} <= known
 
 
 def _bare(address: str) -> str:
@@ -56,7 +56,7 @@ def _bare(address: str) -> str:
 
 def profile_option(command: F) -> F:
     """Adds --profile, once, to a command with several options that a profile may replace."""
-    if any(each.name == "profile" for each in getattr(command, "__click_params__", ())):
+    if any(parameter.name == "profile" for parameter in getattr(command, "__click_params__", ())):
         return command
     return click.option(
         "--profile",
@@ -67,7 +67,7 @@ def profile_option(command: F) -> F:
         expose_value=False,
         is_eager=True,
         callback=_remember_profile,
-        help="A client profile: addresses and credentials for options that are not given.",
+        help="A client profile: addresses and credentials for options that are not set.",
     )(command)
 
 

@@ -1,4 +1,4 @@
-"""What the commands that talk to a schema registry have in common: options, plain errors."""
+"""The shared parts of commands that talk to a schema registry: options, errors."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ def registry_option(command: F) -> F:
         default=DEFAULT_REGISTRY,
         variable=address_variables.REGISTRY,
         metavar="URL,…",
-        help="Some instances of the schema registry.",
+        help="URLs of the schema registry's instances.",
     )
     return registry(security(command))
 
@@ -102,6 +102,6 @@ def existing_subjects(context: click.Context, _: click.Parameter, incomplete: st
 
 
 def shortened(text: str) -> str:
-    """What a registry says may quote whole schemas, and hold anything."""
+    """A registry's message, shortened and printable, as it may quote whole schemas."""
     text = one_line(" ".join(text.split()))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,4 +1,4 @@
-"""What the commands that connect to ZooKeeper have in common: options, a session, plain errors."""
+"""The shared parts of commands that connect to ZooKeeper: options, session, errors."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

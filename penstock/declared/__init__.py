@@ -1,1 +1,1 @@
-"""What a file says that there should be: compared with what there is, shown, and brought about."""
+"""Declarations in files: compared with what exists, shown, and carried out."""

@@ -1,4 +1,4 @@
-"""What would become of each thing that a file declares, and how it is told.
+"""Plans for the things that a file declares, and their output.
 
 Rule 1: all is planned before anything is done, and the plan is what `--dry-run` shows.
 Rule 2: if anything would be refused, nothing is done.
@@ -29,14 +29,14 @@ _SHOWN: Final = 5  # names in a question
 
 
 class State(StrEnum):
-    """Whether something is to be there."""
+    """Whether a thing should exist."""
 
     PRESENT = "present"
     ABSENT = "absent"
 
 
 class Outcome(StrEnum):
-    """What becomes of something."""
+    """The outcome of a plan."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -74,7 +74,7 @@ def declaration_options(command: F) -> F:
     argument = click.argument(
         "declared", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
     )
-    dry = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+    dry = click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
     return argument(dry(yes_option(json_option(command))))
 
 
@@ -105,18 +105,18 @@ def carry_out(
     as_json: bool,
 ) -> None:
     """Does what is planned, one after the other, and says so; `what` is their name in JSON."""
-    bad = [each for each in plans if each.outcome is Outcome.REFUSED]
-    gone = [each.name for each in plans if each.outcome is Outcome.DELETED]
+    bad = [plan for plan in plans if plan.outcome is Outcome.REFUSED]
+    gone = [plan.name for plan in plans if plan.outcome is Outcome.DELETED]
     if gone and not bad and not dry_run and not yes:
         more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
         confirm_deletion(f"{', '.join(gone[:_SHOWN])}{more}, for good")
     done: set[str] = set()
     try:
         if not bad and not dry_run:
-            for each in plans:
-                if each.outcome is not Outcome.UNCHANGED:
-                    do(each)
-                    done.add(each.name)
+            for plan in plans:
+                if plan.outcome is not Outcome.UNCHANGED:
+                    do(plan)
+                    done.add(plan.name)
     finally:
         # Also what was done before something failed.
         _report(what, plans, done, dry_run=dry_run, as_json=as_json)
@@ -131,23 +131,23 @@ def _report(
     if as_json:
         documents = [
             {
-                "name": each.name,
-                "outcome": each.outcome,
-                "applied": each.name in done,
-                "before": each.before,
-                "after": each.after,
-                "reasons": list(each.reasons),
+                "name": plan.name,
+                "outcome": plan.outcome,
+                "applied": plan.name in done,
+                "before": plan.before,
+                "after": plan.after,
+                "reasons": list(plan.reasons),
             }
-            for each in plans
+            for plan in plans
         ]
         print_json({"dry_run": dry_run, what: documents})
         return
-    for each in plans:
-        is_refused = each.outcome is Outcome.REFUSED
-        say(f"{each.outcome:<9}  {each.name}", colour="red" if is_refused else None)
-        for line in _differences(each):
+    for plan in plans:
+        is_refused = plan.outcome is Outcome.REFUSED
+        say(f"{plan.outcome:<9}  {plan.name}", colour="red" if is_refused else None)
+        for line in _differences(plan):
             say(f"  {line}", colour="yellow")
-        for reason in each.reasons:
+        for reason in plan.reasons:
             say(f"  {reason}", colour="red")
 
 

@@ -1,3 +1,1 @@
-"""`penstock demo`: the pipeline of `up`, with applications that write, and programs that are
-killed.
-"""
+"""`penstock demo`: the pipeline of `penstock up` with sample applications, and programs killed."""

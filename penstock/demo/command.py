@@ -1,7 +1,7 @@
-"""`penstock demo`, what it came to, and where to look after it.
+"""`penstock demo`, its outcome, and what to look at afterwards.
 
-What it came to is a table, and a verdict in one line. Where to look is what is there, and three
-commands to try.
+The outcome is a table and a verdict in one line. It is followed by the paths of what remains, and
+three commands to try.
 """
 
 import secrets
@@ -26,10 +26,10 @@ from penstock.directory.errors import UpError
 from penstock.directory.locks import ADMIN, Locks
 from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from penstock.report.words import Count
-from penstock.status.asking import Asking, KeptStatus
+from penstock.status.collector import LatestStatus, StatusCollector
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
-from penstock.up.screen import watching
+from penstock.up.screen import screen_for
 from penstock.up.stop_requests import StopRequests
 
 _COLUMNS: Final = (
@@ -44,21 +44,20 @@ _INTERRUPTED: Final = 130
 
 
 def show_outcome(outcome: DemonstrationOutcome) -> None:
-    """On stdout. The last sentence is what it came to: that something cannot be proven is no loss,
-    and lines that all arrived are not said to be missing."""
+    """Print the outcome. Its last sentence tells loss from what cannot be proven."""
     print_table(_COLUMNS, [*map(dict, _rows(outcome))])
     print()
     if outcome.kills:
-        moments = _together([each.words for each in outcome.kills])
+        moments = _listed([kill.words for kill in outcome.kills])
         print(f"Killed by seed {outcome.seed}: {moments}.")
     mark = "?" if outcome.only_unproven else "✗"
-    for each in outcome.differences:
-        print(f"{mark} {one_line(each)}")
-    print("\n".join(_came_to(outcome, mark)))
+    for difference in outcome.differences:
+        print(f"{mark} {one_line(difference)}")
+    print("\n".join(_summary(outcome, mark)))
 
 
-def _came_to(outcome: DemonstrationOutcome, mark: str) -> Iterator[str]:
-    killed = _together([f"the {each}" for each in outcome.killed])
+def _summary(outcome: DemonstrationOutcome, mark: str) -> Iterator[str]:
+    killed = _listed([f"the {program}" for program in outcome.killed])
     arrived = f"Every line arrived, once{f', although {killed} were killed' if killed else ''}"
     summed = totals(outcome.figures)
     if outcome.agrees:
@@ -68,7 +67,7 @@ def _came_to(outcome: DemonstrationOutcome, mark: str) -> Iterator[str]:
             f"events, and as many rows."
         )
     elif outcome.arrived_once:
-        yield f"{mark} {arrived}; but {_together([*outcome.reservations()])}."
+        yield f"{mark} {arrived}; but {_listed([*outcome.reservations()])}."
     elif outcome.any_missing:
         yield "✗ Not every line arrived."
     elif outcome.any_twice:
@@ -77,22 +76,22 @@ def _came_to(outcome: DemonstrationOutcome, mark: str) -> Iterator[str]:
         yield "✗ Every line arrived, and events that nobody wrote."
 
 
-def _together(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     *before, last = names or [""]
     return f"{', '.join(before)} and {last}" if before else last
 
 
 def _rows(outcome: DemonstrationOutcome) -> Iterator[Row]:
-    for each in outcome.figures:
-        verdict = each.verdict
+    for figure in outcome.figures:
+        verdict = figure.verdict
         yield {
-            "topic": each.topic,
-            "lines": Count(each.tally.lines),
-            "events": Count(each.tally.events),
-            "shipped": Count(each.shipped),
-            "stored": Count(each.stored.events),
-            "mirrored": Count(each.mirrored.events),
-            "landed": Count(each.landed.events),
+            "topic": figure.topic,
+            "lines": Count(figure.tally.lines),
+            "events": Count(figure.tally.events),
+            "shipped": Count(figure.shipped),
+            "stored": Count(figure.stored.events),
+            "mirrored": Count(figure.mirrored.events),
+            "landed": Count(figure.landed.events),
             "verdict": verdict.value if verdict else None,
         }
     summed = totals(outcome.figures)
@@ -106,7 +105,7 @@ def _rows(outcome: DemonstrationOutcome) -> Iterator[Row]:
 def while_it_runs(places: Places, addresses: Addresses) -> list[str]:
     penstock = _penstock()
     return [
-        "It goes on running, without the applications, until Ctrl-C.",
+        "The pipeline keeps running, without the applications, until Ctrl-C.",
         "",
         f"  dashboard  {addresses.audit}",
         *_how_to_log_in(places, addresses),
@@ -128,13 +127,13 @@ def afterwards(places: Places, *, kept: bool) -> list[str]:
 def _where_it_was_kept(places: Places) -> list[str]:
     penstock, directory = _penstock(), _quoted(places.directory)
     return [
-        "All programs have stopped. What they left:",
+        "All programs have stopped. Their files:",
         "",
         *_left(places),
         "",
         "Three commands to try:",
         "",
-        f"  {penstock} up --dir {directory}      # all of it again, where it stood",
+        f"  {penstock} up --dir {directory}      # continue where it stopped",
         f"  {penstock} status --dir {directory}  # meanwhile, in another terminal",
         f"  {penstock} up --follow '/var/log/*.log'",
     ]
@@ -143,7 +142,7 @@ def _where_it_was_kept(places: Places) -> list[str]:
 def _where_nothing_is_left() -> list[str]:
     penstock = _penstock()
     return [
-        "All programs have stopped, and what they left is removed. Three commands to try:",
+        "All programs have stopped, and their files were removed. Three commands to try:",
         "",
         f"  {penstock} demo --keep-running           # a dashboard and files to look at",
         f"  {penstock} up --follow '/var/log/*.log'  # your own logs",
@@ -170,7 +169,7 @@ def _quoted(path: Path) -> str:
 
 
 def _penstock() -> str:
-    """How the command is called from here: it may not be on the PATH."""
+    """The command as it can be typed here, as it may not be on the PATH."""
     beside = Path(sys.executable).parent / "penstock"
     found = shutil.which("penstock")
     if not beside.exists() or (found and Path(found).samefile(beside)):
@@ -186,31 +185,31 @@ def _penstock() -> str:
     default=60,
     show_default=True,
     metavar="N",
-    help="For how long the applications write.",
+    help="How long the applications write.",
 )
 @click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="A new or empty folder, which is kept; without it, one that is removed in the end.",
+    help="A new or empty folder, which is kept; default: a temporary one, removed at the end.",
 )
-@click.option("--keep", is_flag=True, help="Keep the folder, wherever it is.")
+@click.option("--keep", is_flag=True, help="Keep the temporary folder.")
 @click.option(
     "--port-base",
     type=click.IntRange(1, 65_525),
     metavar="N",
-    help="Listen on N and the nine ports after it; without it, on ports that are free.",
+    help="Listen on N and the next nine ports; default: free ports.",
 )
-@click.option("--no-kills", is_flag=True, help="Kill no program meanwhile.")
+@click.option("--no-kills", is_flag=True, help="Kill no program.")
 @click.option(
     "--seed",
     type=click.IntRange(0, MOST_SEED),
     metavar="N",
-    help="Kill programs at the moments drawn from N; without it, from a number that is printed.",
+    help="The seed for the times of the kills; default: a random one, which is printed.",
 )
-@click.option("--keep-running", is_flag=True, help="Let everything run until Ctrl-C, to look at.")
-@click.option("--secure", is_flag=True, help="Want TLS and a login on every connection.")
+@click.option("--keep-running", is_flag=True, help="Keep the pipeline running until Ctrl-C.")
+@click.option("--secure", is_flag=True, help="Require TLS and a login on every connection.")
 @json_option
 def command(
     *,
@@ -224,15 +223,15 @@ def command(
     secure: bool,
     as_json: bool,
 ) -> int:
-    """Show the whole pipeline at work on this machine, and count what arrives.
+    """Demonstrate the whole pipeline on this machine, and count every line.
 
-    Three sample applications write logs and rotate them. What they write is shipped to one cluster,
-    mirrored into another, and loaded from there, while the agent, the mirror and the broker are
-    killed, at moments drawn from --seed. Then every line must be in the warehouse, once: what the
-    applications wrote is held against what was shipped, stored, mirrored and landed, and against
-    the audit's verdict.
+    Three sample applications write and rotate logs. Their lines are shipped to one cluster,
+    mirrored into another and loaded from there, while the agent, the mirror and the broker are
+    killed at times drawn from --seed. At the end every line must be in the warehouse, once: the
+    applications' own counts are compared with the shipped, stored, mirrored and landed events, and
+    with the audit's verdict.
 
-    Exit code 0: all of it agrees; 1: something does not, or could not be shown.
+    Exit code 0: all counts agree; 1: some differ, or the demonstration failed.
 
     \b
     Example:
@@ -243,26 +242,26 @@ def command(
     """
     if seed is None:
         seed = secrets.randbelow(_SEEDS)
-    with StopRequests() as asked:
+    with StopRequests() as stop_requests:
         try:
             with Folder(directory, keep=keep) as folder:
                 places = Places(folder.path)
                 ports, mirror = _ports(port_base)
-                if wrong := problems(places, ports, mirror):
-                    return _cannot_start(wrong)
+                if failures := problems(places, ports, mirror):
+                    return _cannot_start(failures)
                 write_inputs(places)
                 with LocalPipeline(
                     places, ports, mirror=mirror, secure=secure, load_every=_LOAD_SECONDS
                 ) as pipeline:
                     try:
-                        drawn_from = None if no_kills else seed
-                        outcome = _demonstrated(pipeline, asked, seconds, drawn_from)
+                        kill_seed = None if no_kills else seed
+                        outcome = _demonstrated(pipeline, stop_requests, seconds, kill_seed)
                         _tell(outcome, places, as_json=as_json)
                         if keep_running:
                             _say(while_it_runs(places, pipeline.addresses), as_json)
-                            look_after(pipeline, asked)
+                            look_after(pipeline, stop_requests)
                     finally:
-                        stop(pipeline, asked)
+                        stop(pipeline, stop_requests)
                 folder.kept |= not outcome.agrees
         except DemonstrationStopped:
             return _INTERRUPTED
@@ -276,20 +275,20 @@ def _ports(base: int | None) -> tuple[Ports, MirrorPorts]:
     return (Ports.beginning_at(base), MirrorPorts.beginning_at(base)) if base else free_ports()
 
 
-def _cannot_start(wrong: Sequence[str]) -> int:
-    for each in wrong:
-        click.echo(f"penstock demo: {one_line(each)}", err=True)
+def _cannot_start(failures: Sequence[str]) -> int:
+    for problem in failures:
+        click.echo(f"penstock demo: {one_line(problem)}", err=True)
     return 1
 
 
 def _demonstrated(
-    pipeline: LocalPipeline, asked: StopRequests, seconds: int, seed: int | None
+    pipeline: LocalPipeline, stop_requests: StopRequests, seconds: int, seed: int | None
 ) -> DemonstrationOutcome:
-    """With all that is to be seen meanwhile on stderr."""
-    screen = watching(sys.stderr, pipeline.places, pipeline.addresses)
+    """Run the demonstration, with its progress on stderr."""
+    screen = screen_for(sys.stderr, pipeline.places, pipeline.addresses)
     try:
-        with KeptStatus(Asking(pipeline.offline)) as following:
-            watch = Watch(pipeline, screen, following, asked)
+        with LatestStatus(StatusCollector(pipeline.offline)) as latest_status:
+            watch = Watch(pipeline, screen, latest_status, stop_requests)
             return Demonstration(watch, seconds=seconds, seed=seed).run()
     finally:
         screen.close()
@@ -304,5 +303,5 @@ def _tell(outcome: DemonstrationOutcome, places: Places, *, as_json: bool) -> No
 
 
 def _say(lines: Sequence[str], as_json: bool) -> None:
-    """Beside the result, which is all there is on stdout with --json."""
+    """Print lines beside the result; on stderr with --json."""
     click.echo("\n".join(["", *lines]), err=as_json)

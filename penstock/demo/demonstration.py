@@ -1,12 +1,12 @@
-"""The demonstration itself: a pipeline at work under sample applications, killed in parts, counted.
+"""The demonstration: a pipeline under load, with programs killed and every line counted.
 
     start      all programs; schemas are registered as soon as the registry answers
     write      the applications write; meanwhile the agent, the mirror and the broker are killed
-    settle     the applications stop; what they wrote is read, loaded and audited
-    count      what the brokers of both clusters and the warehouse hold, held against the tallies
+    settle     the applications stop; their last lines are read, loaded and audited
+    count      the events at the brokers of both clusters and in the warehouse, against the tallies
 
-Whatever is waited for has its time, and the pipeline is looked after meanwhile. All children belong
-to the thread that runs this, and end with it.
+Every wait has a time limit, and the pipeline is supervised meanwhile. All children belong to the
+thread that runs this, and end with it.
 """
 
 import sys
@@ -19,16 +19,16 @@ from typing import Final
 import msgspec
 import yaml
 
-from penstock.demo.applications.writing import TALLY, WrittenTally, kept
-from penstock.demo.counting import counted
+from penstock.demo.applications.log_writer import TALLY, WrittenTally, kept
+from penstock.demo.counts import counted
 from penstock.demo.figures import DemonstrationOutcome
 from penstock.demo.kills import kills_of
 from penstock.demo.samples import SAMPLES, Sample, inputs, schema_text
 from penstock.demo.verdict import span, wait_for_verdict
 from penstock.demo.watch import DemoFailed, Watch
 from penstock.directory.places import Places
-from penstock.directory.preparing import literal
-from penstock.up.running import Child
+from penstock.directory.preparation import literal
+from penstock.up.child_process import Child
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
@@ -39,10 +39,10 @@ _PATIENCE_SECONDS: Final = 20.0
 
 
 class ApplicationProcess:
-    """It writes from here on. It ends with us, as the programs do (see penstock/up/running.py)."""
+    """A running sample application. It ends with this process (see up/child_process.py)."""
 
     def __init__(self, sample: Sample, directory: Path) -> None:
-        """`directory` is where its folder is. Raises OSError."""
+        """`directory`: the parent of its folder. Raises OSError."""
         self.sample = sample
         self.log = directory / f"{sample.name}.output"  # what it says beside its logs: nothing
         self._directory = directory / sample.name
@@ -51,11 +51,11 @@ class ApplicationProcess:
 
     @property
     def ended(self) -> str:
-        """How, in words; empty while it runs."""
+        """How it ended, in words; empty while it runs."""
         return self._child.ended
 
     def stop(self) -> None:
-        """It ends soon, and has a tally then."""
+        """Ask it to end, after which it has a tally."""
         self._child.terminate()
 
     def kill(self) -> None:
@@ -67,12 +67,12 @@ class ApplicationProcess:
 
 
 def applications_of(places: Places) -> Path:
-    """Where the sample applications have their logs."""
+    """The directory of the sample applications' logs."""
     return places.directory / "applications"
 
 
 def write_inputs(places: Places) -> None:
-    """What the agent is to follow. To be there before the pipeline begins. Raises OSError."""
+    """Write the agent's inputs, before the pipeline starts. Raises OSError."""
     directory = applications_of(places)
     directory.mkdir(parents=True)
     places.inputs.mkdir(parents=True)
@@ -82,7 +82,7 @@ def write_inputs(places: Places) -> None:
 
 
 class Demonstration:
-    """To be run once, within its pipeline's context. All of it raises DemoFailed."""
+    """Runs once, in the context of its pipeline. All methods raise DemoFailed."""
 
     def __init__(self, watch: Watch, *, seconds: float, seed: int | None) -> None:
         """Without a seed no program is killed."""
@@ -97,12 +97,12 @@ class Demonstration:
         began = time.time()
         self._watch.until_ready(_START_SECONDS, self._register_schemas)
         tallies = self._tallies()
-        lines = sum(each.lines for each in tallies)
+        lines = sum(tally.lines for tally in tallies)
         self._watch.note(f"{lines:,} lines were written. The last of them are loaded and audited.")
-        asked_about = span(began, time.time())
-        unsettled = wait_for_verdict(self._watch, asked_about)
+        time_span = span(began, time.time())
+        unsettled = wait_for_verdict(self._watch, time_span)
         return DemonstrationOutcome(
-            figures=counted(self._watch, tallies, asked_about),
+            figures=counted(self._watch, tallies, time_span),
             seconds=self._seconds,
             seed=self._seed,
             kills=self._kills,
@@ -110,7 +110,7 @@ class Demonstration:
         )
 
     def _register_schemas(self) -> None:
-        """Once, as soon as there is a registry: the agent waits for it."""
+        """Register the schemas as soon as the registry runs, for which the agent waits."""
         if self._registered or not self._watch.runs("registry"):
             return
         address = self._watch.pipeline.access.registry
@@ -120,11 +120,11 @@ class Demonstration:
                     if sample.typed:
                         registry.register(sample.subject, schema_text(sample))
             except SchemaError as error:
-                raise DemoFailed(f"the schemas could not be registered: {error}") from None
+                raise DemoFailed(f"cannot register the schemas: {error}") from None
         self._registered = True
 
     def _tallies(self) -> tuple[WrittenTally, ...]:
-        """What the applications wrote, while programs were killed."""
+        """Run the applications, kill programs meanwhile, and return the tallies."""
         directory = applications_of(self._places)
         with ExitStack() as stack:
             running = []
@@ -132,15 +132,17 @@ class Demonstration:
                 application = ApplicationProcess(sample, directory)
                 stack.callback(application.kill)
                 running.append(application)
-            names = ", ".join(each.name for each in SAMPLES)
+            names = ", ".join(sample.name for sample in SAMPLES)
             self._watch.note(f"Three applications write logs for {self._seconds:g} s: {names}.")
             if self._kills:
-                moments = ", ".join(each.words for each in self._kills)
-                self._watch.note(f"By seed {self._seed} these are killed: {moments}.")
+                moments = ", ".join(kill.words for kill in self._kills)
+                self._watch.note(f"Seed {self._seed} kills: {moments}.")
             self._write(running)
             for application in running:
                 application.stop()
-            if not self._watch.until(lambda: all(each.ended for each in running), _STOP_SECONDS):
+            if not self._watch.until(
+                lambda: all(application.ended for application in running), _STOP_SECONDS
+            ):
                 raise DemoFailed(f"an application did not stop within {_STOP_SECONDS:.0f} s")
             return tuple(map(_tally, running))
 
@@ -149,16 +151,16 @@ class Demonstration:
         for after, program in self._kills:
             self._write_until(began + after, running)
             if not self._watch.until(partial(self._watch.runs, program), _RUNS_SECONDS):
-                raise DemoFailed(f"the {program} does not run, see {self._places.log(program)}")
+                raise DemoFailed(f"the {program} does not run: see {self._places.log(program)}")
             self._watch.pipeline.kill(program)
-            self._watch.note(f"The {program} was killed with SIGKILL, amid its work.")
+            self._watch.note(f"The {program} was killed with SIGKILL.")
         self._write_until(began + self._seconds, running)
 
     def _write_until(self, end: float, running: list[ApplicationProcess]) -> None:
         def ended() -> bool:
-            for each in running:
-                if each.ended:
-                    raise DemoFailed(f"{each.sample.name} ended ({each.ended}), see {each.log}")
+            for app in running:
+                if app.ended:
+                    raise DemoFailed(f"{app.sample.name} ended ({app.ended}): see {app.log}")
             return False
 
         self._watch.until(ended, end - time.monotonic())
@@ -169,5 +171,5 @@ def _tally(application: ApplicationProcess) -> WrittenTally:
         return application.tally()
     except (OSError, msgspec.DecodeError):
         raise DemoFailed(
-            f"{application.sample.name} left no tally ({application.ended}), see {application.log}"
+            f"{application.sample.name} left no tally ({application.ended}): see {application.log}"
         ) from None

@@ -1,11 +1,11 @@
-"""What was written of each topic, what every tier had of it, and where the two differ. Pure.
+"""Compares the written events of each topic with those of every tier. Pure.
 
-What was written is known from the applications' own tallies. Shipped is what the agent told the
-ledger; stored, mirrored and landed were counted where the events are. All agree, or it is said in
-words what does not.
+Written events are those of the applications' own tallies. Shipped ones are those that the agent
+reported to the ledger; stored, mirrored and landed ones were counted where they are. Differences
+are described in words.
 
-Applications number their events 0, 1, 2 and so on. So it can be said of each, not only of their
-count, whether it arrived, and whether once.
+Applications number their events from 0, so that not only their count is compared: each must have
+arrived, once.
 """
 
 from collections import Counter
@@ -16,30 +16,30 @@ import msgspec
 
 from audit.api.answers import TopicReport
 from audit.reconciling.findings import State
-from penstock.demo.applications.writing import WrittenTally
+from penstock.demo.applications.log_writer import WrittenTally
 from penstock.demo.kills import KILLED, Kill
 from penstock.report.words import failing_words, headline_on, headline_words
 
-NO_NUMBER: Final = -1  # of what arrived and has none
+NO_NUMBER: Final = -1  # stands for an event without a number
 _MOST_SHOWN: Final = 3
-_MOST_WORDS = 3  # of the audit's, of one kind
+_MOST_WORDS = 3  # sentences of the audit of one kind
 
 
 class Arrivals(NamedTuple):
-    """What arrived, in whatever order."""
+    """The events that arrived at one place."""
 
     events: int
     distinct: int
     twice: tuple[int, ...]  # numbers that arrived more than once, in ascending order
-    missing: tuple[range, ...]  # numbers below `written` that did not, likewise
-    unknown: tuple[int, ...]  # numbers that nobody has written
+    missing: tuple[range, ...]  # numbers below `written` that did not arrive, likewise
+    unknown: tuple[int, ...]  # numbers that were not written
 
     @property
     def events_missing(self) -> int:
         return sum(map(len, self.missing))
 
     def faults(self, where: str) -> Iterator[str]:
-        """What is not as it should be, in words. `where`: stored, mirrored, landed."""
+        """The differences in words. `where`: stored, mirrored, landed."""
         if self.missing:
             yield f"{_events(self.events_missing)} not {where}: {_ranges(self.missing)}"
         if self.twice:
@@ -52,14 +52,16 @@ class Arrivals(NamedTuple):
 
 
 def arrivals(numbers: Iterable[int], written: int) -> Arrivals:
-    """Of events that were numbered from 0 up to, and without, `written`."""
+    """Sort out the numbers of arrived events; those below `written` were written."""
     counted = Counter(numbers)
     return Arrivals(
         events=counted.total(),
         distinct=len(counted),
         twice=tuple(sorted(number for number, times in counted.items() if times > 1)),
-        missing=tuple(_gaps(sorted(each for each in counted if 0 <= each < written), written)),
-        unknown=tuple(sorted(each for each in counted if not 0 <= each < written)),
+        missing=tuple(
+            _gaps(sorted(number for number in counted if 0 <= number < written), written)
+        ),
+        unknown=tuple(sorted(number for number in counted if not 0 <= number < written)),
     )
 
 
@@ -82,7 +84,10 @@ def _numbers(numbers: tuple[int, ...]) -> str:
 def _ranges(ranges: tuple[range, ...]) -> str:
     several = len(ranges) > 1 or len(ranges[0]) > 1
     shown = _shown(
-        [f"{each[0]:,}" if len(each) == 1 else f"{each[0]:,} to {each[-1]:,}" for each in ranges]
+        [
+            f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
+            for numbers in ranges
+        ]
     )
     return f"{'numbers' if several else 'number'} {shown}"
 
@@ -97,10 +102,10 @@ def _shown(texts: list[str]) -> str:
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic's, which has the name of its application."""
+    """The figures of one topic, which is named like its application."""
 
     tally: WrittenTally
-    said: TopicReport | None  # by the audit, of the copy; None if it knows no such topic
+    report: TopicReport | None  # the audit's, on the copy; None if it does not know the topic
     stored: Arrivals
     mirrored: Arrivals
     landed: Arrivals
@@ -111,13 +116,13 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shipped(self) -> int:
-        """Events of which the agent has told the ledger."""
-        tiers = self.said.tiers if self.said else []
-        return sum(each.events for each in tiers if each.tier == "agent")
+        """The events that the agent reported to the ledger."""
+        tiers = self.report.tiers if self.report else []
+        return sum(tier.events for tier in tiers if tier.tier == "agent")
 
     @property
     def verdict(self) -> State | None:
-        return self.said.state if self.said else None
+        return self.report.state if self.report else None
 
     @property
     def places(self) -> tuple[Arrivals, ...]:
@@ -125,30 +130,30 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arrived_once(self) -> bool:
-        """Whether each event is where it should be, and nothing else is."""
+        """Whether every place has each event once, and no other."""
         return not [*self._arrival_faults()]
 
     @property
     def is_unproven(self) -> bool:
-        """Whether the audit knows of nothing wrong, and cannot prove all of it."""
+        """Whether the audit knows of no loss, but cannot rule it out."""
         return self.verdict is State.UNKNOWN
 
     def differences(self) -> Iterator[str]:
-        """In words; none if every line is accounted for."""
+        """The differences in words; none if every line is accounted for."""
         yield from self.miscounts()
         yield from self._arrival_faults()
         if words := self.doubt():
             yield words
 
     def miscounts(self) -> Iterator[str]:
-        """What the agent says that is not what was written."""
+        """Where the agent's counts differ from the tally."""
         events, lines = self.tally.events, self.tally.lines
-        if self.said is None:
+        if self.report is None:
             return
         if self.shipped != events:
-            yield f"the agent says that it shipped {self.shipped:,} of {events:,} events"
-        if self.said.flow.read != lines:
-            yield f"the agent says that it read {self.said.flow.read:,} of {lines:,} lines"
+            yield f"the agent reports {self.shipped:,} of {events:,} events as shipped"
+        if self.report.flow.read != lines:
+            yield f"the agent reports {self.report.flow.read:,} of {lines:,} lines as read"
 
     def _arrival_faults(self) -> Iterator[str]:
         yield from self.stored.faults("stored")
@@ -156,42 +161,44 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         yield from self.landed.faults("landed")
 
     def doubt(self) -> str:
-        """What the audit says if that is not `complete`."""
-        if self.said is None:
-            return "the audit knows no such topic"
+        """The audit's verdict in words, unless it is `complete`."""
+        if self.report is None:
+            return "the topic is unknown to the audit"
         if self.is_unproven:
-            headline = headline_on(self.said.state, [self.said])
-            return f"the audit says unknown; {headline_words(headline)}"
-        if self.said.state is not State.COMPLETE:
-            found = [failing_words(each) for each in self.said.failing_loads]
-            found += [each.words for each in self.said.findings if not each.accepted]
-            waits = [f"it waits for {each.words}" for each in self.said.waits]
-            words = [*found[:_MOST_WORDS], *waits[:_MOST_WORDS]]
-            return f"the audit says {self.said.state.value}" + "".join(
-                f"; {each}" for each in words
+            headline = headline_on(self.report.state, [self.report])
+            return f"the audit's verdict is unknown; {headline_words(headline)}"
+        if self.report.state is not State.COMPLETE:
+            faults = [failing_words(failing_load) for failing_load in self.report.failing_loads]
+            faults += [finding.words for finding in self.report.findings if not finding.accepted]
+            waits = [f"it waits for {wait.words}" for wait in self.report.waits]
+            words = [*faults[:_MOST_WORDS], *waits[:_MOST_WORDS]]
+            return f"the audit's verdict is {self.report.state.value}" + "".join(
+                f"; {word}" for word in words
             )
         return ""
 
 
 class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A demonstration that has come to its end."""
+    """The outcome of a demonstration."""
 
     figures: tuple[Figures, ...]
-    seconds: float  # for which the applications wrote
-    seed: int | None = None  # that the kills were drawn from; None: no program was killed
+    seconds: float  # how long the applications wrote
+    seed: int | None = None  # of the kills; None: no program was killed
     kills: tuple[Kill, ...] = ()
-    unsettled: str = ""  # what had not arrived when waiting for it was given up
+    unsettled: str = ""  # what was still missing when waiting ended
 
     @property
     def differences(self) -> list[str]:
-        found = [f"{each.topic}: {words}" for each in self.figures for words in each.differences()]
-        return [*found, self.unsettled] if self.unsettled else found
+        lines = [
+            f"{figure.topic}: {words}" for figure in self.figures for words in figure.differences()
+        ]
+        return [*lines, self.unsettled] if self.unsettled else lines
 
     @property
     def killed(self) -> tuple[str, ...]:
-        """By name, each once."""
-        programs = {each.program for each in self.kills}
-        return tuple(each for each in KILLED if each in programs)
+        """The names of the killed programs, without repetition."""
+        programs = {kill.program for kill in self.kills}
+        return tuple(name for name in KILLED if name in programs)
 
     @property
     def agrees(self) -> bool:
@@ -199,31 +206,35 @@ class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arrived_once(self) -> bool:
-        return bool(self.figures) and all(each.arrived_once for each in self.figures)
+        return bool(self.figures) and all(figure.arrived_once for figure in self.figures)
 
     @property
     def any_missing(self) -> bool:
-        return not self.figures or any(at.missing for each in self.figures for at in each.places)
+        return not self.figures or any(
+            at.missing for figure in self.figures for at in figure.places
+        )
 
     @property
     def any_twice(self) -> bool:
-        return any(at.twice for each in self.figures for at in each.places)
+        return any(at.twice for figure in self.figures for at in figure.places)
 
     @property
     def only_unproven(self) -> bool:
-        """Whether that the audit cannot prove something is all that differs."""
-        doubts = [f"{each.topic}: {each.doubt()}" for each in self.figures if each.is_unproven]
+        """Whether the only differences are verdicts of unknown."""
+        doubts = [
+            f"{figure.topic}: {figure.doubt()}" for figure in self.figures if figure.is_unproven
+        ]
         return self.arrived_once and bool(doubts) and self.differences == doubts
 
     def reservations(self) -> Iterator[str]:
-        """What is not as it should be although every line arrived, in words."""
-        if unproven := sum(each.is_unproven for each in self.figures):
+        """The differences in words, given that every line arrived."""
+        if unproven := sum(figure.is_unproven for figure in self.figures):
             yield f"{self._of_topics(unproven)} cannot be proven"
-        doubted = sum(bool(each.doubt()) and not each.is_unproven for each in self.figures)
+        doubted = sum(bool(figure.doubt()) and not figure.is_unproven for figure in self.figures)
         if doubted:
             yield f"the audit does not call {self._of_topics(doubted)} complete"
-        if miscounted := sum(bool([*each.miscounts()]) for each in self.figures):
-            yield f"the agent counted {self._of_topics(miscounted)} otherwise"
+        if miscounted := sum(bool([*figure.miscounts()]) for figure in self.figures):
+            yield f"the agent's counts differ for {self._of_topics(miscounted)}"
         if self.unsettled:
             yield "there was no verdict in time"
 
@@ -233,39 +244,39 @@ class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 def totals(figures: Sequence[Figures]) -> dict[str, int]:
     return {
-        "files": sum(each.tally.files for each in figures),
-        "lines": sum(each.tally.lines for each in figures),
-        "events": sum(each.tally.events for each in figures),
-        "shipped": sum(each.shipped for each in figures),
-        "stored": sum(each.stored.events for each in figures),
-        "mirrored": sum(each.mirrored.events for each in figures),
-        "landed": sum(each.landed.events for each in figures),
+        "files": sum(figure.tally.files for figure in figures),
+        "lines": sum(figure.tally.lines for figure in figures),
+        "events": sum(figure.tally.events for figure in figures),
+        "shipped": sum(figure.shipped for figure in figures),
+        "stored": sum(figure.stored.events for figure in figures),
+        "mirrored": sum(figure.mirrored.events for figure in figures),
+        "landed": sum(figure.landed.events for figure in figures),
     }
 
 
 def document(outcome: DemonstrationOutcome) -> dict[str, Any]:
-    """What `--json` prints of it."""
+    """The outcome as `--json` prints it."""
     return {
         "agrees": outcome.agrees,
         "seconds": round(outcome.seconds, 1),
         "killed": outcome.killed,
         "seed": outcome.seed,
         "kills": [
-            {"program": each.program, "after": round(each.after, 1)} for each in outcome.kills
+            {"program": kill.program, "after": round(kill.after, 1)} for kill in outcome.kills
         ],
         "topics": [
             {
-                "topic": each.topic,
-                "files": each.tally.files,
-                "lines": each.tally.lines,
-                "events": each.tally.events,
-                "shipped": each.shipped,
-                "stored": each.stored.events,
-                "mirrored": each.mirrored.events,
-                "landed": each.landed.events,
-                "verdict": each.verdict,
+                "topic": figure.topic,
+                "files": figure.tally.files,
+                "lines": figure.tally.lines,
+                "events": figure.tally.events,
+                "shipped": figure.shipped,
+                "stored": figure.stored.events,
+                "mirrored": figure.mirrored.events,
+                "landed": figure.landed.events,
+                "verdict": figure.verdict,
             }
-            for each in outcome.figures
+            for figure in outcome.figures
         ],
         "totals": totals(outcome.figures),
         "differences": outcome.differences,

@@ -1,11 +1,10 @@
-"""The folder of a demonstration, and its ports.
+"""The folder and the ports of a demonstration.
 
-The folder was named and stays, or is removed. It also stays where a demonstration failed, for its
-logs, or was killed.
+A folder that was named stays; a temporary one is removed, unless the demonstration failed or was
+killed.
 
-The ports are free ones, as a demonstration must disturb nobody. They lie below those that the
-kernel gives to whoever connects: a client that keeps calling a port of that range, while its server
-is away, can be given that very port and be connected to itself.
+The ports are free ones below the kernel's ephemeral range: a client that keeps connecting to a port
+of that range while its server is down may be given that port itself, and connect to itself.
 """
 
 import random
@@ -20,26 +19,26 @@ from ground.network.listening import is_free
 from penstock.demo.watch import DemoFailed
 from penstock.directory.places import HOST, PRIVATE, MirrorPorts, Ports
 
-_REMOVE_SECONDS: Final = 10.0  # for programs that were just killed to be gone
+_REMOVE_SECONDS: Final = 10.0  # programs that were just killed may still write
 _LOWEST: Final = 10_000
 _TRIES: Final = 200
 _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class Folder:
-    """A context. `kept` can be set within it; a demonstration that failed leaves its logs, too."""
+    """A context. The folder stays if `kept` is set within it, or if the demonstration failed."""
 
-    def __init__(self, named: Path | None, *, keep: bool) -> None:
-        """Raises DemoFailed if the folder that was named has something in it, or can be none."""
-        self.kept = keep or named is not None
+    def __init__(self, directory: Path | None, *, keep: bool) -> None:
+        """Raises DemoFailed if the named folder is not empty, or cannot be used."""
+        self.kept = keep or directory is not None
         try:
-            if named is None:
+            if directory is None:
                 self.path = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
                 return
-            self.path = named.absolute()
+            self.path = directory.absolute()
             self.path.mkdir(PRIVATE, parents=True, exist_ok=True)
             if any(self.path.iterdir()):
-                raise DemoFailed(f"{named} is not empty: name another folder with --dir")
+                raise DemoFailed(f"{directory} is not empty: name another folder with --dir")
         except OSError as error:
             raise DemoFailed(f"{error.filename} cannot be used: {error.strerror}") from None
 
@@ -59,7 +58,7 @@ class Folder:
 
 
 def free_ports() -> tuple[Ports, MirrorPorts]:
-    """One after the other. Raises OSError if there are none."""
+    """A series of free ports. Raises OSError if there is none."""
     count = len(Ports._fields) + len(MirrorPorts._fields)
     highest = max(int(_EPHEMERAL.read_text().split()[0]), _LOWEST + 10 * count)
     chance = random.SystemRandom()
@@ -67,4 +66,4 @@ def free_ports() -> tuple[Ports, MirrorPorts]:
         base = chance.randrange(_LOWEST, highest - count)
         if all(is_free(HOST, port) for port in range(base, base + count)):
             return Ports.beginning_at(base), MirrorPorts.beginning_at(base)
-    raise OSError(f"no {count} free ports one after the other between {_LOWEST} and {highest}")
+    raise OSError(f"no {count} consecutive free ports between {_LOWEST} and {highest}")

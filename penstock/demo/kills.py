@@ -1,5 +1,5 @@
-"""When the demonstration kills which program: drawn from a seed, so that a run can be repeated.
-Pure. The moments differ, and so does their order; how long a restart takes does not depend on it.
+"""The times at which the demonstration kills programs, drawn from a seed, so that runs can be
+repeated. Pure.
 """
 
 import random
@@ -12,7 +12,7 @@ _LAST: Final = 0.9
 
 
 class Kill(NamedTuple):
-    """A program, and how long after the applications began it is killed."""
+    """A kill of a program; `after` counts from the start of the applications."""
 
     after: float  # seconds
     program: str
@@ -23,7 +23,7 @@ class Kill(NamedTuple):
 
 
 def kills_of(seed: int, seconds: float) -> tuple[Kill, ...]:
-    """Each program once, in the order in which they are killed."""
+    """One kill of each program, in order of time."""
     chance = random.Random(seed)  # noqa: S311 not for secrets
     drawn = (Kill(chance.uniform(_FIRST, _LAST) * seconds, program) for program in KILLED)
     return tuple(sorted(drawn))

@@ -1,8 +1,8 @@
-"""The sample applications and what becomes of their logs: topics, formats, schemas. Pure.
+"""The sample applications with the topics, formats and schemas of their logs. Pure.
 
-One topic for each application, of its name, and its copy at the offline cluster. Two have a schema
-of their own, which is registered before their first line is shipped; the third has none, and
-becomes `penstock.SyslogLine`.
+Each application has a topic of its name, with a copy in the offline cluster. Two have a schema of
+their own, which is registered before their first line is shipped; events of the third are
+`penstock.SyslogLine`.
 """
 
 import glob
@@ -29,7 +29,7 @@ class Sample(NamedTuple):
 
     @property
     def copy(self) -> str:
-        """The topic that the mirror makes of it, which is the one that lands."""
+        """The mirror's copy of the topic, which is the one that lands."""
         return f"{SOURCE}.{self.name}"
 
     @property
@@ -64,7 +64,7 @@ NUMBER_IN_TEXT: Final = r"\(event (\d+)\)$"  # where a message is text only
 
 
 def schema_text(sample: Sample) -> str:
-    """The schema as it is registered: with the header written out, so that it stands alone."""
+    """The schema as it is registered, with the header included."""
     file = files(__package__).joinpath("schemas", f"{sample.subject}.avsc")
     text = file.read_text(encoding="utf-8")
     return parse(text, [built_in(HEADER).text]).resolved_text

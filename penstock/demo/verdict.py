@@ -16,14 +16,14 @@ from penstock.demo.samples import SAMPLES
 from penstock.demo.watch import Watch
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import OFFLINE, WINDOW_SECONDS
-from penstock.report.asking import Parameters, ask
+from penstock.report.audit_requests import Parameters, ask
 from penstock.report.words import failing_words
 
 _WINDOW_MILLIS = WINDOW_SECONDS * 1000
 _TIERS = frozenset({"agent", "origin", "broker", "hdfs"})
 _FAULTY = frozenset({State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED})
-_SETTLE_SECONDS: Final = 420.0  # Spark begins slowly on a machine that is busy
-_FAULTY_SECONDS: Final = 15.0  # after which a fault is believed
+_SETTLE_SECONDS: Final = 420.0  # Spark starts slowly on a busy machine
+_FAULTY_SECONDS: Final = 15.0  # a fault must last so long
 _ASK_SECONDS: Final = 1.0
 
 
@@ -35,56 +35,56 @@ class TimeSpan(NamedTuple):
 
 
 def span(began: float, ended: float) -> TimeSpan:
-    """The windows of all that happened between two times, in seconds since 1970."""
-    begin, end = (int(each * 1000) // _WINDOW_MILLIS for each in (began, ended))
+    """The windows between two times, which are in seconds since 1970."""
+    begin, end = (int(moment * 1000) // _WINDOW_MILLIS for moment in (began, ended))
     return TimeSpan(begin * _WINDOW_MILLIS, (end + 1) * _WINDOW_MILLIS)
 
 
-def asked(pipeline_access: PipelineAccess, asked_about: TimeSpan) -> ReportAnswer:
-    """Of the copies, which are judged with what was said of their origins. Raises Failed if there
-    is no answer."""
-    parameters: Parameters = {"cluster": OFFLINE, "from": asked_about.begin, "to": asked_about.end}
+def asked(pipeline_access: PipelineAccess, time_span: TimeSpan) -> ReportAnswer:
+    """The report on the copies, whose verdicts include their origins. Raises Failed without an
+    answer."""
+    parameters: Parameters = {"cluster": OFFLINE, "from": time_span.begin, "to": time_span.end}
     audit = parse_program_url(pipeline_access.addresses.audit)
     access = access_to(pipeline_access.audit_security)
     return ask(audit, "report", parameters, ReportAnswer, access=access)
 
 
 def waits_for(report: ReportAnswer, topics: Collection[str]) -> str:
-    """What is still to come before these topics are judged for good, in words; empty: nothing."""
-    found = {each.topic: each for each in report.topics}
+    """What the final verdict on these topics waits for, in words; empty if nothing."""
+    reports = {topic.topic: topic for topic in report.topics}
     for topic in topics:
-        if topic not in found:
-            return f"the audit has not heard of {topic} yet"
-        if why := _waits_for(found[topic]):
+        if topic not in reports:
+            return f"{topic} is not known to the audit yet"
+        if why := _waits_for(reports[topic]):
             return f"{topic}: {why}"
-    return "" if report.as_of >= report.to_time else "the audit still reads the ledger"
+    return "" if report.as_of >= report.to_time else "the audit is still reading the ledger"
 
 
 def only_faults(report: ReportAnswer, topics: Collection[str]) -> bool:
     """Whether something is wrong, and nothing else is still to come."""
-    found = [each for each in report.topics if each.topic in topics]
+    reports = [topic for topic in report.topics if topic.topic in topics]
     return (
         report.as_of >= report.to_time
-        and len(found) == len(topics)
-        and any(each.state in _FAULTY for each in found)
-        and not any(_is_under_way(each) for each in found)
+        and len(reports) == len(topics)
+        and any(topic.state in _FAULTY for topic in reports)
+        and not any(_is_under_way(topic) for topic in reports)
     )
 
 
 def _waits_for(topic: TopicReport) -> str:
     # Who has never spoken of a topic is not waited for by the audit, and would be by us.
     if silent := _silent(topic):
-        return f"nothing was heard of {', '.join(silent)} yet"
+        return f"no report from {', '.join(silent)} yet"
     if topic.state is State.COMPLETE:
         return ""
-    words = [failing_words(each) for each in topic.failing_loads]
-    words += [each.words for each in topic.findings] + [each.words for each in topic.waits]
+    words = [failing_words(failing_load) for failing_load in topic.failing_loads]
+    words += [finding.words for finding in topic.findings] + [wait.words for wait in topic.waits]
     return words[0] if words else topic.state.value
 
 
 def _silent(topic: TopicReport) -> list[str]:
-    """Tiers from which nothing has come."""
-    return sorted(_TIERS - {each.tier for each in topic.tiers if each.events})
+    """The tiers that have reported no event."""
+    return sorted(_TIERS - {tier.tier for tier in topic.tiers if tier.events})
 
 
 def _is_under_way(topic: TopicReport) -> bool:
@@ -92,33 +92,33 @@ def _is_under_way(topic: TopicReport) -> bool:
     return bool(waits or _silent(topic))
 
 
-def wait_for_verdict(watch: Watch, asked_about: TimeSpan) -> str:
+def wait_for_verdict(watch: Watch, time_span: TimeSpan) -> str:
     """Returns what the verdict still waits for, if it takes too long; else an empty text."""
-    audit = _Audit(watch.pipeline.access, asked_about)
+    audit = _Audit(watch.pipeline.access, time_span)
     if watch.until(audit.is_done, _SETTLE_SECONDS):
         return ""
-    return f"there is no verdict {_SETTLE_SECONDS:.0f} s after the last line: {audit.waits_for}"
+    return f"no verdict {_SETTLE_SECONDS:.0f} s after the last line: {audit.waits_for}"
 
 
 class _Audit:
     """Polls the report."""
 
-    def __init__(self, pipeline_access: PipelineAccess, asked_about: TimeSpan) -> None:
+    def __init__(self, pipeline_access: PipelineAccess, time_span: TimeSpan) -> None:
         self._pipeline_access = pipeline_access
-        self._asked_about = asked_about
+        self._time_span = time_span
         self._next = 0.0
         self._faulty_since: float | None = None
         self.waits_for = ""
 
     def is_done(self) -> bool:
-        """Whether further waiting would change nothing."""
+        """Whether waiting longer would change nothing."""
         now = time.monotonic()
         if now < self._next:
             return False
         self._next = now + _ASK_SECONDS
         topics = [sample.copy for sample in SAMPLES]
         try:
-            report = asked(self._pipeline_access, self._asked_about)
+            report = asked(self._pipeline_access, self._time_span)
         except Failed as error:
             self.waits_for = error.message
             return False

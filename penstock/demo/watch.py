@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from penstock.status.asking import KeptStatus
+from penstock.status.collector import LatestStatus
 from penstock.up.pipeline import LocalPipeline
-from penstock.up.programs import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStatus
 from penstock.up.screen import Screen
 from penstock.up.stop_requests import StopRequests
 
@@ -30,13 +30,13 @@ class Watch:
     """Belongs to the pipeline's thread. Whoever waits for something, waits here."""
 
     def __init__(
-        self, pipeline: LocalPipeline, screen: Screen, following: KeptStatus, asked: StopRequests
+        self, pipeline: LocalPipeline, screen: Screen, following: LatestStatus, asked: StopRequests
     ) -> None:
         self.pipeline = pipeline
         self._screen = screen
         self._following = following
         self._asked = asked
-        self._programs: dict[str, ProgramStanding] = {}
+        self._programs: dict[str, ProgramStatus] = {}
 
     def note(self, text: str) -> None:
         self._screen.note(text)
@@ -46,7 +46,7 @@ class Watch:
         if self._asked.times:
             raise DemonstrationStopped
         programs = self.pipeline.turn()
-        self._programs = {each.name: each for each in programs}
+        self._programs = {program.name: program for program in programs}
         self._screen.show(programs, self._following.latest)
         self._asked.wait(_TURN_SECONDS)
 
@@ -68,20 +68,23 @@ class Watch:
 
         def ready() -> bool:
             meanwhile()
-            for each in self._programs.values():
-                if each.restarts >= _MOST_DEATHS:
-                    raise DemoFailed(_died(each))
+            for program in self._programs.values():
+                if program.restarts >= _MOST_DEATHS:
+                    raise DemoFailed(_died(program))
             return self.pipeline.ready
 
         if not self.until(ready, within):
-            late = [each for each in self._programs.values() if not self.runs(each.name)]
+            late = [program for program in self._programs.values() if not self.runs(program.name)]
             raise DemoFailed(
                 f"not ready within {within:.0f} s: "
-                + "; ".join(f"{each.name} is {each.phase.value}, see {each.log}" for each in late)
+                + "; ".join(
+                    f"{program.name} is {program.phase.value}, see {program.log}"
+                    for program in late
+                )
             )
 
 
-def _died(program: ProgramStanding) -> str:
+def _died(program: ProgramStatus) -> str:
     last = program.last_lines[-1] if program.last_lines else "it said nothing"
     return f"{program.name} does not start ({program.ended}): {last}"
 

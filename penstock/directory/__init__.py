@@ -1,1 +1,1 @@
-"""The directory of a pipeline on this machine, as `--dir` names it; `penstock up` keeps it."""
+"""The directory of a pipeline on this machine, which `--dir` names."""

@@ -1,4 +1,4 @@
-"""What keeps a pipeline from starting, or from going on, in one tree.
+"""The errors that keep a pipeline from starting or running, in one tree.
 
     UpError
     ├── AlreadyRunning       another `penstock up` has the directory

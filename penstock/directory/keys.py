@@ -1,4 +1,4 @@
-"""The keys of a pipeline behind locks: made where they are missing, renewed before they end.
+"""The keys of a secure pipeline: created if missing, renewed before they expire.
 
 What is there is kept. The files of passwords and tokens are what counts: who removes one, or
 exchanges it, has another from the next start on. In the files of users, lines of others stay as
@@ -21,7 +21,7 @@ from ground.files.durable_files import replace_file
 from ground.logins.password_file import SlowHash
 from ground.logins.secrets import NoSecret, Secret
 from penstock.certificates.authority import USUAL_DAYS, Authority, Refused, make_authority
-from penstock.certificates.signing import Purpose
+from penstock.certificates.x509 import Purpose
 from penstock.directory.errors import DirectoryUnusable
 from penstock.directory.locks import (
     ADMIN,
@@ -36,7 +36,7 @@ from penstock.directory.locks import (
     users,
 )
 from penstock.directory.places import PRIVATE
-from penstock.directory.preparing import literal_in
+from penstock.directory.preparation import literal_in
 
 RENEW_BEFORE: Final = timedelta(days=30)  # programs warn from two weeks on
 _LAST_DAYS: Final = timedelta(days=2)
@@ -130,12 +130,12 @@ def _have_lines(
     lines = _lines(path)
     before = list(lines)
     for name, secret in wanted.items():
-        own = [each for each in lines if each.startswith(f"{name}:")]
+        own = [line for line in lines if line.startswith(f"{name}:")]
         if len(own) != 1 or not fits(own[0].removeprefix(f"{name}:"), secret):
-            lines = [each for each in lines if each not in own]
+            lines = [line for line in lines if line not in own]
             lines.append(f"{name}:{made(secret)}")
     if lines != before:
-        replace_file(path, "".join(f"{each}\n" for each in lines).encode(), mode=_OWN)
+        replace_file(path, "".join(f"{line}\n" for line in lines).encode(), mode=_OWN)
 
 
 def _lines(path: Path) -> list[str]:

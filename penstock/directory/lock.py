@@ -1,4 +1,4 @@
-"""The right to a directory: one `penstock up` at a time; the file says which process that is."""
+"""The lock of a directory, for one `penstock up` at a time. Its file names the process."""
 
 import os
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""A pipeline behind locks: where its keys are, who its programs are, and what each may do. Pure.
+"""A secure pipeline: the places of its keys, its users, and their rights. Pure.
 
 {directory}/security/     its user's alone: 0700, and files 0600
     authority/            as `penstock certificates` keeps one; its ca.pem is what clients believe
@@ -90,7 +90,7 @@ class Locks(NamedTuple):
         return self.folder / "audit.tokens"
 
     def for_commands(self, asked: str) -> Path:
-        """How commands get in there: `brokers`, `registry`, `audit`."""
+        """The credentials of commands: `brokers`, `registry`, `audit`."""
         return self.folder / f"{asked}.yaml"
 
 
@@ -243,5 +243,5 @@ def _rules(
     *operations: Operation,
     permission: Permission = Permission.ALLOW,
 ) -> Iterator[Rule]:
-    for each in operations:
-        yield ResourcePattern(kind, name), Acl(f"{USER}{user}", ANYTHING, each, permission)
+    for operation in operations:
+        yield ResourcePattern(kind, name), Acl(f"{USER}{user}", ANYTHING, operation, permission)

@@ -1,4 +1,4 @@
-"""The programs' log files: appended to by them, kept short by us.
+"""The programs' log files, which they append to and this process keeps short.
 
 A program writes with O_APPEND, so the file can be emptied under its hands and it goes on at the
 beginning. What was in it is kept once, as `{name}.log.1`: no program ever has more than two files

@@ -1,4 +1,4 @@
-"""Where `penstock up` keeps what, and where its programs are reached. Pure.
+"""The layout of the directory of `penstock up`, and the addresses of its programs. Pure.
 
 {directory}/
     config/         a file for each program, written anew at every start
@@ -147,7 +147,7 @@ class Places(NamedTuple):
 
     @property
     def alert_url(self) -> Path:
-        """Where alerts are sent to; often a secret."""
+        """The file with the receiver of alerts, often a secret."""
         return self.directory / "alert-url"
 
     @property

@@ -1,4 +1,4 @@
-"""`up.json`: with what `penstock up` started last, for the next start and for other commands.
+"""`up.json`: the options of the last `penstock up`, for the next start and other commands.
 
     {"version": 1, "ports": {"zookeeper": 2181, "broker": 9092, …}, "secure": true,
      "mirror": {"offline_broker": 9192, …}}

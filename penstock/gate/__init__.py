@@ -1,1 +1,1 @@
-"""`penstock gate`: whether the next host may be changed."""
+"""`penstock gate`: decides whether the next host of a rolling change may be changed."""

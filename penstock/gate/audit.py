@@ -1,7 +1,7 @@
-"""Whether an audit finds anything that it did not find before.
+"""The gate's check that an audit has no findings that it did not have before the change.
 
-It is believed only once it has read the ledgers up to a moment after the gate began, by its own
-clock: what an audit says that has stopped reading is what was true then.
+Its answer counts once it has read the ledgers up to a moment after the gate began, by its own
+clock, as an audit that has stopped reading answers with the past.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,45 +13,47 @@ from ground.http.client import HttpUrl
 from penstock.cli.failures import Failed
 from penstock.gate.baseline import AuditBefore, KnownFinding
 from penstock.gate.reasons import Reason, Trouble, some
-from penstock.report.asking import ask
+from penstock.report.audit_requests import ask
 
 ABOUT: Final = "audit"
 SECONDS: Final = 10.0
 _MOST_PAGES: Final = 40
-_SAID: Final = 300  # characters of a finding
+_LONGEST: Final = 300  # characters of a finding
 
 T = TypeVar("T")
 
 
-class AskedAudit:
-    """Every question of it raises Failed, with why."""
+class GateAudit:
+    """Requests to an audit. Each raises Failed with the reason."""
 
     def __init__(self, at: HttpUrl, cluster: str = "") -> None:
         self.at = at
         self._cluster = cluster
 
     def get(self, path: str, kind: type[T], **parameters: Any) -> T:
-        asked = {name.rstrip("_"): value for name, value in parameters.items()}
-        return ask(self.at, path, {"cluster": self._cluster, **asked}, kind, seconds=SECONDS)
+        values = {name.rstrip("_"): value for name, value in parameters.items()}
+        return ask(self.at, path, {"cluster": self._cluster, **values}, kind, seconds=SECONDS)
 
     def topics(self) -> TopicsAnswer:
         return self.get("topics", TopicsAnswer, size=1)
 
     def findings(self) -> list[tuple[KnownFinding, str]]:
-        """All that nobody has accepted, with their words."""
+        """All findings that were not accepted, with their words."""
         found: list[tuple[KnownFinding, str]] = []
         for page in range(1, _MOST_PAGES + 1):
             answer = self.get("findings", Findings, accepted="false", page=page, size=MOST_ITEMS)
             found += [
-                (KnownFinding.of(topic, each), each.words)
-                for topic, each in zip(answer.topics, answer.items, strict=True)
+                (KnownFinding.of(topic, item), item.words)
+                for topic, item in zip(answer.topics, answer.items, strict=True)
             ]
             if page * MOST_ITEMS >= answer.page.total:
                 return found
-        raise Failed(f"the audit at {self.at} has {answer.page.total:,} findings: too many to tell")
+        raise Failed(
+            f"the audit at {self.at} has {answer.page.total:,} findings, too many to compare"
+        )
 
     def silent(self) -> list[AgentRow]:
-        """Agents that are not heard, and hosts that never were."""
+        """Silent agents, and hosts that were never heard from."""
         found: list[AgentRow] = []
         for state in ("silent", "never"):
             for page in range(1, _MOST_PAGES + 1):
@@ -60,31 +62,33 @@ class AskedAudit:
                 if page * MOST_ITEMS >= answer.page.total:
                     break
             else:
-                raise Failed(f"the audit at {self.at} has too many silent agents to tell")
+                raise Failed(f"the audit at {self.at} has too many silent agents to compare")
         return found
 
     def before(self) -> AuditBefore:
         topics = self.topics()
         return AuditBefore(
-            findings=[each for each, _ in self.findings()],
-            failing_loads=[(e.cluster, e.topic, e.destination) for e in topics.failing_loads],
-            silent=[_agent(each) for each in self.silent()],
+            findings=[finding for finding, _ in self.findings()],
+            failing_loads=[
+                (load.cluster, load.topic, load.destination) for load in topics.failing_loads
+            ],
+            silent=[_agent(agent) for agent in self.silent()],
         )
 
 
 class AuditCheck:
     about = ABOUT
 
-    def __init__(self, audit: AskedAudit, before: AuditBefore) -> None:
+    def __init__(self, audit: GateAudit, before: AuditBefore) -> None:
         self._audit = audit
         self._before = before
-        self._known = {each.subject: list[KnownFinding]() for each in before.findings}
-        for each in before.findings:
-            self._known[each.subject].append(each)
+        self._known = {finding.subject: list[KnownFinding]() for finding in before.findings}
+        for finding in before.findings:
+            self._known[finding.subject].append(finding)
         self._since = -1  # by the audit's clock
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Nothing to close."""
 
     def look(self) -> Sequence[Reason]:
         try:
@@ -93,28 +97,34 @@ class AuditCheck:
                 self._since = topics.now
             if topics.as_of <= self._since:
                 behind = max(0, topics.now - topics.as_of) // 1000
-                said = "; ".join([f"the ledgers were read up to {behind:,} s ago", *topics.notices])
-                return [Reason(ABOUT, Trouble.SILENCE, f"it does not keep up: {said}")]
+                lag = "; ".join([f"it last read the ledgers {behind:,} s ago", *topics.notices])
+                return [Reason(ABOUT, Trouble.SILENCE, f"it does not keep up: {lag}")]
             return list(self._new(topics))
         except Failed as error:
             return [Reason(ABOUT, Trouble.SILENCE, error.message)]
 
     def _new(self, topics: TopicsAnswer) -> Iterator[Reason]:
-        found = [words[:_SAID] for each, words in self._audit.findings() if not self._knew(each)]
-        if found:
-            count = "a new finding" if len(found) == 1 else f"{len(found):,} new findings"
-            yield Reason(ABOUT, Trouble.NEW, f"{count}: {some(found)}")
+        findings = [
+            words[:_LONGEST]
+            for finding, words in self._audit.findings()
+            if not self._is_known(finding)
+        ]
+        if findings:
+            count = "a new finding" if len(findings) == 1 else f"{len(findings):,} new findings"
+            yield Reason(ABOUT, Trouble.NEW, f"{count}: {some(findings)}")
         for load in topics.failing_loads:
             if (load.cluster, load.topic, load.destination) not in self._before.failing_loads:
                 words = f"{load.topic or 'every table'} is not loaded: {load.reason}"
-                yield Reason(ABOUT, Trouble.NEW, words[:_SAID])
-        silent = [each for each in self._audit.silent() if _agent(each) not in self._before.silent]
+                yield Reason(ABOUT, Trouble.NEW, words[:_LONGEST])
+        silent = [
+            agent for agent in self._audit.silent() if _agent(agent) not in self._before.silent
+        ]
         if silent:
-            hosts = some(sorted({each.host for each in silent}))
-            yield Reason(ABOUT, Trouble.NEW, f"agents are silent that were not: {hosts}")
+            hosts = some(sorted({agent.host for agent in silent}))
+            yield Reason(ABOUT, Trouble.NEW, f"newly silent agents: {hosts}")
 
-    def _knew(self, finding: KnownFinding) -> bool:
-        return any(each.covers(finding) for each in self._known.get(finding.subject, ()))
+    def _is_known(self, finding: KnownFinding) -> bool:
+        return any(known.covers(finding) for known in self._known.get(finding.subject, ()))
 
 
 def _agent(row: AgentRow) -> tuple[str, str, str]:

@@ -1,10 +1,10 @@
-"""How a pipeline stood before something was changed: a file, against which a gate compares.
+"""The state of a pipeline before a change: a file with which a gate compares the state after it.
 
     {"version": 1, "made": 1795158000000, "cluster": "…", "brokers": [1, 2, 3], "topics": 12,
      "audit": {"findings": […], "failing_loads": […], "silent": […]}, "remarks": {…}}
 
-What was wrong before is no reason to stop; what was not asked then cannot be compared now, and is
-one. The file is read with a cap, and holds no secret.
+Faults that existed before do not fail the gate. What was not recorded cannot be compared, which
+does fail it. Reading the file is capped, and it holds no secret.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ NOWHERE: Final[Span] = (-1, -1)
 
 
 class KnownFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault, by what it is about; spans are from the first to the one after the last."""
+    """A fault, identified by its subject and extent; the ends of spans are exclusive."""
 
     topic: str  # cluster/topic
     kind: str
@@ -62,29 +62,29 @@ class KnownFinding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> tuple[str | int, ...]:
-        """What is the same for as long as it is the same fault."""
+        """The part of a fault that stays the same while it grows."""
         return (
             *(self.topic, self.kind, self.tier, self.destination),
             *(self.host, self.path, self.source, self.partition),
         )
 
     def covers(self, other: "KnownFinding") -> bool:
-        """Whether the other is this one, or less of it: a fault that grew is another one."""
+        """Whether the other is this fault or a part of it; a fault that grew is a new one."""
         if self.subject != other.subject:
             return False
         places = list(zip(self._places(), other._places(), strict=True))
-        if not all(_covers(mine, others) for mine, others in places):
+        if not all(_covers(own, theirs) for own, theirs in places):
             return False
-        placed = any(NOWHERE not in place for place in places)
+        is_located = any(NOWHERE not in place for place in places)
         # Where no place of both says what it is about, its time and its size do.
-        return placed or (_covers(self.times, other.times) and other.events <= self.events)
+        return is_located or (_covers(self.times, other.times) and other.events <= self.events)
 
     def _places(self) -> Iterator[Span]:
         yield from (self.offsets, self.seqs, self.positions)
 
 
 def _places(first: int, end: int) -> Span:
-    """Nowhere, where the end is not known: what begins there may be anything."""
+    """The span; NOWHERE if its end is unknown."""
     return (first, end) if first >= 0 and end >= 0 else NOWHERE
 
 
@@ -92,13 +92,13 @@ def _span(first: int, count: int) -> Span:
     return (first, first + count) if first >= 0 and count >= 0 else NOWHERE
 
 
-def _covers(mine: Span, others: Span) -> bool:
-    """What is named more narrowly than before is covered; what is named no more is not."""
-    return mine == NOWHERE or (others != NOWHERE and mine[0] <= others[0] and others[1] <= mine[1])
+def _covers(own: Span, theirs: Span) -> bool:
+    """Whether `theirs` is inside `own`; a span that is not given covers all."""
+    return own == NOWHERE or (theirs != NOWHERE and own[0] <= theirs[0] and theirs[1] <= own[1])
 
 
 class AuditBefore(msgspec.Struct, frozen=True, kw_only=True):
-    """What an audit found wrong."""
+    """The faults that an audit knew before the change."""
 
     findings: Sequence[KnownFinding] = ()
     failing_loads: Sequence[tuple[str, str, str]] = ()  # cluster, topic, destination
@@ -106,7 +106,7 @@ class AuditBefore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """`audit` and `remarks` (by the address of a broker's page) are None if none was asked."""
+    """`audit` and `remarks` (by address of a broker's page) are None if they were not recorded."""
 
     version: int = VERSION
     made: int
@@ -118,7 +118,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_baseline(path: Path, baseline: Baseline) -> None:
-    """As a whole, or not at all."""
+    """Write the file atomically."""
     try:
         replace_file(path, msgspec.json.encode(baseline))
     except OSError as error:
@@ -130,11 +130,11 @@ def read_baseline(file: BinaryIO) -> Baseline:
     try:
         if len(body) > _MOST_BYTES:
             raise msgspec.ValidationError("it is too long")
-        found = msgspec.json.decode(body, type=known_type(Baseline))
-        if found.version != VERSION:
-            raise msgspec.ValidationError(f"it is of version {found.version}, not {VERSION}")
+        baseline = msgspec.json.decode(body, type=known_type(Baseline))
+        if baseline.version != VERSION:
+            raise msgspec.ValidationError(f"it is of version {baseline.version}, not {VERSION}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WrongConfiguration(
             f"{file.name} was not made by `penstock gate record`: {error}"
         ) from None
-    return found
+    return baseline

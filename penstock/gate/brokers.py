@@ -1,7 +1,8 @@
-"""Whether a cluster is in sync, as its brokers say and as those that were changed say themselves.
+"""The gate's checks that a cluster is in sync, by the account of any broker and of the changed
+ones.
 
-A broker that was just killed may be among the live ones until its session ends, and in sync until
-it is missed. So those that are meant are asked themselves, and the whole must hold for a while.
+A broker that was just killed is listed as live until its session ends, and as in sync until its
+leaders notice. So the changed brokers are asked themselves, and the state must hold for a while.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,17 +17,21 @@ from ground.http.security import HttpAccess
 from penstock.brokers.replica_roles import is_under, why_under
 from penstock.cli.failures import WrongConfiguration
 from penstock.gate.reasons import Reason, Trouble, some
-from penstock.status.cluster import AskingBrokerPages
+from penstock.status.cluster import BrokerPageQuery
 from penstock.status.part import NoStatus
 
 ABOUT: Final = "brokers"
 _SECONDS: Final = 5.0
-_LASTING: Final = ("lost:", "damaged:", "offline:")  # how such remarks of a broker begin
+_LASTING: Final = (
+    "lost:",
+    "damaged:",
+    "offline:",
+)  # prefixes of remarks that do not pass by themselves
 
 
 class BrokersCheck:
-    """`before` are the brokers that there were, in the cluster with this id if that is known;
-    `wanted` are those that were changed."""
+    """`before`: the brokers of the baseline; `cluster_id`: its cluster, if known; `wanted`: the
+    changed brokers."""
 
     about = ABOUT
 
@@ -57,18 +62,18 @@ class BrokersCheck:
             cluster = self.ask()
         except ClientError as error:
             self.close()
-            return [Reason(ABOUT, Trouble.SILENCE, f"no answer of the cluster: {error}")]
+            return [Reason(ABOUT, Trouble.SILENCE, f"the cluster does not answer: {error}")]
         if self._cluster_id and cluster.cluster_id and cluster.cluster_id != self._cluster_id:
             raise WrongConfiguration(
-                f"the baseline is of the cluster with the id {self._cluster_id}, this one has "
-                f"{cluster.cluster_id}: give the file that was recorded of this cluster"
+                f"the baseline is of cluster {self._cluster_id}, but this is cluster "
+                f"{cluster.cluster_id}: pass the file that was recorded for this cluster"
             )
         if not cluster.topics and not self._may_be_empty:
             return [Reason(ABOUT, Trouble.SILENCE, _nothing_shown(cluster))]
         wanted = [*self._before, *self._wanted]
         reasons = [
-            Reason(ABOUT, Trouble.WAITING, each)
-            for each in (*absent(cluster, wanted), *out_of_sync(cluster, self._wanted))
+            Reason(ABOUT, Trouble.WAITING, problem)
+            for problem in (*absent(cluster, wanted), *out_of_sync(cluster, self._wanted))
         ]
         for broker in self._wanted:
             if broker in cluster.brokers:
@@ -89,52 +94,59 @@ class BrokersCheck:
             words = f"broker {broker} does not answer: {error}"
             return [Reason(ABOUT, Trouble.SILENCE, words)]
         return [
-            Reason(ABOUT, Trouble.WAITING, f"{each} (as broker {broker} has it)")
-            for each in out_of_sync(cluster, self._wanted)
+            Reason(ABOUT, Trouble.WAITING, f"{problem} (as broker {broker} has it)")
+            for problem in out_of_sync(cluster, self._wanted)
         ]
 
 
 def _nothing_shown(cluster: ClusterMetadata) -> str:
-    who = cluster.who or "the client"
+    client = cluster.who or "the client"
     return (
-        f"the cluster shows no topic: if it has none yet, pass --may-be-empty; otherwise {who} "
-        "may not describe them"
+        f"the cluster shows no topic: if it has none yet, pass --may-be-empty; otherwise {client} "
+        "lacks the right to describe them"
     )
 
 
 def absent(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
-    for each in sorted(set(wanted) - cluster.brokers.keys()):
-        yield f"broker {each} is away"
+    for broker in sorted(set(wanted) - cluster.brokers.keys()):
+        yield f"broker {broker} is away"
 
 
 def out_of_sync(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
-    """What is not as it should be, in words, each kind of it in one."""
+    """What keeps the cluster from being in sync: a sentence for each kind."""
     if cluster.controller not in cluster.brokers:
-        yield "no broker is controller"
-    hidden, headless, under, led = list[str](), list[str](), list[str](), list[str]()
+        yield "no broker is the controller"
+    hidden, leaderless, under_replicated, led_by_others = (
+        list[str](),
+        list[str](),
+        list[str](),
+        list[str](),
+    )
     for name, topic in sorted(cluster.topics.items()):
         if topic.error is not ErrorCode.none:
             hidden.append(f"{name} ({topic.error.name})")
-        for each in topic.partitions:
-            partition = f"{name}-{each.index}"
-            if each.leader == NO_LEADER:
-                headless.append(partition)
-            elif is_under(each):
-                under.append(f"{partition} ({why_under(each, cluster)})")
-            elif each.replicas[0] in wanted and each.leader != each.replicas[0]:
-                led.append(f"{partition} (by {each.leader}, not yet by {each.replicas[0]} again)")
+        for replicas in topic.partitions:
+            partition = f"{name}-{replicas.index}"
+            if replicas.leader == NO_LEADER:
+                leaderless.append(partition)
+            elif is_under(replicas):
+                under_replicated.append(f"{partition} ({why_under(replicas, cluster)})")
+            elif replicas.replicas[0] in wanted and replicas.leader != replicas.replicas[0]:
+                led_by_others.append(
+                    f"{partition} (by {replicas.leader}, not yet by {replicas.replicas[0]})"
+                )
     for names, words in (
         (hidden, "not shown"),
-        (headless, "without a leader"),
-        (under, "under-replicated"),
-        (led, "led by another broker"),
+        (leaderless, "without a leader"),
+        (under_replicated, "under-replicated"),
+        (led_by_others, "led by another broker"),
     ):
         if names:
             yield f"{words}: {some(names)}"
 
 
 class PagesCheck:
-    """What brokers say on their own pages: what was lost, is damaged, is offline."""
+    """What brokers report on their pages: lost, damaged and offline partitions."""
 
     about = ABOUT
 
@@ -144,37 +156,37 @@ class PagesCheck:
         access: HttpAccess,
         before: Mapping[str, Sequence[str]],
     ) -> None:
-        self._asking = {
-            str(each): AskingBrokerPages(each, within=_SECONDS, access=access) for each in pages
+        self._queries = {
+            str(page): BrokerPageQuery(page, within=_SECONDS, access=access) for page in pages
         }
         self._before = before
 
     def close(self) -> None:
-        for each in self._asking.values():
-            each.close()
+        for query in self._queries.values():
+            query.close()
 
     def look(self) -> Sequence[Reason]:
         reasons = []
-        for at, asking in self._asking.items():
+        for at, query in self._queries.items():
             try:
-                remarks = asking.ask()
+                remarks = query.ask()
             except NoStatus as error:
                 words = f"broker at {at}: {error}"
                 reasons.append(Reason(ABOUT, Trouble.SILENCE, words))
                 continue
             known = self._before.get(at, ())
             reasons += [
-                Reason(ABOUT, _trouble(each), f"broker at {at}: {each}")
-                for each in remarks
-                if each not in known
+                Reason(ABOUT, _trouble(remark), f"broker at {at}: {remark}")
+                for remark in remarks
+                if remark not in known
             ]
         return reasons
 
     def remarks(self) -> dict[str, list[str]]:
         """Raises NoStatus."""
-        return {at: list(asking.ask()) for at, asking in self._asking.items()}
+        return {at: list(query.ask()) for at, query in self._queries.items()}
 
 
 def _trouble(remark: str) -> Trouble:
-    """What does not pass by itself is news; that replicas are behind passes."""
+    """NEW for a remark that does not pass by itself."""
     return Trouble.NEW if remark.startswith(_LASTING) else Trouble.WAITING

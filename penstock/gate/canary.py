@@ -1,14 +1,13 @@
-"""A line that goes the whole way: written into a log file of this host, shipped by its agent, read
-back from the brokers, accounted for by the audit.
+"""A canary line: written into a log file of this host, shipped by its agent, read back from the
+brokers, accounted for by the audit.
 
     written ─▶ shipped ─▶ stored ─▶ proven
     a file     the agent  the line  the audit: the brokers have counted it, or it has landed
                says so    is seen
 
-Each step is asked for until it is done, and then no more. The line has a token that nobody has
-written before, so what is found is this line and no other. The file grows by a line each time, and
-is renamed when it is long: the agent follows that.
-"""
+Each step is polled until it is done, and not again. The line has a random token, so no other line
+is mistaken for it. The file grows by a line each time and is renamed when it is long, which the
+agent follows."""
 
 import os
 import secrets
@@ -34,7 +33,7 @@ from ground.http.client import HttpUrl
 from ground.http.security import HttpAccess
 from penstock.cli.failures import Failed
 from penstock.cli.http_address import get
-from penstock.gate.audit import AskedAudit
+from penstock.gate.audit import GateAudit
 from penstock.gate.reasons import Reason, Trouble
 from penstock.services.agent_status import read_status
 
@@ -42,21 +41,21 @@ ABOUT: Final = "canary"
 _LONGEST_FILE: Final = 1024 * 1024
 _SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 1.0
-_CLOCKS_MILLIS: Final = 1_000  # by which a time may have been rounded down
-_OWN: Final = "_"  # topics that the audit does not judge begin so
+_CLOCKS_MILLIS: Final = 1_000  # a time may have been rounded down by as much
+_OWN: Final = "_"  # prefix of topics that the audit does not judge
 
 
 class Proof(StrEnum):
-    """How far the line must have come."""
+    """The stage that the line must have reached."""
 
     STORED = "stored"  # seen at the brokers
-    COUNTED = "counted"  # and the audit has it from the agent and from the brokers
-    JUDGED = "judged"  # and every line of its minute is there
+    COUNTED = "counted"  # and both the agent and the brokers have reported it to the audit
+    JUDGED = "judged"  # and every line of its minute is accounted for
     LANDED = "landed"  # and a loader has committed it
 
 
 class Line(NamedTuple):
-    """Where it stands in its file; times are milliseconds."""
+    """A written line and its place in the file; times are milliseconds."""
 
     path: Path
     token: bytes
@@ -84,7 +83,7 @@ def write_line(path: Path) -> Line:
         file = os.open(path, flags, 0o644)
         try:
             size = os.fstat(file).st_size
-            if size and os.pread(file, 1, size - 1) != b"\n":  # what was cut off is no part of it
+            if size and os.pread(file, 1, size - 1) != b"\n":  # ends an incomplete last line
                 line = b"\n" + line
             os.write(file, line)
             os.fsync(file)
@@ -93,11 +92,11 @@ def write_line(path: Path) -> Line:
         finally:
             os.close(file)
     except OSError as error:
-        raise Failed(f"no canary line can be written into {path}: {error.strerror}") from None
+        raise Failed(f"cannot write a canary line into {path}: {error.strerror}") from None
 
 
 class CanaryCheck:
-    """`audit` is None with the proof `stored` alone."""
+    """`audit` is None with the proof `stored`."""
 
     about = ABOUT
 
@@ -108,7 +107,7 @@ class CanaryCheck:
         agent: HttpUrl,
         agent_access: HttpAccess,
         bootstrap: Bootstrap,
-        audit: AskedAudit | None,
+        audit: GateAudit | None,
         proof: Proof,
     ) -> None:
         self._line = line
@@ -136,7 +135,7 @@ class CanaryCheck:
         return list(self._first_missing())
 
     def _first_missing(self) -> Iterator[Reason]:
-        """Of the steps that are not done yet."""
+        """The reason of the first step that is not done yet."""
         if self._shipped is None:
             try:
                 status = self._status()
@@ -158,8 +157,8 @@ class CanaryCheck:
                 return
             if not self._stored:
                 words = (
-                    f"the agent has shipped the line, and it is not found in {self._shipped.topic}"
-                    " (nor is it if the input filters it, or cannot parse it)"
+                    f"the agent has shipped the line, but it is not in {self._shipped.topic}"
+                    " (the input may filter it, or fail to parse it)"
                 )
                 yield Reason(ABOUT, Trouble.WAITING, words)
                 return
@@ -183,30 +182,33 @@ class CanaryCheck:
         return read_status(answer.body)
 
     def _is_stored(self, topic: str) -> bool:
-        """Whether it is among what has come since it was written. Raises ClientError."""
+        """Whether the line is among the messages since its time. Raises ClientError."""
         if self._brokers is None:
             self._brokers = Brokers(self._bootstrap, patience_seconds=_SECONDS)
         if self._consumer is None:
             start = AtTime(self._line.written - _CLOCKS_MILLIS)
             self._consumer = Consumer(self._brokers, topic, start)
         until = time.monotonic() + _POLL_SECONDS
-        while (left := until - time.monotonic()) > 0:
-            for found in self._consumer.poll(left):
-                if self._line.token in (found.record.value or b""):
+        while (remaining := until - time.monotonic()) > 0:
+            for message in self._consumer.poll(remaining):
+                if self._line.token in (message.record.value or b""):
                     return True
         return False
 
-    def _why_not_proven(self, audit: AskedAudit, shipped: Shipped) -> str:
+    def _why_not_proven(self, audit: GateAudit, shipped: Shipped) -> str:
         """Raises Failed."""
         if shipped.topic.startswith(_OWN):
-            raise Failed(f"the audit does not judge {shipped.topic}: no canary goes there")
+            raise Failed(
+                f"the audit does not judge {shipped.topic}: write the canary into a file of "
+                "another topic"
+            )
         sources = audit.get(
             "sources", Sources, topic=shipped.topic, host=shipped.host, search=shipped.source
         )
         end = self._line.end
-        row = next((each for each in sources.items if each.source == shipped.source), None)
+        row = next((source for source in sources.items if source.source == shipped.source), None)
         if row is None or row.position < end:
-            return f"the audit has not heard from the agent on {shipped.host} that it was shipped"
+            return f"the agent on {shipped.host} has not reported the line to the audit yet"
         window = audit.get(
             "topic",
             TopicAnswer,
@@ -218,63 +220,67 @@ class CanaryCheck:
         if why := why_not_counted(window, by_all=self._proof is not Proof.COUNTED):
             return why
         if self._proof is Proof.LANDED and row.landed != row.shipped:
-            return f"no loader has committed all that the agent shipped of {row.path}"
+            return f"no loader has committed all lines that the agent shipped of {row.path}"
         return ""
 
 
 def shipped(status: Status, line: Line) -> tuple[Shipped | None, str]:
-    """Where it went, once it is acknowledged; or why it is not. What had the path before and was
-    renamed is another file, until the agent has seen that, too."""
+    """Where the line went, once acknowledged; else the reason why it is not. The inode tells a
+    renamed file of that path from this one."""
     followed = [
-        each
-        for each in status.files
-        if each.path == str(line.path) and not each.deleted and each.inode in {0, line.inode}
+        file
+        for file in status.files
+        if file.path == str(line.path) and not file.deleted and file.inode in {0, line.inode}
     ]
-    unwell = why_not_ready(status)
-    because = f" (the agent is not ready: {unwell})" if unwell else ""
+    not_ready = why_not_ready(status)
+    because = f" (the agent is not ready: {not_ready})" if not_ready else ""
     if not followed:
         return None, f"the agent on {status.host} does not follow {line.path}{because}"
-    file = max(followed, key=lambda each: each.acknowledged)
+    file = max(followed, key=lambda candidate: candidate.acknowledged)
     if file.acknowledged < line.end:
         why = file.error or _stalled(status, file)
-        said = f": {why}" if why else ""
-        left = line.end - file.acknowledged
-        return None, f"the agent has {left:,} bytes of {line.path} still to ship{said}{because}"
+        reason = f": {why}" if why else ""
+        unshipped = line.end - file.acknowledged
+        return (
+            None,
+            f"the agent has yet to ship {unshipped:,} bytes of {line.path}{reason}{because}",
+        )
     return Shipped(status.host, file.topic, file.source), ""
 
 
 def _stalled(status: Status, file: FileStatus) -> str:
     return next(
-        (each.stalled or each.last_error for each in status.topics if each.name == file.topic), ""
+        (topic.stalled or topic.last_error for topic in status.topics if topic.name == file.topic),
+        "",
     )
 
 
 def why_not_counted(answer: TopicAnswer, *, by_all: bool) -> str:
-    """Why what was read in these windows is not known to be at the brokers; with `by_all`, also
-    why not every line of them is."""
-    tiers = [each.tier for each in answer.tiers]
-    cells = [each for each in answer.cells if any(sums.events for sums in each.sums)]
+    """Why the brokers are not known to have what agents read in these windows; with `by_all`, why
+    not every line of them is accounted for."""
+    tiers = [tier.tier for tier in answer.tiers]
+    cells = [cell for cell in answer.cells if any(sums.events for sums in cell.sums)]
     if not cells:
-        return f"the audit counts nothing of {answer.topic} in that minute yet"
-    for each in cells:
+        return f"the audit has counted no event of {answer.topic} in that minute yet"
+    for cell in cells:
         events = {
             tier: sums.events
-            for tier, sums in zip(tiers, each.sums, strict=True)
+            for tier, sums in zip(tiers, cell.sums, strict=True)
             if tier in {TierKind.AGENT.value, TierKind.BROKER.value}
         }
         if TierKind.BROKER.value not in events:
-            return f"no broker has counted {answer.topic} yet: have they a `registry`?"
-        if each.state not in {State.COMPLETE, State.PENDING}:
-            return f"the audit says {each.state.value} of that minute of {answer.topic}"
+            return f"no broker has counted {answer.topic} yet: is `registry` configured there?"
+        if cell.state not in {State.COMPLETE, State.PENDING}:
+            return f"the audit's verdict on that minute of {answer.topic} is {cell.state.value}"
         counted, read = events[TierKind.BROKER.value], events.get(TierKind.AGENT.value, 0)
-        if counted < read or TierKind.BROKER.value in each.waits:
+        if counted < read or TierKind.BROKER.value in cell.waits:
             return f"the brokers have counted {counted:,} of {read:,} events of {answer.topic}"
-        if by_all and not _is_there(each):
-            waits = ", ".join(each.waits)
-            return f"not everything of that minute of {answer.topic} is known: it waits for {waits}"
+        if by_all and not _is_there(cell):
+            waits = ", ".join(cell.waits)
+            return f"that minute of {answer.topic} is not complete: it waits for {waits}"
     return ""
 
 
 def _is_there(window: WindowVerdict) -> bool:
-    """Whether all of it is at the brokers, whether or not it has landed."""
+    """Whether every event of the window is at the brokers, landed or not."""
     return window.state is State.COMPLETE or set(window.waits) <= {TierKind.HDFS.value}

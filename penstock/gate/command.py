@@ -1,7 +1,7 @@
 """`penstock gate record`, `check`: records the state of a pipeline before a change, and compares it
 with the state after.
 
-No check is left out silently: without a canary or an audit, options must say so.
+No check is skipped silently: options must say that there is no canary or no audit.
 """
 
 import sys
@@ -23,13 +23,13 @@ from penstock.cli.output import json_option, print_json, say
 from penstock.connections.cluster import bootstrap_option, brokers_security
 from penstock.connections.http_options import broker_http_of, broker_http_option, http_security
 from penstock.connections.profile import readable_profile
-from penstock.gate.audit import AskedAudit, AuditCheck
+from penstock.gate.audit import AuditCheck, GateAudit
 from penstock.gate.baseline import AuditBefore, Baseline, read_baseline, write_baseline
 from penstock.gate.brokers import BrokersCheck, PagesCheck
 from penstock.gate.canary import CanaryCheck, Proof, write_line
 from penstock.gate.reasons import Check, Reason, worst
-from penstock.gate.waiting import Waited, wait
-from penstock.report.asking import audit_option
+from penstock.gate.wait import Waited, wait
+from penstock.report.audit_requests import audit_option
 from penstock.services.agent_status import agent_option, agent_security
 from penstock.status.cluster import page_addresses
 from penstock.status.part import NoStatus
@@ -38,18 +38,18 @@ OPEN: Final = 0
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _asked(command: F) -> F:
-    """What `record` and `check` have in common: adds `cluster`, an opened place, and `audit`, which
-    is None with --no-audit."""
+def _gate_options(command: F) -> F:
+    """Adds the options of both commands: `bootstrap`, `pages`, and `audit`, None with
+    --no-audit."""
 
     @bootstrap_option
-    @broker_http_option("HTTP ports of brokers, which report what they have lost or cannot serve.")
+    @broker_http_option("HTTP ports of the brokers, which report lost and unavailable data.")
     @audit_option
-    @click.option("--cluster", default="", metavar="NAME", help="The audit's name of the cluster.")
-    @click.option("--no-audit", is_flag=True, help="Leave the audit out.")
+    @click.option("--cluster", default="", metavar="NAME", help="The audit's name for the cluster.")
+    @click.option("--no-audit", is_flag=True, help="Do not use an audit.")
     @json_option
     @wraps(command)
-    def with_asked(
+    def with_options(
         *,
         bootstrap: str,
         broker_http: str | None,
@@ -65,13 +65,13 @@ def _asked(command: F) -> F:
             at = Bootstrap.of(bootstrap, brokers_security(bootstrap))
         except (BadAddress, ValueError) as error:
             raise click.UsageError(str(error)) from None
-        known = readable_profile()
-        if not cluster and known.names("brokers", bootstrap):
-            cluster = known.value("cluster")
-        asked = None if no_audit else AskedAudit(audit, cluster)
-        return command(bootstrap=at, pages=pages, audit=asked, **others)
+        profile = readable_profile()
+        if not cluster and profile.names("brokers", bootstrap):
+            cluster = profile.value("cluster")
+        gate_audit = None if no_audit else GateAudit(audit, cluster)
+        return command(bootstrap=at, pages=pages, audit=gate_audit, **others)
 
-    return cast("F", with_asked)
+    return cast("F", with_options)
 
 
 def _pages_access(pages: Sequence[HttpUrl]) -> HttpAccess:
@@ -80,26 +80,26 @@ def _pages_access(pages: Sequence[HttpUrl]) -> HttpAccess:
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@_asked
+@_gate_options
 def record(
     *,
     file: Path,
     bootstrap: Bootstrap,
     pages: list[HttpUrl],
-    audit: AskedAudit | None,
+    audit: GateAudit | None,
     as_json: bool,
 ) -> None:
-    """Write the state of the pipeline into FILE, before something is changed.
+    """Record the state of the pipeline in FILE before a change.
 
-    `penstock gate check --baseline FILE` compares with it: the brokers, what they have lost, what
-    the audit has found, and which agents are silent. A server that does not answer is an error.
+    `penstock gate check --baseline FILE` compares with it: the brokers, their losses, the audit's
+    findings, and the silent agents. A server that does not answer is an error.
 
     \b
     Example:
         penstock gate record /tmp/before.json --bootstrap b1:9092 --audit http://audit:8090
     """
     brokers = BrokersCheck(bootstrap)
-    asking = PagesCheck(pages, _pages_access(pages), {})
+    pages_check = PagesCheck(pages, _pages_access(pages), {})
     try:
         cluster = brokers.ask()
         baseline = Baseline(
@@ -108,21 +108,21 @@ def record(
             brokers=sorted(cluster.brokers),
             topics=len(cluster.topics),
             audit=None if audit is None else audit.before(),
-            remarks=asking.remarks() if pages else None,
+            remarks=pages_check.remarks() if pages else None,
         )
     except (ClientError, NoStatus) as error:
         raise Failed(str(error)) from None
     finally:
         brokers.close()
-        asking.close()
+        pages_check.close()
     write_baseline(file, baseline)
-    found = baseline.audit or AuditBefore()
+    before = baseline.audit or AuditBefore()
     counts = {
         "brokers": len(baseline.brokers),
         "topics": baseline.topics,
-        "findings": len(found.findings),
-        "failing_loads": len(found.failing_loads),
-        "silent": len(found.silent),
+        "findings": len(before.findings),
+        "failing_loads": len(before.failing_loads),
+        "silent": len(before.silent),
     }
     if as_json:
         print_json({"file": str(file), **counts})
@@ -137,7 +137,7 @@ def record(
     "--baseline",
     type=click.File("rb", lazy=True),
     metavar="FILE",
-    help="What `penstock gate record` wrote before the change; - is stdin.",
+    help="The file that `penstock gate record` wrote before the change; - is stdin.",
 )
 @click.option(
     "--broker",
@@ -145,22 +145,23 @@ def record(
     type=click.IntRange(0),
     multiple=True,
     metavar="ID",
-    help="A changed broker: it must answer, and lead the partitions whose first replica it is.",
+    help="A changed broker: it must answer and lead the partitions of which it is the first "
+    "replica; may be repeated.",
 )
 @click.option(
     "--canary",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="A log file that the agent here follows: the command writes a line, and waits for it.",
+    help="A log file that this host's agent follows; the command writes a line and waits for it.",
 )
-@click.option("--no-canary", is_flag=True, help="Write no line.")
+@click.option("--no-canary", is_flag=True, help="Write no canary line.")
 @agent_option
 @click.option(
     "--proof",
-    type=click.Choice([each.value for each in Proof]),
-    help="How far the line must have come; else counted, and stored with --no-audit.",
+    type=click.Choice([proof_stage.value for proof_stage in Proof]),
+    help="The stage that the line must reach; default: counted, or stored with --no-audit.",
 )
-@click.option("--may-be-empty", is_flag=True, help="The cluster need not have a topic yet.")
+@click.option("--may-be-empty", is_flag=True, help="Accept a cluster without topics.")
 @click.option(
     "--within",
     type=click.FloatRange(min=0, max=86_400),
@@ -175,14 +176,14 @@ def record(
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="For how long all checks must pass without a break.",
+    help="How long all checks must pass without interruption.",
 )
-@_asked
+@_gate_options
 def check(
     *,
     bootstrap: Bootstrap,
     pages: list[HttpUrl],
-    audit: AskedAudit | None,
+    audit: GateAudit | None,
     baseline: BinaryIO | None,
     changed: tuple[int, ...],
     canary: Path | None,
@@ -194,15 +195,14 @@ def check(
     steady: float,
     as_json: bool,
 ) -> int:
-    """Wait until the pipeline is as healthy as before a change, and say whether it is.
+    """Wait until the pipeline is as healthy as before a change, and report whether it is.
 
-    It is if no partition is under-replicated and no broker is away; a line written here now has
-    reached the brokers and the audit's account; and the audit has no finding that it did not have
-    before. A server that does not answer counts as unhealthy.
+    It is healthy if no partition is under-replicated and no broker is away, a line written now has
+    reached the brokers and been counted by the audit, and the audit has no new findings. A server
+    that does not answer counts as unhealthy.
 
-    Exit code 0: go on; 1: the brokers or the line did not get there in time; 2: wrong usage; 3: a
-    finding, a failing load, a silent agent or a loss that was not there before; 4: a server does
-    not answer.
+    Exit code 0: healthy, continue; 1: the brokers or the line were not ready in time; 2: wrong
+    usage; 3: a new finding, failing load, silent agent or loss; 4: a server does not answer.
 
     \b
     Example:
@@ -210,7 +210,7 @@ def check(
         penstock gate check --no-canary --no-audit --within 60
     """
     if (canary is None) is not no_canary:
-        raise click.UsageError("give one of --canary FILE and --no-canary")
+        raise click.UsageError("pass either --canary FILE or --no-canary")
     how_far = Proof(proof or (Proof.STORED if audit is None else Proof.COUNTED))
     if audit is None and how_far is not Proof.STORED:
         raise click.UsageError(f"--proof {how_far.value} needs an audit")
@@ -228,7 +228,7 @@ def check(
     ]
     if canary is not None:
         access = access_to(agent_security(agent))
-        proving = None if how_far is Proof.STORED else audit
+        canary_audit = None if how_far is Proof.STORED else audit
         line = write_line(canary)
         checks.append(
             CanaryCheck(
@@ -236,18 +236,18 @@ def check(
                 agent=agent,
                 agent_access=access,
                 bootstrap=bootstrap,
-                audit=proving,
+                audit=canary_audit,
                 proof=how_far,
             )
         )
-    waited = wait(checks, within=within, steady=steady, tell=_tell)
+    result = wait(checks, within=within, steady=steady, tell=_tell)
     skipped = [
         *(["canary"] if canary is None else []),
         *(["audit"] if audit is None else []),
         *([] if pages else ["brokers' pages"]),
     ]
-    _show(waited, skipped, as_json=as_json)
-    return int(worst(waited.reasons)) if waited.reasons else OPEN
+    _show(result, skipped, as_json=as_json)
+    return int(worst(result.reasons)) if result.reasons else OPEN
 
 
 def _pages_checks(pages: list[HttpUrl], before: Baseline | None) -> list[Check]:
@@ -257,21 +257,23 @@ def _pages_checks(pages: list[HttpUrl], before: Baseline | None) -> list[Check]:
     return [PagesCheck(pages, _pages_access(pages), known)]
 
 
-def _audit_checks(audit: AskedAudit | None, before: Baseline | None) -> list[Check]:
+def _audit_checks(audit: GateAudit | None, before: Baseline | None) -> list[Check]:
     if audit is None:
         return []
     if before is None:
-        return [AuditCheck(audit, AuditBefore())]  # then nothing at all may be wrong
+        return [AuditCheck(audit, AuditBefore())]  # no fault at all is tolerated
     if before.audit is None:
         raise Failed(
-            "the baseline was recorded with --no-audit: pass --no-audit, or record it anew"
+            "the baseline was recorded with --no-audit: pass --no-audit, or record it again"
         )
     return [AuditCheck(audit, before.audit)]
 
 
 def _tell(reasons: Sequence[Reason]) -> None:
-    for each in reasons:
-        print(f"waiting, {one_line(f'{each.about}: {each.words}')}", file=sys.stderr, flush=True)
+    for reason in reasons:
+        print(
+            f"waiting, {one_line(f'{reason.about}: {reason.words}')}", file=sys.stderr, flush=True
+        )
 
 
 def _show(waited: Waited, skipped: list[str], *, as_json: bool) -> None:
@@ -281,8 +283,12 @@ def _show(waited: Waited, skipped: list[str], *, as_json: bool) -> None:
                 "open": not waited.reasons,
                 "seconds": round(waited.seconds, 1),
                 "reasons": [
-                    {"about": e.about, "trouble": e.trouble.name.lower(), "words": e.words}
-                    for e in waited.reasons
+                    {
+                        "about": reason.about,
+                        "trouble": reason.trouble.name.lower(),
+                        "words": reason.words,
+                    }
+                    for reason in waited.reasons
                 ],
                 "not_asked": skipped,
             }
@@ -290,10 +296,10 @@ def _show(waited: Waited, skipped: list[str], *, as_json: bool) -> None:
         return
     seconds = f"{waited.seconds:.0f} s"
     if waited.reasons:
-        say(f"✗ shut after {seconds}", colour="red")
-        for each in waited.reasons:
-            say(f"  {each.about}: {each.words}")
+        say(f"✗ failed after {seconds}", colour="red")
+        for reason in waited.reasons:
+            say(f"  {reason.about}: {reason.words}")
     else:
-        say(f"✓ open after {seconds}", colour="green")
+        say(f"✓ passed after {seconds}", colour="green")
     if skipped:
-        say(f"  not asked: {', '.join(skipped)}")
+        say(f"  not checked: {', '.join(skipped)}")

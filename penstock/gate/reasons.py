@@ -1,21 +1,21 @@
-"""Why a gate stays shut, as values.
+"""The reasons why a gate fails, as values.
 
-What cannot be asked is a reason like any other: a gate that takes silence for consent is none.
+A server that does not answer is such a reason: silence is not consent.
 """
 
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 
-_NAMED: Final = 5  # of many alike
+_NAMED: Final = 5  # names listed of one kind
 
 
 class Trouble(IntEnum):
-    """What kind of reason it is; the values are exit codes. Of several, the first here is told."""
+    """A kind of reason; its value is the exit code. Of several, the first in this order counts."""
 
-    NEW = 3  # the audit, or a broker, says something that it did not say before
-    SILENCE = 4  # somebody does not answer, or not so that it can be understood
-    WAITING = 1  # it may still come
+    NEW = 3  # a fault that the audit or a broker did not report before
+    SILENCE = 4  # a server gives no answer, or none that can be understood
+    WAITING = 1  # it may still pass
 
 
 class Reason(NamedTuple):
@@ -32,17 +32,17 @@ class Check(Protocol):
     about: str
 
     def look(self) -> Sequence[Reason]:
-        """Asks once. Nothing: it holds now."""
+        """Check once. Empty if the check passes now."""
 
     def close(self) -> None: ...
 
 
 def worst(reasons: Sequence[Reason]) -> Trouble:
     order = list(Trouble)
-    return min((each.trouble for each in reasons), key=order.index)
+    return min((reason.trouble for reason in reasons), key=order.index)
 
 
 def some(names: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
+    """The first few names, and the number of the others."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")

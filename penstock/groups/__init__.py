@@ -1,1 +1,1 @@
-"""`penstock groups`: who reads together, how far each group is, and where it is to go on."""
+"""`penstock groups`: consumer groups, their lag, and changes of their offsets."""

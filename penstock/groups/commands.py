@@ -1,4 +1,4 @@
-"""`penstock groups list`, `describe`, `delete`: asked of a cluster's brokers."""
+"""`penstock groups list`, `describe` and `delete`."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -19,9 +19,9 @@ from penstock.groups.progress import (
     PARTITION_COLUMNS,
     WHY,
     Row,
+    described_rows,
     existing,
     listed_rows,
-    standings,
     without_members,
 )
 
@@ -31,9 +31,9 @@ def existing_groups(context: click.Context, _: click.Parameter, incomplete: str)
 
     def groups() -> Iterable[str]:
         with connected(typed_bootstrap(context)) as brokers:
-            return [each.name for each in list_groups(brokers)]
+            return [list_group.name for list_group in list_groups(brokers)]
 
-    with context.scope(cleanup=False):  # whose options name the credentials
+    with context.scope(cleanup=False):  # its options name the credentials
         return words(groups, incomplete)
 
 
@@ -43,9 +43,9 @@ def existing_groups(context: click.Context, _: click.Parameter, incomplete: str)
 def list_groups_command(bootstrap: str, as_json: bool) -> None:
     """List all groups, of both kinds.
 
-    Members of a `kafka` group are told by a broker what to read: those of Kafka's clients, and of
-    Kafka Connect and others. Members of a `penstock` group find it out by ZooKeeper: `penstock
-    consume --group`. A group without members has its offsets until they expire.
+    The partitions of a `kafka` group are assigned by a broker: it is a group of Kafka's clients, of
+    Kafka Connect or the like. Members of a `penstock` group (`penstock consume --group`) share them
+    by ZooKeeper. A group without members keeps its offsets until they expire.
 
     \b
     Example:
@@ -55,8 +55,8 @@ def list_groups_command(bootstrap: str, as_json: bool) -> None:
     with connected(bootstrap) as brokers:
         listed = list_groups(brokers)
         described: dict[str, GroupOfMembers] = {}
-        with suppress(NotAllowed):  # who may list all groups need not be one who may look into them
-            described = describe_groups(brokers, [each.name for each in listed])
+        with suppress(NotAllowed):  # describing groups is another right than listing them
+            described = describe_groups(brokers, [listing.name for listing in listed])
         rows = listed_rows(listed, described)
     if as_json:
         print_json(rows)
@@ -71,10 +71,10 @@ def list_groups_command(bootstrap: str, as_json: bool) -> None:
 @bootstrap_option
 @json_option
 def describe(groups: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
-    """Show groups: how far each is in each partition, who reads it, and who its members are.
+    """Show groups: their progress and reader in each partition, and their members.
 
-    `committed` is the next offset to be read, `end` where the log ends. `lag` is how many messages
-    are between, and `lag seconds` how long ago the first of them was written.
+    `committed` is the next offset to read, `end` the end of the log. `lag` is the number of
+    messages between them, and `lag seconds` the age of the first of these.
 
     \b
     Example:
@@ -82,11 +82,11 @@ def describe(groups: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
         penstock groups describe billing --json | jq '[.[].partitions[].lag] | add'
     """
     with connected(bootstrap) as brokers:
-        found = standings(brokers, list(dict.fromkeys(groups)))
+        rows = described_rows(brokers, list(dict.fromkeys(groups)))
     if as_json:
-        print_json(found)
+        print_json(rows)
         return
-    for number, row in enumerate(found):
+    for number, row in enumerate(rows):
         if number:
             print()
         _print(row)
@@ -95,15 +95,15 @@ def describe(groups: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
 def _print(row: Row) -> None:
     print_table(GROUP_COLUMNS, [row])
     if row["rebalancing"]:
-        say(f"{row['name']} rebalances: who reads what is known when all its members have come")
+        say(f"{row['name']} is rebalancing: partitions are assigned when all members have joined")
     partitions = row["partitions"]
     if partitions:
         print()
-        is_well = not any(each[WHY] for each in partitions)
+        is_well = not any(partition[WHY] for partition in partitions)
         print_table(PARTITION_COLUMNS if is_well else (*PARTITION_COLUMNS, WHY), partitions)
     members = [
-        each | {"partitions": None if each["partitions"] is None else len(each["partitions"])}
-        for each in row["membership"]
+        member | {"partitions": None if member["partitions"] is None else len(member["partitions"])}
+        for member in row["membership"]
     ]
     if members:
         print()
@@ -116,9 +116,9 @@ def _print(row: Row) -> None:
 @bootstrap_option
 @json_option
 def delete(*, groups: tuple[str, ...], yes: bool, bootstrap: str, as_json: bool) -> None:
-    """Delete groups without members, and how far they have read.
+    """Delete groups without members, along with their offsets.
 
-    Who comes back under that name begins where a new group does.
+    A consumer that returns under that name starts like a new group.
 
     \b
     Example:
@@ -129,7 +129,7 @@ def delete(*, groups: tuple[str, ...], yes: bool, bootstrap: str, as_json: bool)
         for group in existing(brokers, groups).values():
             without_members(group)
         if not yes:
-            confirm_deletion(f"{', '.join(groups)} and all offsets, for good")
+            confirm_deletion(f"{', '.join(groups)} with all offsets, irreversibly")
         for name in dict.fromkeys(groups):
             _delete(brokers, name)
             if not as_json:
@@ -142,6 +142,6 @@ def _delete(brokers: Brokers, name: str) -> None:
     try:
         delete_group(brokers, name)
     except Refused as error:
-        if error.code is ErrorCode.non_empty_group:  # since it was looked at
+        if error.code is ErrorCode.non_empty_group:  # a member has joined since the check
             without_members(existing(brokers, [name])[name])
         raise

@@ -1,6 +1,5 @@
-"""Offsets of groups in a file: lines of `group,topic,partition,offset`, as Kafka's own tool writes
-and reads them for several groups; for one it leaves the group out, which is read too. Or the same
-as JSON."""
+"""Files with offsets of groups: lines of `group,topic,partition,offset`, the format of Kafka's tool
+for several groups, or without the group, its format for one; or the same as JSON."""
 
 import csv
 import json
@@ -14,7 +13,7 @@ from penstock.cli.failures import Failed
 
 Offsets = dict[TopicPartition, int]
 
-_ALONE = 3  # columns, of a file about one group
+_ALONE = 3  # columns of a file about one group
 _WITH_GROUP = 4
 
 
@@ -25,31 +24,31 @@ def write_csv(stream: TextIO, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read(path: Path, alone: str | None = None) -> dict[str, Offsets]:
-    """The offsets of each group. `alone` is which group is meant where none is named."""
+    """The offsets of each group. `alone`: the group of lines that name none."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")  # spreadsheets write a mark first
+        text = path.read_bytes().decode("utf-8-sig")  # spreadsheets write a byte order mark
     except OSError as error:
         raise Failed(f"{path}: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError:
-        raise Failed(f"{path}: it is no text in UTF-8") from None
-    found: dict[str, Offsets] = {}
+        raise Failed(f"{path}: not UTF-8 text") from None
+    offsets: dict[str, Offsets] = {}
     for number, columns in _lines(path, text):
         is_alone = len(columns) == _ALONE and alone is not None
         cells = [alone, *columns] if is_alone else columns
         if len(cells) != _WITH_GROUP:
-            wanted = "group,topic,partition,offset"
+            expected = "group,topic,partition,offset"
             if alone is not None:
-                wanted += ", or these without the group"
-            raise Failed(f"{path}, line {number}: {len(cells)} columns are not {wanted}")
+                expected += ", or these without the group"
+            raise Failed(f"{path}, line {number}: {len(cells)} columns; expected {expected}")
         group, topic, partition, offset = cells
         target = TopicPartition(str(topic), _number(path, number, "partition", partition))
-        of_group = found.setdefault(str(group), {})
-        if target in of_group:
-            raise Failed(f"{path}, line {number}: {target} of group {group} is there twice")
-        of_group[target] = _number(path, number, "offset", offset)
-    if not found:
+        group_offsets = offsets.setdefault(str(group), {})
+        if target in group_offsets:
+            raise Failed(f"{path}, line {number}: duplicate entry for {target} of group {group}")
+        group_offsets[target] = _number(path, number, "offset", offset)
+    if not offsets:
         raise Failed(f"{path}: no offsets")
-    return found
+    return offsets
 
 
 def _lines(path: Path, text: str) -> Iterable[tuple[int, Sequence[Any]]]:
@@ -66,16 +65,16 @@ def _lines(path: Path, text: str) -> Iterable[tuple[int, Sequence[Any]]]:
 
 
 def _objects(path: Path, text: str) -> Iterable[tuple[int, Sequence[Any]]]:
-    """What `penstock groups export --json` prints; numbered as if each were a line."""
+    """The entries of `penstock groups export --json`, numbered like lines."""
     try:
-        for number, each in enumerate(json.loads(text), 1):
-            yield number, [each["group"], each["topic"], each["partition"], each["offset"]]
+        for number, item in enumerate(json.loads(text), 1):
+            yield number, [item["group"], item["topic"], item["partition"], item["offset"]]
     except (ValueError, TypeError, KeyError) as error:
-        raise Failed(f"{path}: it is not what `groups export --json` prints: {error}") from None
+        raise Failed(f"{path}: not an output of `groups export --json`: {error}") from None
 
 
 def _number(path: Path, line: int, what: str, value: Any) -> int:
     text = str(value).strip()
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Failed(f"{path}, line {line}: {text!r} is no {what}")
+        raise Failed(f"{path}, line {line}: {text!r} is not a valid {what}")
     return int(text)

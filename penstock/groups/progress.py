@@ -1,4 +1,4 @@
-"""The members of a group, and its lag and its reader in each partition."""
+"""The members of groups, and their lag and reader in each partition."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +20,9 @@ from penstock.cli.failures import Failed
 GROUP_COLUMNS = ("name", "kind", "state", "members", "coordinator")
 PARTITION_COLUMNS = ("topic", "partition", "committed", "end", "lag", "lag_seconds", "member")
 MEMBER_COLUMNS = ("member", "client", "host", "instance", "partitions")
-WHY = "why"  # shown where there is something to say
+WHY = "why"  # shown if any row has it
 
-_NAMED = 5  # of the members that are in the way
+_NAMED = 5  # members named in an error
 
 Row = dict[str, Any]
 
@@ -30,35 +30,36 @@ Row = dict[str, Any]
 def listed_rows(
     listed: Iterable[ListedGroup], described: Mapping[str, GroupOfMembers]
 ) -> list[Row]:
-    """Of a group that may not be described less is known; one that its coordinator lists and does
-    not describe speaks a newer protocol."""
-    return [_group(each, described.get(each.name)) for each in listed]
+    """Rows of groups. Fewer columns are known if describing a group is not allowed, or if its
+    members use a newer protocol."""
+    return [_group(listing, described.get(listing.name)) for listing in listed]
 
 
 def existing(brokers: Brokers, names: Sequence[str]) -> dict[str, GroupOfMembers]:
-    """These groups, which there are."""
-    found = describe_groups(brokers, names)
-    missing = [name for name, group in found.items() if not group.is_there]
+    """The groups of these names. Failed if one does not exist."""
+    groups = describe_groups(brokers, names)
+    missing = [name for name, group in groups.items() if not group.is_there]
     if missing:
-        raise Failed(f"no group {', '.join(missing)}: `penstock groups list` shows those there are")
-    return found
+        raise Failed(f"no group {', '.join(missing)}: see `penstock groups list`")
+    return groups
 
 
 def without_members(group: GroupOfMembers) -> None:
-    """Raises Failed, which says who is in the way."""
+    """Raise Failed, with the members, if the group has any."""
     if not group.has_members:
         return
     count = len(group.members)
-    names = [_named(each) for each in group.members[:_NAMED]]
+    names = [_named(member) for member in group.members[:_NAMED]]
     if count > _NAMED:
         names.append(f"and {count - _NAMED} more")
     raise Failed(
-        f"group {group.name} has {count} member{'' if count == 1 else 's'}, who would go on where "
-        f"they are: stop {'it' if count == 1 else 'them'} first: {', '.join(names) or group.state}"
+        f"group {group.name} has {count} member{'' if count == 1 else 's'}, which would overwrite "
+        "the "
+        f"offsets: stop {'it' if count == 1 else 'them'} first: {', '.join(names) or group.state}"
     )
 
 
-def standings(brokers: Brokers, names: Sequence[str]) -> list[Row]:
+def described_rows(brokers: Brokers, names: Sequence[str]) -> list[Row]:
     groups = existing(brokers, names)
     committed = committed_offsets(brokers, groups)
     lags = lag(brokers, committed, time.time())
@@ -67,15 +68,15 @@ def standings(brokers: Brokers, names: Sequence[str]) -> list[Row]:
             **_row(group),
             "rebalancing": group.is_rebalancing,
             "partitions": _partitions(group, committed[name], lags),
-            "membership": [_member(each) for each in group.members],
+            "membership": [_member(member) for member in group.members],
         }
         for name, group in groups.items()
     ]
 
 
 def _named(member: MemberOfGroup) -> str:
-    who = member.instance_id or member.client_id
-    return f"{who} at {member.host}" if member.host else who
+    name = member.instance_id or member.client_id
+    return f"{name} at {member.host}" if member.host else name
 
 
 def _group(listed: ListedGroup, described: GroupOfMembers | None) -> Row:
@@ -118,22 +119,24 @@ def _partitions(
     committed: Mapping[TopicPartition, Committed],
     lags: Mapping[tuple[str, TopicPartition], Lag],
 ) -> list[Row]:
-    """Those that were committed, and those that somebody reads."""
-    reader = {partition: each for each in group.members for partition in each.partitions or ()}
+    """Rows of all partitions that have a committed offset or a reader."""
+    reader = {
+        partition: member for member in group.members for partition in member.partitions or ()
+    }
     rows = []
     for target in sorted({*committed, *reader}):
         member = reader.get(target)
-        found = lags.get((group.name, target))
+        lag_ = lags.get((group.name, target))
         rows.append(
             {
                 "topic": target.topic,
                 "partition": target.partition,
                 "committed": committed[target].offset if target in committed else None,
-                "end": found.end if found else None,
-                "lag": found.messages if found else None,
-                "lag_seconds": _rounded(found.seconds) if found else None,
+                "end": lag_.end if lag_ else None,
+                "lag": lag_.messages if lag_ else None,
+                "lag_seconds": _rounded(lag_.seconds) if lag_ else None,
                 "member": member.member_id if member else None,
-                WHY: _why(found),
+                WHY: _why(lag_),
             }
         )
     return rows
@@ -143,14 +146,14 @@ def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 1)
 
 
-def _why(found: Lag | None) -> str:
-    if found is None:
+def _why(lag_: Lag | None) -> str:
+    if lag_ is None:
         return "nothing committed yet"
-    if found.unknown:
-        return found.unknown
-    if found.begins is not None and found.committed < found.begins:
-        missed = found.begins - found.committed
-        return f"{missed:,} were removed before the group had read them"
-    if found.end is not None and found.committed > found.end:
-        return "the log ends before that: it has lost its end, or is another one"
+    if lag_.unknown:
+        return lag_.unknown
+    if lag_.begins is not None and lag_.committed < lag_.begins:
+        deleted = lag_.begins - lag_.committed
+        return f"{deleted:,} messages were deleted before the group read them"
+    if lag_.end is not None and lag_.committed > lag_.end:
+        return "the log ends before that: it was truncated or recreated"
     return ""

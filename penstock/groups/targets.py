@@ -1,6 +1,6 @@
-"""Where a group is to go on: of each partition, from where to where.
+"""Computes the changes of a group's offsets: before and after, for each partition.
 
-Nothing lies beyond a log: what would is moved to its beginning or its end, and said.
+An offset outside the log is moved to its beginning or end, with a remark.
 """
 
 import time
@@ -17,19 +17,19 @@ from wire.messages.list_offsets import EARLIEST, LATEST
 
 
 class Shift(msgspec.Struct, frozen=True):
-    """So many messages on, or back, from where it is."""
+    """A number of messages forward or back."""
 
     by: int
 
 
 class Given(msgspec.Struct, frozen=True):
-    """Each partition has an offset of its own."""
+    """An offset for each partition."""
 
     offsets: Mapping[TopicPartition, int]
 
 
 class Ago(msgspec.Struct, frozen=True):
-    """The first message that was written so long ago, or later."""
+    """The first message written within a duration."""
 
     millis: int
 
@@ -45,7 +45,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class _Logs(msgspec.Struct, frozen=True):
-    """Where the logs of the chosen partitions begin and end."""
+    """The start and end offsets of the chosen partitions."""
 
     begins: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
@@ -57,19 +57,19 @@ def chosen(
     topics: Sequence[TopicArgument] | None,
     committed: Collection[TopicPartition],
 ) -> list[TopicPartition]:
-    """The partitions of these topics; without any, what the group has committed."""
+    """The partitions of these topics; without topics, those with committed offsets."""
     if topics is None:
         if not committed:
-            raise Failed(f"group {group} has committed nothing: say with --topic what it reads")
+            raise Failed(f"group {group} has no committed offsets: name topics with --topic")
         return sorted(committed)
-    _check_topics(brokers, [each.topic for each in topics])
+    _check_topics(brokers, [topic.topic for topic in topics])
     wanted: set[TopicPartition] = set()
-    for each in topics:
-        known = brokers.known.topic(each.topic)
-        numbers = each.partitions or tuple(range(len(known.partitions)))
+    for topic in topics:
+        known = brokers.known.topic(topic.topic)
+        numbers = topic.partitions or tuple(range(len(known.partitions)))
         for number in numbers:
             known.partition(number)
-        wanted.update(TopicPartition(each.topic, number) for number in numbers)
+        wanted.update(TopicPartition(topic.topic, number) for number in numbers)
     return sorted(wanted)
 
 
@@ -79,15 +79,17 @@ def changes(
     targets: Sequence[TopicPartition],
     committed: Mapping[TopicPartition, int],
 ) -> list[Change]:
-    _check_topics(brokers, {each.topic for each in targets})
+    _check_topics(brokers, {target.topic for target in targets})
     logs = _Logs(
         offsets_of(brokers, dict.fromkeys(targets, EARLIEST)),
         offsets_of(brokers, dict.fromkeys(targets, LATEST)),
     )
     wanted = _wanted(brokers, to, committed, logs)
     return [
-        _change(each, committed.get(each), wanted[each], logs.begins[each], logs.ends[each])
-        for each in targets
+        _change(
+            target, committed.get(target), wanted[target], logs.begins[target], logs.ends[target]
+        )
+        for target in targets
     ]
 
 
@@ -104,10 +106,13 @@ def _wanted(
         case Given(offsets):
             return offsets
         case Shift(by):
-            return {each: _where(each, committed) + by for each in logs.ends}
+            return {end: _where(end, committed) + by for end in logs.ends}
         case AtTime(timestamp):
             found = offsets_of(brokers, dict.fromkeys(logs.ends, timestamp))
-            return {each: at if at >= 0 else logs.ends[each] for each, at in found.items()}
+            return {
+                partition: at if at >= 0 else logs.ends[partition]
+                for partition, at in found.items()
+            }
         case Ago(millis):
             at = AtTime(max(0, time.time_ns() // 1_000_000 - millis))
             return _wanted(brokers, at, committed, logs)
@@ -115,7 +120,7 @@ def _wanted(
 
 def _where(target: TopicPartition, committed: Mapping[TopicPartition, int]) -> int:
     if target not in committed:
-        raise Failed(f"the group has committed nothing in {target}: there is nothing to shift")
+        raise Failed(f"the group has no offset in {target} that could be shifted")
     return committed[target]
 
 
@@ -123,14 +128,14 @@ def _change(
     target: TopicPartition, before: int | None, wanted: int, begins: int, ends: int
 ) -> Change:
     if wanted < begins:
-        return Change(target, before, begins, f"{wanted} is not there: the log begins here")
+        return Change(target, before, begins, f"{wanted} does not exist: the log begins here")
     if wanted > ends:
-        return Change(target, before, ends, f"{wanted} is not there: the log ends here")
+        return Change(target, before, ends, f"{wanted} does not exist: the log ends here")
     return Change(target, before, wanted)
 
 
 def _check_topics(brokers: Brokers, names: Collection[str]) -> None:
-    """A topic that is not there would be waited for."""
+    """Raise Failed for a missing topic, for which later requests would wait."""
     known = brokers.persist(lambda: brokers.refresh(names))
     missing = sorted(name for name in set(names) if not known.has(name))
     if missing:

@@ -1,4 +1,4 @@
-"""Topics as options name them, with or without partitions."""
+"""The type of options that name topics, with or without partitions."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class TopicArgument(msgspec.Struct, frozen=True):
 
 
 class TopicArgumentType(click.ParamType[TopicArgument]):
-    """See the module."""
+    """`page_views` or `page_views:0,3`."""
 
     name = "topic"
 
@@ -43,5 +43,5 @@ def topics_option(*, required: bool = False) -> Callable[[F], F]:
         multiple=True,
         required=required,
         metavar="TOPIC",
-        help="This one, or some of its partitions, such as page_views:0,3; may be repeated.",
+        help="A topic, or some of its partitions, such as page_views:0,3; may be repeated.",
     )

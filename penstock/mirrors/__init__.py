@@ -1,1 +1,1 @@
-"""`penstock mirror …`: what is done with copies, beside the worker that makes them."""
+"""`penstock mirror …`: manages the copies that workers make."""

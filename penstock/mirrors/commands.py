@@ -44,9 +44,9 @@ _ENDS: Final = ("topic", "partition", "end")
 )
 @json_option
 def status(config: Path | None, overrides: tuple[str, ...], as_json: bool) -> int:
-    """Show how far a worker is: each partition, and what is wrong.
+    """Show a worker's progress: each partition, and its problems.
 
-    The exit code is 1 if something is wrong.
+    The exit code is 1 if there are problems.
 
     \b
     Example:
@@ -67,7 +67,8 @@ def status(config: Path | None, overrides: tuple[str, ...], as_json: bool) -> in
 @click.option(
     "--without-source",
     is_flag=True,
-    help="Do not compare with the source, which may be gone: what it still has is not copied.",
+    help="Do not compare with the source, which may be lost; messages that were not copied are "
+    "missing.",
 )
 @json_option
 def promote(
@@ -77,9 +78,9 @@ def promote(
     without_source: bool,
     as_json: bool,
 ) -> None:
-    """End the mirroring of a copy, and open it for writing.
+    """Stop mirroring a copy, and open it for writing.
 
-    Stop all producers of the source first: the copy must have all of it, which this compares.
+    First stop all producers of the source: the command checks that the copy is complete.
 
     \b
     Example:
@@ -96,7 +97,7 @@ def promote(
 @click.option(
     "--cut",
     is_flag=True,
-    help="Throw away what the topic has and the source has not, after naming it. Groups that have "
+    help="Delete messages that the source lacks, after showing them. Groups that have "
     "read of it are put back.",
 )
 @yes_option
@@ -112,8 +113,9 @@ def demote(
 ) -> None:
     """Make an ordinary topic of the target a copy again.
 
-    It must have nothing that the source has not, which is compared first; with --cut it goes back
-    as far as both agree. So does a copy that has stopped because the source is another history.
+    The command checks that the topic has no messages that the source lacks; with --cut it truncates
+    the topic to where both agree. The same repairs a copy that stopped because the histories
+    diverged.
 
     \b
     Example:
@@ -123,9 +125,9 @@ def demote(
 
     def may_cut(due: Sequence[Excess]) -> None:
         if not as_json:
-            print_table(_THROWN_AWAY, [_thrown_away(each) for each in due])
+            print_table(_THROWN_AWAY, [_thrown_away(excess) for excess in due])
         if not yes:
-            count = sum(each.offsets for each in due)
+            count = sum(excess.offsets for excess in due)
             confirm(f"throw away {count} messages of {topic}, for good?", "nothing was changed")
 
     with _opened(config, overrides) as opening:
@@ -133,7 +135,7 @@ def demote(
     if not as_json:
         for group in done.groups:
             say(f"group {group} was put back to where {topic} was cut")
-    more = {"cut": [_thrown_away(each) for each in done.cut], "groups": done.groups}
+    more = {"cut": [_thrown_away(excess) for excess in done.cut], "groups": done.groups}
     _done(topic, "demoted", f"{topic} is a copy again", as_json, done.partitions, more=more)
 
 
@@ -142,7 +144,7 @@ def demote(
 @configuration_options
 @json_option
 def pause(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Have all workers leave a copy alone.
+    """Pause a copy at all workers.
 
     \b
     Example:
@@ -158,7 +160,7 @@ def pause(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: 
 @configuration_options
 @json_option
 def resume(topic: str, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Go on with a copy that was paused.
+    """Resume a paused copy.
 
     \b
     Example:
@@ -207,26 +209,26 @@ def _show(found: dict[str, Any]) -> None:
         say(remark)
     compared = found.get("compared")
     if compared and compared["passes"]:
-        say(f"all was compared with the source {compared['age_seconds']:.0f} s ago")
+        say(f"last complete comparison with the source: {compared['age_seconds']:.0f} s ago")
     elif compared:
         say("not all was compared with the source yet")
     rows = [
-        {**each, "topic": topic["topic"], "remark": each["trouble"] or None}
+        {**partition, "topic": topic["topic"], "remark": partition["trouble"] or None}
         for topic in found["topics"]
-        for each in topic["partitions"]
+        for partition in topic["partitions"]
     ]
     if rows:
         print_table(_COLUMNS, rows)
 
 
-def _thrown_away(each: Excess) -> dict[str, Any]:
+def _thrown_away(excess: Excess) -> dict[str, Any]:
     """As it is shown: from the first offset to the last."""
     return {
-        "topic": each.topic,
-        "partition": each.partition,
-        "from": each.first,
-        "to": each.end - 1,
-        "messages": each.offsets,
+        "topic": excess.topic,
+        "partition": excess.partition,
+        "from": excess.first,
+        "to": excess.end - 1,
+        "messages": excess.offsets,
     }
 
 
@@ -240,7 +242,8 @@ def _done(
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     ends = [
-        {"topic": topic, "partition": each.partition, "end": each.copy_end} for each in compared
+        {"topic": topic, "partition": partition.partition, "end": partition.copy_end}
+        for partition in compared
     ]
     if as_json:
         print_json({"topic": topic, "done": what, "partitions": ends, **more})

@@ -1,1 +1,1 @@
-"""`penstock profile`."""
+"""`penstock profile`: shows addresses and credentials."""

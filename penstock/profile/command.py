@@ -1,4 +1,4 @@
-"""`penstock profile`: the addresses and credentials that commands use here, and their origin."""
+"""`penstock profile`: shows the addresses and credentials that commands use, and their origin."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option
 from penstock.connections.profile import SYSTEM, profile, security_file
 from penstock.connections.registry import registry_option
-from penstock.report.asking import audit_option
+from penstock.report.audit_requests import audit_option
 from penstock.services.agent_status import agent_option
 
 _COLUMNS: Final = ("server", "address", "from", "credentials")
@@ -33,12 +33,12 @@ _FROM_PROFILE: Final = ("broker_http", "zookeeper")
 def command(
     *, bootstrap: str, registry: str, audit: HttpUrl, agent: HttpUrl, as_json: bool
 ) -> None:
-    """Show the addresses that commands use here, and where each of them comes from.
+    """Show the addresses that commands use, and the origin of each.
 
-    An address comes from its option, else from its environment variable, else from the client
-    profile, else it is the default on this machine. The profile is the file that --profile or
-    PENSTOCK_PROFILE names, else ~/.config/penstock/client.yaml, else /etc/penstock/client.yaml.
-    `penstock keys client` explains its keys; `penstock check-config client FILE` validates one.
+    An address comes from its option, its environment variable, the client profile, or the default
+    on this machine, in this order. The profile is the file named by --profile or PENSTOCK_PROFILE,
+    or else ~/.config/penstock/client.yaml or /etc/penstock/client.yaml. `penstock keys client`
+    explains its keys; `penstock check-config client FILE` validates one.
 
     \b
     Example:
@@ -51,19 +51,26 @@ def command(
         "audit": str(audit),
         "agent": str(agent),
     }
-    found = profile()
-    more = {key: found.value(key) for key in _FROM_PROFILE}
+    client_profile = profile()
+    profile_addresses = {key: client_profile.value(key) for key in _FROM_PROFILE}
     rows = [_row(key, address) for key, address in addresses.items()] + [
-        _as_row(key, address, str(found.path), _named(key, f"{key}_security", address))
-        for key, address in more.items()
+        _as_row(key, address, str(client_profile.path), _named(key, f"{key}_security", address))
+        for key, address in profile_addresses.items()
         if address
     ]
     if as_json:
-        print_json({"profile": None if found.path is None else str(found.path), "servers": rows})
+        print_json(
+            {
+                "profile": None if client_profile.path is None else str(client_profile.path),
+                "servers": rows,
+            }
+        )
         return
     print_table(_COLUMNS, rows)
-    if found.path is None:
-        click.echo(f"no profile: neither {SYSTEM} nor one of your own", err=True)
+    if client_profile.path is None:
+        click.echo(
+            f"no profile: neither {SYSTEM} nor ~/.config/penstock/client.yaml exists", err=True
+        )
 
 
 def _row(key: str, address: str) -> dict[str, object]:
@@ -80,7 +87,7 @@ def _row(key: str, address: str) -> dict[str, object]:
 
 
 def _named(key: str, security: str, address: str) -> str | None:
-    """The file that has the credentials; a profile has them only for its own addresses."""
+    """The file with the credentials; a profile has them for its own addresses only."""
     path = security_file(security)
     if path is not None:
         return str(path)

@@ -1,1 +1,1 @@
-"""`penstock quotas`: how much of the brokers their clients may have."""
+"""`penstock quotas`: limits on clients' use of the brokers."""

@@ -1,4 +1,4 @@
-"""`penstock quotas list`, `set`, `remove`: asked of a cluster's brokers."""
+"""`penstock quotas list`, `set` and `remove`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -27,11 +27,11 @@ def entity_options(command: F) -> F:
     """Adds `user`, `client_id` and `ip`."""
     for name, whom in (
         ("--ip", "connect from this address"),
-        ("--client-id", "call themselves that"),
-        ("--user", "have logged in as this one"),
+        ("--client-id", "have this client id"),
+        ("--user", "have logged in as this user"),
     ):
         command = click.option(
-            name, metavar="NAME", help=f"For clients that {whom}; {EVERYBODY}: for all others."
+            name, metavar="NAME", help=f"Clients that {whom}; {EVERYBODY}: each of the others."
         )(command)
     return command
 
@@ -46,7 +46,7 @@ def rate_option(name: str, what: str) -> Callable[[F], F]:
 @bootstrap_option
 @json_option
 def list_quotas(bootstrap: str, as_json: bool) -> None:
-    """List all quotas, and whom they are for.
+    """List all quotas and their subjects.
 
     \b
     Example:
@@ -56,21 +56,23 @@ def list_quotas(bootstrap: str, as_json: bool) -> None:
         _print(quotas(brokers), as_json=as_json)
 
 
-def _print(found: Sequence[EntityQuotas], *, as_json: bool) -> None:
+def _print(entries: Sequence[EntityQuotas], *, as_json: bool) -> None:
     if as_json:
-        print_json([{"entity": dict(each.entity), "quotas": dict(each.quotas)} for each in found])
-    elif found:
-        print_table(COLUMNS, [_row(each) for each in found])
+        print_json(
+            [{"entity": dict(entry.entity), "quotas": dict(entry.quotas)} for entry in entries]
+        )
+    elif entries:
+        print_table(COLUMNS, [_row(entry) for entry in entries])
     else:
         click.echo("no quotas", err=True)
 
 
-def _row(each: EntityQuotas) -> dict[str, object]:
-    whose = {kind: EVERYBODY if name is None else name for kind, name in each.entity.items()}
+def _row(entry: EntityQuotas) -> dict[str, object]:
+    whose = {kind: EVERYBODY if name is None else name for kind, name in entry.entity.items()}
     return {
         **{kind: whose.get(kind, "") for kind in _KINDS},
         **{
-            short: "" if (rate := each.quotas.get(name)) is None else f"{rate:,.12g}"
+            short: "" if (rate := entry.quotas.get(name)) is None else f"{rate:,.12g}"
             for short, name in _NAMES.items()
         },
     }
@@ -78,11 +80,11 @@ def _row(each: EntityQuotas) -> dict[str, object]:
 
 @click.command("set")
 @entity_options
-@rate_option("produce", "Bytes a second that are written.")
-@rate_option("fetch", "Bytes a second that are read.")
+@rate_option("produce", "Bytes written per second.")
+@rate_option("fetch", "Bytes read per second.")
 @rate_option("request", "Percent of a broker's time.")
-@rate_option("connections", "Connections a second, of an address.")
-@rate_option("mutations", "Partitions a second that are created and deleted.")
+@rate_option("connections", "New connections per second from an address.")
+@rate_option("mutations", "Partitions created and deleted per second.")
 @bootstrap_option
 @json_option
 def set_quotas(
@@ -94,11 +96,11 @@ def set_quotas(
     ip: str | None,
     **rates: float | None,
 ) -> None:
-    """Set how much clients may have of each broker.
+    """Set quotas of clients, which apply at each broker.
 
-    Who uses more than that is made to wait. Of several quotas that fit a client, the most
-    particular counts: user and client id, user, client id. A quota for all others is one for each
-    of them. Those that are not named stay as they are.
+    A client that exceeds its quota is delayed. Of several matching quotas, the most specific
+    applies: user and client id, user, client id. A quota for all others applies to each of them
+    separately. Quotas that are not named stay unchanged.
 
     \b
     Example:
@@ -110,7 +112,7 @@ def set_quotas(
     changes = {_NAMES[key]: rate for key, rate in rates.items() if rate is not None}
     if not changes:
         names = [f"--{name}" for name in _NAMES]
-        raise click.UsageError(f"say how much: {', '.join(names[:-1])} or {names[-1]}")
+        raise click.UsageError(f"pass a quota: {', '.join(names[:-1])} or {names[-1]}")
     _alter(bootstrap, _entity(user, client_id, ip), changes, as_json=as_json)
 
 
@@ -129,21 +131,21 @@ def remove(
     """
     entity = _entity(user, client_id, ip)
     with connected(bootstrap) as brokers:
-        found = [each for each in quotas(brokers) if each.entity == entity]
-    if not found:
-        raise click.UsageError("there are no quotas of just these: see penstock quotas list")
-    _alter(bootstrap, entity, dict.fromkeys(found[0].quotas), as_json=as_json)
+        matching = [quota for quota in quotas(brokers) if quota.entity == entity]
+    if not matching:
+        raise click.UsageError("no such quotas: see penstock quotas list")
+    _alter(bootstrap, entity, dict.fromkeys(matching[0].quotas), as_json=as_json)
 
 
 def _entity(user: str | None, client_id: str | None, ip: str | None) -> dict[str, str | None]:
-    given = dict(zip(_KINDS, (user, client_id, ip), strict=True))
+    options = dict(zip(_KINDS, (user, client_id, ip), strict=True))
     entity = {
         kind: None if name == EVERYBODY else name
-        for kind, name in given.items()
+        for kind, name in options.items()
         if name is not None
     }
     if not entity:
-        raise click.UsageError("say whose: --user, --client-id or --ip")
+        raise click.UsageError("name a subject: --user, --client-id or --ip")
     return entity
 
 
@@ -154,7 +156,7 @@ def _alter(
     *,
     as_json: bool,
 ) -> None:
-    """Shows what they are then."""
+    """Change the quotas, and show the result."""
     with connected(bootstrap) as brokers:
         alter_quotas(brokers, entity, changes)
-        _print([each for each in quotas(brokers) if each.entity == entity], as_json=as_json)
+        _print([quota for quota in quotas(brokers) if quota.entity == entity], as_json=as_json)

@@ -1,1 +1,1 @@
-"""What the audit says and is told: `penstock report`, `penstock audit accept` and `retire`."""
+"""Commands about the audit's findings: `penstock report`, `alert`, `audit accept` and `retire`."""

@@ -1,4 +1,4 @@
-"""`penstock alert`: what an audit has raised, who knows of it, and what receivers answer."""
+"""`penstock alert`: lists, acknowledges and silences an audit's alerts, and tests receivers."""
 
 import time
 from collections.abc import Sequence
@@ -16,32 +16,32 @@ from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.cli.time_arguments import DurationType, TimeType, time_text
 from penstock.config.options import configured
-from penstock.report.asking import ask, audit_option
+from penstock.report.audit_requests import ask, audit_option
 from penstock.report.operator import local_account
 
 _FEW: Final = 5
-_reason = click.option("--reason", required=True, metavar="TEXT", help="Why; it is shown.")
+_reason = click.option("--reason", required=True, metavar="TEXT", help="The reason; it is shown.")
 
 
 def raised_alerts(audit: HttpUrl, topics: Sequence[str], cluster: str) -> Sequence[NotedAlert]:
-    """Some of those that no finding of a report is about: of these topics and of programs."""
+    """The first alerts about these topics and about programs that no finding of a report covers."""
     answer = ask(audit, "alerts", {"state": "raised", "size": 100}, NotedAlerts)
-    found = [
-        each
-        for each in answer.items
-        if each.hour < 0
-        and (not cluster or each.cluster in {cluster, ""})
-        and (not topics or each.topic in {*topics, ""})
+    alerts = [
+        alert
+        for alert in answer.items
+        if alert.hour < 0
+        and (not cluster or alert.cluster in {cluster, ""})
+        and (not topics or alert.topic in {*topics, ""})
     ]
-    return found[:_FEW]
+    return alerts[:_FEW]
 
 
 @click.command("list")
-@click.option("--resolved", is_flag=True, help="Those that are resolved.")
+@click.option("--resolved", is_flag=True, help="List resolved alerts instead.")
 @audit_option
 @json_option
 def list_alerts(*, resolved: bool, audit: HttpUrl, as_json: bool) -> None:
-    """List what is raised, the newest first, with silences and receivers. Times are UTC.
+    """List raised alerts, the newest first, with silences and receivers. Times are UTC.
 
     \b
     Example:
@@ -57,27 +57,33 @@ def list_alerts(*, resolved: bool, audit: HttpUrl, as_json: bool) -> None:
         return
     if answer.items:
         columns = ("id", "severity", "kind", "topic", "host", "raised", "noted", "words")
-        print_table(columns, [_row(each) for each in answer.items])
+        print_table(columns, [_row(alert) for alert in answer.items])
     else:
         print(f"No alert is {state}.")
     if answer.page.total > len(answer.items):
         print(f"{answer.page.total - len(answer.items):,} more are {state}.")
-    for said in answer.silences:
-        about = ("kind", said.kind), ("cluster", said.cluster), ("topic", said.topic)
-        matched = [f"{name} {value}" for name, value in (*about, ("host", said.host)) if value]
+    for silence in answer.silences:
+        about = ("kind", silence.kind), ("cluster", silence.cluster), ("topic", silence.topic)
+        conditions = [
+            f"{name} {value}" for name, value in (*about, ("host", silence.host)) if value
+        ]
         print(
-            f"silence {said.id}: {one_line(', '.join(matched))}, until {time_text(said.until)} "
-            f"UTC, by {one_line(said.by)}: {one_line(said.reason)}"
+            f"silence {silence.id}: {one_line(', '.join(conditions))}, until "
+            f"{time_text(silence.until)} "
+            f"UTC, by {one_line(silence.by)}: {one_line(silence.reason)}"
         )
-    for each in answer.receivers:
-        trouble = f", fails: {one_line(each.trouble)}" if each.trouble else ""
-        print(f"receiver {each.name} ({each.kind}): {each.sent:,} messages sent{trouble}")
+    for receiver in answer.receivers:
+        trouble = f", failing: {one_line(receiver.trouble)}" if receiver.trouble else ""
+        print(
+            f"receiver {receiver.name} ({receiver.kind}): {receiver.sent:,} messages sent{trouble}"
+        )
 
 
 def _row(alert: NotedAlert) -> dict[str, object]:
     noted = ""
     if alert.acknowledged:
-        noted = f"known to {one_line(alert.acknowledged.by)}: {one_line(alert.acknowledged.reason)}"
+        reason = one_line(alert.acknowledged.reason)
+        noted = f"acknowledged by {one_line(alert.acknowledged.by)}: {reason}"
     elif alert.silenced:
         noted = f"silenced until {time_text(alert.silenced.until)}"
     return {
@@ -95,32 +101,42 @@ def _row(alert: NotedAlert) -> dict[str, object]:
 @click.command("ack")
 @click.argument("alert", metavar="ID")
 @_reason
-@click.option("--until", type=TimeType(), metavar="TIME", help="Without it, until it is resolved.")
+@click.option(
+    "--until",
+    type=TimeType(),
+    metavar="TIME",
+    help="When it ends; default: when the alert is resolved.",
+)
 @audit_option
 @json_option
 def acknowledge(
     *, alert: str, reason: str, until: int | None, audit: HttpUrl, as_json: bool
 ) -> None:
-    """Say that somebody works on it: receivers hear no more of it until it is resolved.
+    """Acknowledge an alert: receivers get no more messages about it until it is resolved.
 
-    ID is in messages and in `penstock alert list`; it means all alerts of that kind and topic.
+    ID is shown in messages and by `penstock alert list`; it covers all alerts of that kind and
+    topic.
 
     \b
     Example:
         penstock alert ack 3f0c9a1d5b7e --reason "web-3 is being repaired"
     """
-    said = Acknowledge(id=alert, reason=reason, until=until, by=local_account())
-    noted = ask(audit, "acknowledge", {}, Noted, posted=said)
-    _say(noted, f"{noted.id} is acknowledged, by {one_line(noted.by)}.", as_json=as_json)
+    request = Acknowledge(id=alert, reason=reason, until=until, by=local_account())
+    noted = ask(audit, "acknowledge", {}, Noted, posted=request)
+    _say(noted, f"{noted.id} is acknowledged by {one_line(noted.by)}.", as_json=as_json)
 
 
 @click.command()
 @click.option("--kind", type=click.Choice(KINDS), help="Only this kind.")
 @click.option("--cluster", default="", metavar="NAME", help="Only this cluster.")
-@click.option("-t", "--topic", default="", metavar="TOPIC", help="Only these: * and ? match.")
-@click.option("--host", default="", metavar="NAME", help="Only these hosts: * and ? match.")
-@click.option("--for", "duration", type=DurationType(), metavar="TIME", help="How long: 2h, 7d.")
-@click.option("--until", type=TimeType(), metavar="TIME", help="Or until then; UTC.")
+@click.option(
+    "-t", "--topic", default="", metavar="TOPIC", help="Only these topics; * and ? are wildcards."
+)
+@click.option("--host", default="", metavar="NAME", help="Only these hosts; * and ? are wildcards.")
+@click.option(
+    "--for", "duration", type=DurationType(), metavar="TIME", help="How long, such as 2h or 7d."
+)
+@click.option("--until", type=TimeType(), metavar="TIME", help="When the silence ends; UTC.")
 @_reason
 @audit_option
 @json_option
@@ -136,10 +152,9 @@ def silence(
     audit: HttpUrl,
     as_json: bool,
 ) -> None:
-    """Mute alerts for a time, also those to come. All that is given must match.
+    """Mute present and future alerts for a time. All given conditions must match.
 
-    They are still raised, shown and counted; receivers hear of those that are left when the time is
-    over.
+    They are still raised, shown and counted; receivers get those that remain when the time is over.
 
     \b
     Example:
@@ -147,12 +162,12 @@ def silence(
         penstock alert silence --kind late --topic clicks --until 2026-11-21T07 --reason "known"
     """
     if (duration is None) == (until is None):
-        raise click.UsageError("give --for or --until")
+        raise click.UsageError("pass either --for or --until")
     end = until if duration is None else time.time_ns() // 1_000_000 + duration
     assert end is not None
-    matched = {"kind": kind or "", "cluster": cluster, "topic": topic, "host": host}
-    said = Mute(**matched, reason=reason, until=end, by=local_account())
-    noted = ask(audit, "silence", {}, Noted, posted=said)
+    conditions = {"kind": kind or "", "cluster": cluster, "topic": topic, "host": host}
+    request = Mute(**conditions, reason=reason, until=end, by=local_account())
+    noted = ask(audit, "silence", {}, Noted, posted=request)
     words = f"Silence {noted.id} until {time_text(end)} UTC, by {one_line(noted.by)}."
     _say(noted, words, as_json=as_json)
 
@@ -162,7 +177,7 @@ def silence(
 @audit_option
 @json_option
 def unsilence(*, silence: str, audit: HttpUrl, as_json: bool) -> None:
-    """End a silence before its time. ID is in `penstock alert list`.
+    """End a silence early. ID is shown by `penstock alert list`.
 
     \b
     Example:
@@ -186,13 +201,14 @@ def _say(noted: Noted, words: str, *, as_json: bool) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
     metavar="FILE",
-    help="The audit's file, with `alerts.receivers`.",
+    help="The audit's configuration file, which has `alerts.receivers`.",
 )
 @json_option
 def try_receiver(*, name: str, config: Path, as_json: bool) -> None:
-    """Send a test alert to a receiver, then that it is resolved, and print the answers.
+    """Send a test alert to a receiver, then its resolution, and print the answers.
 
-    It is sent from here, by the same code as the audit's. NAME is one of `alerts.receivers`.
+    They are sent from this host, by the code that the audit uses. NAME is one of
+    `alerts.receivers`.
 
     \b
     Example:
@@ -207,18 +223,18 @@ def try_receiver(*, name: str, config: Path, as_json: bool) -> None:
     receiver = settings.alerts.all_receivers.get(name)
     if receiver is None:
         known = ", ".join(settings.alerts.all_receivers) or "none"
-        raise Failed(f"{config} has no receiver {one_line(name)!r}; there are: {known}")
+        raise Failed(f"{config} has no receiver {one_line(name)!r}; its receivers: {known}")
     now = time.time_ns() // 1_000_000
     notice = trial_notice(now, page=settings.page_url, runbook=settings.runbook_url)
     try:
         sender = Sender(receiver)
         answers = {
-            each.status: one_line(sender.send([each]))
-            for each in (notice, notice.over(now + 1_000))
+            change.status: one_line(sender.send([change]))
+            for change in (notice, notice.over(now + 1_000))
         }
     except NotTold as error:
         answer = f": {one_line(error.answer)}" if error.answer else ""
-        raise Failed(f"{name} ({receiver.means}) did not take it: {error}{answer}") from None
+        raise Failed(f"{name} ({receiver.means}) did not accept it: {error}{answer}") from None
     if as_json:
         print_json(answers)
         return

@@ -1,4 +1,4 @@
-"""`penstock report`, and its exit code: what the verdict comes to."""
+"""`penstock report`: shows the verdict, and ends with its exit code."""
 
 import sys
 import time
@@ -19,7 +19,7 @@ from penstock.cli.output import json_option, print_json
 from penstock.cli.time_arguments import DayType, HourType, TimeRange, TimeType
 from penstock.connections.cluster import existing_topics
 from penstock.report.alerts import raised_alerts
-from penstock.report.asking import asked_report, audit_option, last_day, verdict
+from penstock.report.audit_requests import asked_report, audit_option, last_day, verdict
 from penstock.report.page import report_page
 from penstock.report.table import show_report
 from penstock.report.words import Count
@@ -34,13 +34,13 @@ TOO_FEW: Final = 6
 
 
 class NoVerdict(Failed):
-    """It cannot be said whether every line has arrived."""
+    """There is no verdict on whether every line has arrived."""
 
     exit_code = NO_VERDICT
 
 
 class _Report(click.Command):
-    """Its exit codes 1 and 2 are verdicts: whatever kept it from one has another."""
+    """A command whose exit codes 1 and 2 are verdicts, so that errors have another one."""
 
     def make_context(
         self,
@@ -68,22 +68,22 @@ def _no_verdict(error: click.ClickException) -> NoVerdict:
 
 
 def exit_code(report: ReportAnswer, at_least: int | None = None) -> int:
-    """What is wrong counts before what is not known, that before what is not loaded, as waiting
-    does not help there, that before what is still to come, and all of it before too few events."""
+    """The most important of: faults, unknown, not loaded, pending, too few events, in this order.
+    Not loaded outranks pending, as waiting does not repair it."""
     state = verdict(report)
-    if state is State.PENDING and any(each.failing_loads for each in report.topics):
+    if state is State.PENDING and any(topic.failing_loads for topic in report.topics):
         return NOT_LOADED
     if state not in {State.EMPTY, State.COMPLETE}:
         return {State.PENDING: PENDING, State.UNKNOWN: UNKNOWN}.get(state, FAULTY)
     if at_least is None:
         return COMPLETE if state is State.COMPLETE else TOO_FEW
-    return COMPLETE if all(arrived(each) >= at_least for each in report.topics) else TOO_FEW
+    return COMPLETE if all(arrived(topic) >= at_least for topic in report.topics) else TOO_FEW
 
 
 def arrived(topic: TopicReport) -> int:
-    """The events of a topic at its last tier; of several roots, where there are fewest."""
+    """The events of a topic at its last tier; of several roots, at the one with fewest."""
     return min(
-        (each.events for each in topic.tiers if each.tier == topic.tiers[-1].tier), default=0
+        (tier.events for tier in topic.tiers if tier.tier == topic.tiers[-1].tier), default=0
     )
 
 
@@ -91,22 +91,28 @@ def arrived(topic: TopicReport) -> int:
 @click.argument("topics", nargs=-1, metavar="[TOPIC]…", shell_complete=existing_topics)
 @audit_option
 @click.option("--cluster", default="", metavar="NAME", help="Only topics of this cluster.")
-@click.option("--day", type=DayType(), help="A day, such as 2026-11-20, today, yesterday.")
+@click.option("--day", type=DayType(), help="A day: 2026-11-20, today or yesterday.")
 @click.option("--hour", type=HourType(), help="An hour, such as 2026-11-20T07.")
-@click.option("--from", "begin", type=TimeType(), metavar="TIME", help="From then on.")
-@click.option("--to", "end", type=TimeType(), metavar="TIME", help="Before that; else, until now.")
+@click.option("--from", "begin", type=TimeType(), metavar="TIME", help="The start of a range.")
+@click.option(
+    "--to",
+    "end",
+    type=TimeType(),
+    metavar="TIME",
+    help="The end of the range, exclusive; default: now.",
+)
 @click.option(
     "--html",
     "page",
     type=click.File("w", encoding="utf-8", lazy=True, atomic=True),
     metavar="FILE",
-    help="Write a page too: one file, to be attached to a mail.",
+    help="Also write the report as one HTML file, which can be attached to a mail.",
 )
 @click.option(
     "--at-least",
     type=click.IntRange(min=0),
     metavar="EVENTS",
-    help="End with 6 unless so many events of each topic have arrived; 0: also without any.",
+    help="Exit with 6 if fewer events of any topic have arrived; 0 allows topics without events.",
 )
 @json_option
 def command(
@@ -124,14 +130,13 @@ def command(
 ) -> int:
     """Say whether every line has arrived.
 
-    Of all topics, or of some; without a time, of the last 24 whole hours, with what is wrong since
-    then. Up to now, with the alerts that are raised. Times are UTC unless they say otherwise.
+    Covers all topics, or those named; without a time, the last 24 whole hours, along with faults
+    since then. A range up to now includes raised alerts. Times are UTC unless they carry an offset.
 
-    Exit code 0: all is accounted for; 1: events are missing, duplicated or changed; 2: nothing is
-    known to be wrong, and some lines are still on their way; 3: no agent was watching for a while,
-    so something may be lost; 4: there is no verdict, the line on stderr says why; 5: a table cannot
-    be loaded, and else nothing is wrong; 6: nothing is wrong, and there are no events, or fewer
-    than --at-least.
+    Exit code 0: every line is accounted for; 1: events are missing, duplicated or changed; 2: no
+    fault is known, but some lines are still on their way; 3: no agent was watching for a while, so
+    lines may be lost; 4: no verdict, stderr says why; 5: a table cannot be loaded, and there is no
+    other fault; 6: no fault, but no events, or fewer than --at-least.
 
     \b
     Example:
@@ -142,13 +147,13 @@ def command(
         penstock report --from 2026-11-20T06:30 --json
     """
     now = time.time_ns() // 1_000_000
-    asked = _asked(day, hour, begin, end, now)
-    report = asked_report(audit, topics, cluster, asked)
+    range_ = _range(day, hour, begin, end, now)
+    report = asked_report(audit, topics, cluster, range_)
     newer: ReportAnswer | None = None
     alerts: Sequence[NotedAlert] = ()
-    if all(each is None for each in (day, hour, begin, end)):
-        newer = asked_report(audit, topics, cluster, TimeRange(asked.end, report.now + 1))
-    if (newer is not None or asked.end == now) and not as_json:
+    if all(option is None for option in (day, hour, begin, end)):
+        newer = asked_report(audit, topics, cluster, TimeRange(range_.end, report.now + 1))
+    if (newer is not None or range_.end == now) and not as_json:
         alerts = raised_alerts(audit, topics, cluster)
     if page is not None:
         page.write(report_page(report))
@@ -162,27 +167,27 @@ def command(
     if code == TOO_FEW and at_least is not None:
         for topic in report.topics:
             if (events := arrived(topic)) < at_least:
-                said = f"{topic.topic}: {Count(events)} of at least {Count(at_least)} events"
-                print(one_line(said), file=sys.stderr)
+                line = f"{topic.topic}: {Count(events)} of at least {Count(at_least)} events"
+                print(one_line(line), file=sys.stderr)
     return code
 
 
-def _asked(
+def _range(
     day: TimeRange | None, hour: TimeRange | None, begin: int | None, end: int | None, now: int
 ) -> TimeRange:
-    """What was asked about, as far as it is not still to come."""
-    given = [each for each in (day, hour) if each is not None]
-    if len(given) + (begin is not None or end is not None) > 1:
-        raise click.UsageError("give one of --day, --hour, and --from with --to")
-    if given:
-        asked = given[0]
+    """The time range that the options name, up to now at most."""
+    spans = [span for span in (day, hour) if span is not None]
+    if len(spans) + (begin is not None or end is not None) > 1:
+        raise click.UsageError("pass only one of --day, --hour, and --from with --to")
+    if spans:
+        range_ = spans[0]
     elif begin is not None:
-        asked = TimeRange(begin, now if end is None else end)
+        range_ = TimeRange(begin, now if end is None else end)
     elif end is not None:
         raise click.UsageError("--to needs --from")
     else:
-        asked = last_day(datetime.fromtimestamp(now / 1000, UTC))
-    asked = asked._replace(end=min(asked.end, now))
-    if asked.begin >= asked.end:
-        raise click.UsageError("it must begin before it ends, and before now")
-    return asked
+        range_ = last_day(datetime.fromtimestamp(now / 1000, UTC))
+    range_ = range_._replace(end=min(range_.end, now))
+    if range_.begin >= range_.end:
+        raise click.UsageError("the range must begin before its end, and before now")
+    return range_

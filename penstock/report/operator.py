@@ -1,6 +1,6 @@
-"""What an operator says to the audit, `penstock audit accept` and `retire`: an entry in `_audit`.
+"""`penstock audit accept` and `retire`: an operator's statements, written as entries into `_audit`.
 
-Ranges of offsets, events and bytes are options, written as a verdict's words have them.
+Ranges of offsets, events and bytes are written as verdicts show them.
 """
 
 import getpass
@@ -34,7 +34,7 @@ from penstock.connections.cluster import (
 )
 from penstock.connections.profile import readable_profile
 from penstock.connections.registry import registry_at, registry_option
-from penstock.report.asking import Parameters, ask, audit_option
+from penstock.report.audit_requests import Parameters, ask, audit_option
 from schemas.registry_client import RegistryClient
 from schemas.remote.address import RegistryAddress
 
@@ -42,7 +42,7 @@ _DEFAULT_CLUSTER: Final = "local"
 F = TypeVar("F", bound=Callable[..., Any])
 # With thousands separated or not, so that they can be copied.
 _RANGE: Final = re.compile(r"(\d[\d,]{0,30})(?:\s*(?:-|–|to)\s*(\d[\d,]{0,30}))?", re.ASCII)
-_MOST: Final = 2**62  # what the ledger can add up
+_MOST: Final = 2**62  # the ledger's limit for sums
 _PAGE_SIZE: Final = 500
 _PLACEHOLDER: Final = "REASON"  # in the commands that the audit shows
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)  # 16 bytes in base64
@@ -50,17 +50,17 @@ _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)  # 16 bytes in bas
 
 def _written(_context: click.Context, _option: click.Parameter, reason: str) -> str:
     if reason.strip() in {"", _PLACEHOLDER}:
-        raise click.BadParameter("write the reason itself: it is kept and shown for good")
+        raise click.BadParameter("replace the placeholder by a reason: it is stored and shown")
     return reason
 
 
 reason_option = click.option(
-    "--reason", required=True, metavar="TEXT", callback=_written, help="Why; it is shown."
+    "--reason", required=True, metavar="TEXT", callback=_written, help="The reason; it is shown."
 )
 
 
 class LedgerPlace(NamedTuple):
-    """Where the `_audit` of a cluster is."""
+    """The cluster whose `_audit` is written, and the way to it."""
 
     cluster: str
     bootstrap: str
@@ -69,9 +69,9 @@ class LedgerPlace(NamedTuple):
 
     @property
     def credentials(self) -> Security:
-        """The user's own credentials come first; those of the file are the audit's."""
-        said = brokers_security(self.bootstrap)
-        return said if self.security is None or said != Security() else self.security
+        """The user's credentials if there are any, else those of the audit's file."""
+        own = brokers_security(self.bootstrap)
+        return own if self.security is None or own != Security() else self.security
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Brokers, RegistryClient]]:
@@ -83,15 +83,15 @@ class LedgerPlace(NamedTuple):
 
 
 def ledger_options(command: F) -> F:
-    """Adds `ledgers`: those of the configuration's clusters, or of the one that options name."""
+    """Adds `ledgers`: one for each cluster of --config, or the one that the options name."""
 
     @click.option(
         "--config",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="The audit's file, which names its clusters, their brokers and registries.",
+        help="The audit's configuration file, with its clusters, their brokers and registries.",
     )
-    @click.option("--cluster", metavar="NAME", help="Only this one of them.")
+    @click.option("--cluster", metavar="NAME", help="Only this cluster.")
     @bootstrap_option
     @registry_option
     @wraps(command)
@@ -103,11 +103,11 @@ def ledger_options(command: F) -> F:
         registry: str,
         **others: Any,
     ) -> Any:
-        known = readable_profile()
-        if config is None and not cluster and known.names("brokers", bootstrap):
-            cluster = known.value("cluster")
-        one = LedgerPlace(cluster or _DEFAULT_CLUSTER, bootstrap, registry)
-        ledgers = (one,) if config is None else _ledgers(config, cluster)
+        profile_ = readable_profile()
+        if config is None and not cluster and profile_.names("brokers", bootstrap):
+            cluster = profile_.value("cluster")
+        ledger = LedgerPlace(cluster or _DEFAULT_CLUSTER, bootstrap, registry)
+        ledgers = (ledger,) if config is None else _ledgers(config, cluster)
         return command(ledgers=ledgers, **others)
 
     return cast("F", with_ledgers)
@@ -115,25 +115,29 @@ def ledger_options(command: F) -> F:
 
 def _ledgers(config: Path, cluster: str | None) -> tuple[LedgerPlace, ...]:
     if _is_given("bootstrap") or _is_given("registry"):
-        raise click.UsageError("--bootstrap and --registry stand in the file that --config names")
+        raise click.UsageError(
+            "--config names a file with brokers and registries: omit --bootstrap and --registry"
+        )
     clusters = configured(AuditConfig, config, ()).all_clusters
     if cluster is not None and cluster not in clusters:
-        raise click.UsageError(f"{config} has no cluster {cluster}, but {', '.join(clusters)}")
+        raise click.UsageError(
+            f"{config} has no cluster {cluster}; its clusters: {', '.join(clusters)}"
+        )
     return tuple(
-        LedgerPlace(name, ",".join(each.brokers), each.registry_address, each.security)
-        for name, each in clusters.items()
+        LedgerPlace(name, ",".join(settings.brokers), settings.registry_address, settings.security)
+        for name, settings in clusters.items()
         if cluster in {None, name}
     )
 
 
 def _is_given(option: str) -> bool:
-    """On the command line: a default from the environment yields to a file."""
+    """Whether an option is on the command line; one from the environment yields to the file."""
     source = click.get_current_context().get_parameter_source(option)
     return source is ParameterSource.COMMANDLINE
 
 
 def operator(security: Security) -> str:
-    """Who makes the call, as far as this machine knows; and as whom the brokers let him."""
+    """The local user who runs the command, and their login at the brokers."""
     name, login = local_account(), security.login
     return f"{name} as {login.user}" if login and login.user not in {"", name} else name
 
@@ -148,7 +152,7 @@ def local_account() -> str:
 
 
 class NumberRange(NamedTuple):
-    """From the first up to but without the last."""
+    """A range of numbers; `end` is exclusive."""
 
     first: int
     end: int
@@ -159,7 +163,7 @@ class NumberRange(NamedTuple):
 
 
 class NumbersType(click.ParamType[NumberRange]):
-    """`4711-4722`, both included; one number is itself."""
+    """`4711-4722`, both inclusive, or one number."""
 
     name = "range"
 
@@ -167,14 +171,14 @@ class NumbersType(click.ParamType[NumberRange]):
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> NumberRange:
         first, last = _numbers(value)
-        found = NumberRange(first, (first if last is None else last) + 1)
-        if not _is_range(found):
-            self.fail(f"{value!r} is no range like 4711-4722, nor a number, below 2^62")
-        return found
+        numbers = NumberRange(first, (first if last is None else last) + 1)
+        if not _is_range(numbers):
+            self.fail(f"{value!r} is neither a range such as 4711-4722 nor a number, below 2^62")
+        return numbers
 
 
 class BytesType(click.ParamType[NumberRange]):
-    """`8192-9216`, without the last one, as positions in a file are given."""
+    """`8192-9216`, positions in a file; the end is exclusive."""
 
     name = "range"
 
@@ -182,33 +186,33 @@ class BytesType(click.ParamType[NumberRange]):
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> NumberRange:
         first, end = _numbers(value)
-        found = NumberRange(first, -1 if end is None else end)
-        if not _is_range(found):
-            self.fail(f"{value!r} is no range like 8192-9216, below 2^62")
-        return found
+        numbers = NumberRange(first, -1 if end is None else end)
+        if not _is_range(numbers):
+            self.fail(f"{value!r} is not a range such as 8192-9216, below 2^62")
+        return numbers
 
 
 class TopicIdType(click.ParamType[str]):
-    """As reports and Kafka's tools print it."""
+    """A topic's id, as reports and Kafka's tools print it."""
 
     name = "id"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not _TOPIC_ID.fullmatch(value):
-            self.fail(f"{value!r} is no topic's id: 22 letters, digits, - and _")
+            self.fail(f"{value!r} is not a topic id, which has 22 letters, digits, - and _")
         return value
 
 
-def _is_range(found: NumberRange) -> bool:
-    return 0 <= found.first < found.end <= _MOST
+def _is_range(numbers: NumberRange) -> bool:
+    return 0 <= numbers.first < numbers.end <= _MOST
 
 
 def _numbers(text: str) -> tuple[int, int | None]:
-    """What stands before and behind the dash; -1 if it cannot be read."""
-    read = _RANGE.fullmatch(text.strip())
-    if read is None:
+    """The numbers before and after the dash; -1 if malformed."""
+    match = _RANGE.fullmatch(text.strip())
+    if match is None:
         return -1, None
-    first, last = read.groups()
+    first, last = match.groups()
     return _number(first), None if last is None else _number(last)
 
 
@@ -222,23 +226,23 @@ def _number(text: str) -> int:
     "--topic-id",
     type=TopicIdType(),
     metavar="ID",
-    help="Of a topic that was deleted; otherwise the one is meant that there is now.",
+    help="The id of a deleted topic; default: the present topic of that name.",
 )
-@click.option("--partition", type=click.IntRange(0), metavar="N", help="Only there.")
+@click.option("--partition", type=click.IntRange(0), metavar="N", help="Only this partition.")
 @click.option(
     "--offsets",
     type=NumbersType(),
     multiple=True,
     metavar="A-B",
-    help="Only these, A and B included; with --partition; may be repeated.",
+    help="Only these offsets of --partition, A and B inclusive; may be repeated.",
 )
-@click.option("--source", metavar="ID", help="Only this file, or this journal.")
+@click.option("--source", metavar="ID", help="Only this file or journal.")
 @click.option(
     "--seqs",
     type=NumbersType(),
     multiple=True,
     metavar="A-B",
-    help="Only these of its events, or entries, A and B included; may be repeated.",
+    help="Only these events or entries of --source, A and B inclusive; may be repeated.",
 )
 @click.option(
     "--bytes",
@@ -246,14 +250,18 @@ def _number(text: str) -> int:
     type=BytesType(),
     multiple=True,
     metavar="A-B",
-    help="Only these of its bytes, from A up to but without B; may be repeated.",
+    help="Only these bytes of --source, A inclusive, B exclusive; may be repeated.",
 )
-@click.option("--host", metavar="NAME", help="Only what is of this host.")
+@click.option("--host", metavar="NAME", help="Only this host.")
 @click.option(
-    "--from", "from_time", type=TimeType(), metavar="TIME", help="Only windows from then on."
+    "--from", "from_time", type=TimeType(), metavar="TIME", help="Only windows from this time on."
 )
-@click.option("--to", "to_time", type=TimeType(), metavar="TIME", help="Only windows before that.")
-@click.option("--whole-topic", is_flag=True, help="All of it: nothing more is expected of it.")
+@click.option(
+    "--to", "to_time", type=TimeType(), metavar="TIME", help="Only windows before this time."
+)
+@click.option(
+    "--whole-topic", is_flag=True, help="The whole topic, of which nothing more is expected."
+)
 @reason_option
 @ledger_options
 @json_option
@@ -274,14 +282,14 @@ def accept(
     ledgers: Sequence[LedgerPlace],
     as_json: bool,
 ) -> None:
-    """Accept what is missing, duplicated, changed or unknown, and will not be put right.
+    """Accept faults that will not be repaired: missing, duplicated, changed or unknown events.
 
-    The audit still shows it, with the reason, and counts it as complete. All that is given must
-    apply to a fault for it to be accepted. The names are those that `penstock report` and the page
-    show. A time is UTC unless it says otherwise.
+    The audit still shows them, with the reason, and counts them as complete. All given options must
+    match a fault for it to be accepted. Names are those that `penstock report` and the page show.
+    Times are UTC unless they carry an offset.
 
-    With --whole-topic nothing more is expected of the topic, until an agent ships to it. That is
-    for a topic that a typo has made.
+    With --whole-topic, nothing more is expected of the topic until an agent ships to it again. Use
+    it for a topic that a typo created.
 
     \b
     Example:
@@ -292,30 +300,30 @@ def accept(
         penstock audit accept page_veiws --whole-topic --reason typo
     """
     if offsets and partition is None:
-        raise click.UsageError("--offsets are those of a --partition")
+        raise click.UsageError("--offsets needs --partition")
     if (seqs or byte_ranges) and source is None:
-        raise click.UsageError("--seqs and --bytes are those of a --source")
+        raise click.UsageError("--seqs and --bytes need --source")
     if seqs and byte_ranges:
-        raise click.UsageError("give --seqs or --bytes, not both")
+        raise click.UsageError("pass either --seqs or --bytes")
     if source is not None and not (seqs or byte_ranges):
-        raise click.UsageError("give --seqs or --bytes of this --source")
+        raise click.UsageError("--source needs --seqs or --bytes")
     if from_time is not None and to_time is not None and from_time >= to_time:
         raise click.UsageError("--from must be before --to")
     limits = (partition, source, host, from_time, to_time)
-    if whole_topic == any(each is not None for each in limits):
+    if whole_topic == any(limit is not None for limit in limits):
         raise click.UsageError(
-            "say what is accepted: --whole-topic alone, or --partition, --source, --host, --from "
-            "or --to"
+            "pass --whole-topic alone, or at least one of --partition, --source, --host, --from "
+            "and --to"
         )
     if len(ledgers) > 1:
-        names = ", ".join(each.cluster for each in ledgers)
-        raise click.UsageError(f"say whose topic it is: --cluster, one of {names}")
+        names = ", ".join(ledger.cluster for ledger in ledgers)
+        raise click.UsageError(f"name the topic's cluster: --cluster, one of {names}")
     (ledger,) = ledgers
-    given: dict[str, Any] = {
+    statement: dict[str, Any] = {
         "topic": topic,
         "topic_id": topic_id,
         "partition": -1 if partition is None else partition,
-        "offsets": [{"first": each.first, "count": each.size} for each in offsets],
+        "offsets": [{"first": offset.first, "count": offset.size} for offset in offsets],
         "runs": [*_runs(source or "", seqs, byte_ranges)],
         "host": host or "",
         "from_time": 0 if whole_topic else from_time,
@@ -324,43 +332,43 @@ def accept(
         "operator": operator(ledger.credentials),
     }
     with ledger.opened() as (brokers, registry):
-        accepted = write_accepted(brokers, registry, ledger.cluster, given)
+        accepted = write_accepted(brokers, registry, ledger.cluster, statement)
     if as_json:
         print_json({"cluster": ledger.cluster, **accepted})
         return
     words = ", ".join(_accepted_words(accepted))
-    click.echo(f"{one_line(topic)} of cluster {ledger.cluster}: accepted is {words}.")
-    click.echo(f"What is left is in `penstock report {one_line(topic)}`.")
+    click.echo(f"{one_line(topic)} of cluster {ledger.cluster}: accepted {words}.")
+    click.echo(f"`penstock report {one_line(topic)}` shows what remains.")
 
 
 def _runs(
     source: str, seqs: Sequence[NumberRange], byte_ranges: Sequence[NumberRange]
 ) -> Iterator[Mapping[str, Any]]:
-    """By seq; or, without events, by bytes."""
-    for each in seqs:
-        yield {"source": source, "seq": each.first, "events": each.size}
-    for each in byte_ranges:
+    """Runs of events by seq, and runs without events by bytes."""
+    for seq in seqs:
+        yield {"source": source, "seq": seq.first, "events": seq.size}
+    for byte_range in byte_ranges:
         yield {
             "source": source,
             "seq": 0,
             "events": 0,
-            "position": each.first,
-            "end_position": each.end,
+            "position": byte_range.first,
+            "end_position": byte_range.end,
         }
 
 
 def _accepted_words(accepted: Mapping[str, Any]) -> Iterator[str]:
-    """All that must apply, as far as it was given."""
+    """The conditions that were given, all of which must match."""
     if accepted["partition"] >= 0:
         yield f"partition {accepted['partition']}"
-    for each in accepted["offsets"]:
-        yield f"offsets {_shown_numbers(each['first'], each['count'])}"
-    for each in accepted["runs"]:
-        of = f"of source {one_line(each['source'])}"
-        if each["events"]:
-            yield f"events {_shown_numbers(each['seq'], each['events'])} {of}"
+    for offsets in accepted["offsets"]:
+        yield f"offsets {_shown_numbers(offsets['first'], offsets['count'])}"
+    for run in accepted["runs"]:
+        of = f"of source {one_line(run['source'])}"
+        if run["events"]:
+            yield f"events {_shown_numbers(run['seq'], run['events'])} {of}"
         else:
-            yield f"bytes {each['position']:,} to {each['end_position']:,} {of}"
+            yield f"bytes {run['position']:,} to {run['end_position']:,} {of}"
     if accepted["host"]:
         yield f"host {one_line(accepted['host'])}"
     if accepted["from_time"] == 0:
@@ -372,21 +380,23 @@ def _accepted_words(accepted: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _shown_numbers(first: int, count: int) -> str:
-    """With first and last, as they were given."""
+    """The range with its first and last number, as it was given."""
     return f"{first:,}" if count == 1 else f"{first:,} to {first + count - 1:,}"
 
 
 @click.command()
 @click.argument("host")
-@click.option("--agent-id", "agent", metavar="ID", help="Only this one of the agents there.")
+@click.option("--agent-id", "agent", metavar="ID", help="Only this agent of the host.")
 @click.option(
     "--since",
     type=TimeType(),
     metavar="TIME",
-    help="Nothing is expected from then on; without it, as far as its agents have come.",
+    help="Expect nothing from this time on; default: the time up to which its agents reported.",
 )
 @reason_option
-@click.option("--dry-run", is_flag=True, help="Ask the audit, brokers and registry; write nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Check with the audit, brokers and registry; write nothing."
+)
 @audit_option
 @ledger_options
 @json_option
@@ -401,13 +411,13 @@ def retire(
     ledgers: Sequence[LedgerPlace],
     as_json: bool,
 ) -> None:
-    """Expect nothing more of a host, until it is heard of again.
+    """Expect nothing more of a host until it is heard from again.
 
-    What its agents have said stays as it is: events of theirs that are missing are missing. What
-    lay in its files and was not shipped, nobody will know.
+    The reports of its agents remain valid: their missing events stay missing. Lines in its files
+    that were not shipped will remain unknown.
 
-    Without --since the audit is asked how far the agents of this host have come. A time is UTC
-    unless it says otherwise.
+    Without --since, the audit says how far the agents of this host have come. Times are UTC unless
+    they carry an offset.
 
     \b
     Example:
@@ -416,15 +426,15 @@ def retire(
         penstock audit retire web-3 --config audit.yaml --since 2026-11-20T07:02 --reason moved
     """
     if since is None:
-        meant = _as_far_as_known(audit, ledgers, host, agent)
+        since_by_ledger = _as_far_as_known(audit, ledgers, host, agent)
     else:
-        meant = [(ledger, since) for ledger in ledgers]
-    told = []
-    for ledger, until in meant:
-        retired = {
+        since_by_ledger = [(ledger, since) for ledger in ledgers]
+    statements = []
+    for ledger, time in since_by_ledger:
+        statement = {
             "host": host,
             "agent": agent or "",
-            "since": until,
+            "since": time,
             "reason": reason,
             "operator": operator(ledger.credentials),
         }
@@ -432,21 +442,21 @@ def retire(
             if dry_run:
                 check_writable(brokers, registry)
             else:
-                write_retired(brokers, registry, ledger.cluster, retired)
-        told.append({"cluster": ledger.cluster, **retired})
+                write_retired(brokers, registry, ledger.cluster, statement)
+        statements.append({"cluster": ledger.cluster, **statement})
     if as_json:
-        print_json(told)
+        print_json(statements)
         return
-    for each in told:
-        click.echo(_retired_words(each, "would be" if dry_run else "is"))
-    click.echo("What still waits for it is in `penstock report`.")
+    for statement in statements:
+        click.echo(_retired_words(statement, "would be" if dry_run else "is"))
+    click.echo("`penstock report` shows which topics still wait for it.")
 
 
 def _as_far_as_known(
     audit: HttpUrl, ledgers: Sequence[LedgerPlace], host: str, agent: str | None
 ) -> list[tuple[LedgerPlace, int]]:
-    """For each cluster in which that host is expected, up to when its agents are there."""
-    found = []
+    """For each cluster in which the host is expected, the time up to which its agents reported."""
+    known = []
     for ledger in ledgers:
         untils = [
             max(row.until, 0)
@@ -454,16 +464,19 @@ def _as_far_as_known(
             if row.host == host and agent in {None, row.agent}
         ]
         if untils:
-            found.append((ledger, min(untils)))
-    if not found:
+            known.append((ledger, min(untils)))
+    if not known:
         what = f"host {host}" if agent is None else f"agent {agent} on host {host}"
-        where = ", ".join(each.cluster for each in ledgers)
-        raise Failed(f"the audit at {audit} knows no {what} in cluster {where}; or say --since")
-    return found
+        where = ", ".join(ledger.cluster for ledger in ledgers)
+        raise Failed(
+            f"the audit at {audit} knows no {what} in cluster {where}; pass --since to retire it "
+            "anyway"
+        )
+    return known
 
 
 def _agents(audit: HttpUrl, cluster: str, host: str) -> Iterator[AgentRow]:
-    """All pages of those whose name is like this one."""
+    """All agents that match a search for the host's name, page by page."""
     page = seen = 0
     while True:
         page += 1
@@ -480,12 +493,13 @@ def _agents(audit: HttpUrl, cluster: str, host: str) -> Iterator[AgentRow]:
             return
 
 
-def _retired_words(told: Mapping[str, Any], verb: str) -> str:
-    who = one_line(told["host"])
-    if told["agent"]:
-        who = f"agent {one_line(told['agent'])} on {who}"
-    since = time_text(told["since"]) + " UTC" if told["since"] else "the beginning"
+def _retired_words(statement: Mapping[str, Any], verb: str) -> str:
+    subject = one_line(statement["host"])
+    if statement["agent"]:
+        subject = f"agent {one_line(statement['agent'])} on {subject}"
+    since = time_text(statement["since"]) + " UTC" if statement["since"] else "the beginning"
     return (
-        f"{who} {verb} retired in cluster {told['cluster']}: nothing is expected from {since} on, "
-        "until it is heard of again."
+        f"{subject} {verb} retired in cluster {statement['cluster']}: nothing is expected from "
+        f"{since} on, "
+        "until it is heard from again."
     )

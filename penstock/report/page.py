@@ -1,7 +1,7 @@
-"""A report as one HTML file: to be attached to a mail, opened anywhere, printed.
+"""A report as one HTML file, to be attached to a mail, opened anywhere, printed.
 
-Nothing is loaded and nothing runs: the page forbids it itself. Whatever comes from outside passes
-`_text`, which makes control characters visible and escapes what HTML would understand.
+The page's policy forbids scripts and loading of resources. All text from outside passes `_text`,
+which makes control characters visible and escapes HTML.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from audit.reconciling.findings import Finding, State
 from ground.printable import one_line
 from penstock import __version__
 from penstock.cli.time_arguments import time_text
-from penstock.report.asking import verdict
+from penstock.report.audit_requests import verdict
 from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
     Count,
@@ -77,7 +77,7 @@ def report_page(report: ReportAnswer) -> str:
 
 def _body(report: ReportAnswer) -> Iterator[str]:
     if not report.topics:
-        yield "<section><p>The audit knows no topic.</p></section>"
+        yield "<section><p>The audit knows of no topic.</p></section>"
         return
     yield from _overview(report.topics)
     for number, topic in enumerate(report.topics):
@@ -85,21 +85,21 @@ def _body(report: ReportAnswer) -> Iterator[str]:
 
 
 def _overview(topics: Sequence[TopicReport]) -> Iterator[str]:
-    seen = overview(topics)
+    summary = overview(topics)
     yield '<div class="overview wide">'
     yield "<table>"
-    cluster = ("cluster",) if seen.clusters else ()
-    yield _heading(("verdict", *cluster, "topic"), (*seen.places, *seen.sums))
-    for number, (topic, events, sums) in enumerate(seen.lines):
+    cluster = ("cluster",) if summary.clusters else ()
+    yield _heading(("verdict", *cluster, "topic"), (*summary.places, *summary.sums))
+    for number, (topic, events, sums) in enumerate(summary.lines):
         link = f'<a href="#topic-{number}">{_text(topic_name(topic))}</a>'
         yield "<tr>"
         yield f"<td>{_state(topic_shown(topic))}</td>"
-        if seen.clusters:
+        if summary.clusters:
             yield f'<td class="name">{_text(topic.cluster)}</td>'
         yield f'<td class="name">{link}</td>'
-        yield from (_number(each) for each in events)
-        for name, each in zip(seen.sums, sums, strict=True):
-            yield _number(each, fault=name != "pending" and each > 0)
+        yield from (_number(event) for event in events)
+        for name, value in zip(summary.sums, sums, strict=True):
+            yield _number(value, fault=name != "pending" and value > 0)
         yield "</tr>"
     yield "</table>"
     yield "</div>"
@@ -123,7 +123,7 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
     if topic.findings:
         yield "<h3>What is wrong</h3>"
         yield "<ul>"
-        yield from (_finding(each) for each in topic.findings)
+        yield from (_finding(finding) for finding in topic.findings)
         yield "</ul>"
         yield _more(left_out(len(topic.findings), topic.findings_total, "such findings"))
     if topic.remarks:
@@ -146,21 +146,21 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
 
 def _tiers(tiers: Sequence[TierTotals]) -> Iterator[str]:
     several = several_roots(tiers)
-    most = max((each.events for each in tiers), default=0)
+    most = max((tier.events for tier in tiers), default=0)
     names = ("events", "size", "late", "duplicates", "dead", "p50", "p95", "p99", "max")
     yield '<div class="wide">'
     yield "<table>"
     yield _heading(("tier",), names).replace("</th>", '</th><th class="bar"></th>', 1)
-    for each in tiers:
-        width = 100 * max(each.events, 0) / most if most > 0 else 0
-        counts = (each.late, each.duplicates, each.dead)
+    for tier in tiers:
+        width = 100 * max(tier.events, 0) / most if most > 0 else 0
+        counts = (tier.late, tier.duplicates, tier.dead)
         yield "<tr>"
-        yield f'<td class="name">{_text(tier_name(each, several=several))}</td>'
+        yield f'<td class="name">{_text(tier_name(tier, several=several))}</td>'
         yield f'<td class="bar"><span style="width: {width:.2f}%"></span></td>'
-        yield _number(events_of(each))
-        yield f'<td class="number">{_text(size(each.bytes))}</td>'
+        yield _number(events_of(tier))
+        yield f'<td class="number">{_text(size(tier.bytes))}</td>'
         yield from (_number(Count(count)) for count in counts)
-        yield from (f'<td class="number">{_text(delay)}</td>' for delay in delays_of(each))
+        yield from (f'<td class="number">{_text(delay)}</td>' for delay in delays_of(tier))
         yield "</tr>"
     yield "</table>"
     yield "</div>"
@@ -183,10 +183,10 @@ def _more(words: str) -> str:
     return f'<p class="soft">{_text(words)}</p>' if words else ""
 
 
-def _heading(left: Sequence[str], right: Sequence[str]) -> str:
-    names = [f"<th>{_text(each)}</th>" for each in left]
-    names += [f'<th class="number">{_text(each)}</th>' for each in right]
-    return f"<tr>{''.join(names)}</tr>"
+def _heading(cells: Sequence[str], number_names: Sequence[str]) -> str:
+    cells = [f"<th>{_text(name)}</th>" for name in cells]
+    cells += [f'<th class="number">{_text(name)}</th>' for name in number_names]
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _state(shown: ShownVerdict) -> str:
@@ -194,7 +194,7 @@ def _state(shown: ShownVerdict) -> str:
 
 
 def _class(shown: ShownVerdict) -> str:
-    """The state's colour, unless its sign says something else."""
+    """The CSS class: the state's, except for a topic that is not loaded."""
     return "missing" if shown.mark == NOT_LOADED else shown.state.value
 
 

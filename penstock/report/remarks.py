@@ -1,6 +1,6 @@
-"""What is remarked beside a verdict, in words: altered text and files that were not read.
+"""Remarks beside a verdict, in words: altered text and unread files.
 
-A remark changes no verdict: every line is accounted for, and some are not what was written.
+A remark does not change the verdict: every line is accounted for, though some differ from the file.
 """
 
 from collections import Counter
@@ -11,13 +11,13 @@ from audit.api.answers import AlteredTotal, Headline, Remark, TopicReport
 from ground.printable import one_line
 from penstock.report.words import Count, headline_words
 
-_MOST: Final = 100  # that an audit tells of a topic
+_MOST: Final = 100  # the audit's limit for one topic
 _ORDER: Final = ("replaced", "cut", "dropped", "unread", "other")
 
 
 def remarked(headline: Headline, topics: Sequence[TopicReport]) -> str:
-    """The verdict in words, and what is remarked of these topics."""
-    words = altered_words(total for each in topics for total in each.altered)
+    """The verdict in words, with the remarks about these topics."""
+    words = altered_words(total for topic in topics for total in topic.altered)
     return f"{headline_words(headline)}; {words}" if words else headline_words(headline)
 
 
@@ -33,10 +33,10 @@ def altered_words(totals: Iterable[AlteredTotal]) -> str:
 
 
 def remark_lines(topic: TopicReport) -> Iterator[str]:
-    """A sentence for each file and kind, as far as they are told."""
+    """A sentence for each file and kind, up to the audit's limit."""
     yield from map(_sentence, topic.remarks)
     if len(topic.remarks) >= _MOST:
-        yield f"only the first {_MOST} are told; in all: {altered_words(topic.altered)}"
+        yield f"only the first {_MOST} are shown; in all: {altered_words(topic.altered)}"
 
 
 def _sentence(remark: Remark) -> str:

@@ -1,7 +1,7 @@
-"""A report in the terminal: the verdict, a line for each topic, and what is wrong in words.
+"""A report in the terminal: the verdict, a line for each topic, and the faults in words.
 
-On a terminal it is coloured and fitted to its width; in a pipe it is plain text, a line a thing,
-nothing shortened. Colours are never the only sign.
+On a terminal it is coloured and fitted to the width; in a pipe it is plain text, one item per line,
+unabridged. Colours are never the only sign.
 """
 
 import sys
@@ -18,7 +18,7 @@ from audit.reconciling.findings import State
 from ground.printable import one_line
 from penstock.cli.output import print_table
 from penstock.cli.time_arguments import time_text
-from penstock.report.asking import verdict
+from penstock.report.audit_requests import verdict
 from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
     Count,
@@ -58,7 +58,7 @@ _DELAYS: Final = ("p50", "p95", "p99", "max")
 
 
 class _Remark(NamedTuple):
-    """A sentence, and a mark and a colour in front of it."""
+    """A sentence, and the coloured mark before it."""
 
     mark: str
     colour: str
@@ -72,8 +72,8 @@ def show_report(
     newer: ReportAnswer | None = None,
     alerts: Sequence[NotedAlert] = (),
 ) -> None:
-    """`everything`: also of topics with which all is well, and somebody watched all the time. Of
-    what is `newer` than the report, only what is wrong."""
+    """Print the report. `everything`: also details of topics without faults. Of what is `newer`
+    than the report, only faults are shown."""
     headline = headline_on(verdict(report), report.topics)
     words = remarked(headline, report.topics)
     _print(headline.mark, _COLOURS_OF_SIGNS[headline.mark], f" {words}")
@@ -85,11 +85,11 @@ def show_report(
         _print(NOT_LOADED, "yellow", one_line(words))
         _print_cure(Cure.of(alert))
     if not report.topics:
-        print("\nThe audit knows no topic.")
+        print("\nThe audit knows of no topic.")
         return
     print()
     _show_overview(report.topics)
-    several = len({each.cluster for each in report.topics}) > 1
+    has_clusters = len({topic.cluster for topic in report.topics}) > 1
     for topic in report.topics:
         notable = (
             topic.state.severity > State.COMPLETE.severity
@@ -97,7 +97,7 @@ def show_report(
             or topic.remarks
         )
         if everything or notable:
-            _show_topic(topic, cluster=several)
+            _show_topic(topic, cluster=has_clusters)
 
 
 def _show_newer(newer: ReportAnswer) -> None:
@@ -114,24 +114,24 @@ def _print_cure(cure: Cure) -> None:
 
 
 def _show_overview(topics: Sequence[TopicReport]) -> None:
-    seen = overview(topics)
+    summary = overview(topics)
     rows = [
         {
             "verdict": topic_shown(topic).words,
             "cluster": topic.cluster,
             "topic": topic_name(topic),
-            **dict(zip(seen.places, events, strict=True)),
-            **dict(zip(seen.sums, sums, strict=True)),
+            **dict(zip(summary.places, events, strict=True)),
+            **dict(zip(summary.sums, sums, strict=True)),
         }
-        for topic, events, sums in seen.lines
+        for topic, events, sums in summary.lines
     ]
-    cluster = ("cluster",) if seen.clusters else ()
-    styles = {each.words: _colour(each) for each in map(topic_shown, topics)}
-    print_table(("verdict", *cluster, "topic", *seen.places, *seen.sums), rows, styles=styles)
+    cluster = ("cluster",) if summary.clusters else ()
+    styles = {shown.words: _colour(shown) for shown in map(topic_shown, topics)}
+    print_table(("verdict", *cluster, "topic", *summary.places, *summary.sums), rows, styles=styles)
 
 
 def _colour(shown: ShownVerdict) -> str:
-    """The worst state's; none where the sign says something else."""
+    """The colour of the verdict's mark."""
     return _COLOURS_OF_SIGNS.get(shown.mark, "")
 
 
@@ -147,23 +147,23 @@ def _show_topic(topic: TopicReport, *, cluster: bool) -> None:
     if sys.stdout.isatty():
         _draw(remarks)
     else:
-        for each in remarks:
-            print(f"{each.mark} {each.words}")
+        for remark in remarks:
+            print(f"{remark.mark} {remark.words}")
 
 
 def _remarks(topic: TopicReport) -> Iterator[_Remark]:
-    """What is wrong, and what it waits for."""
+    """The faults of a topic, its remarks, and what it waits for."""
     for load in topic.failing_loads:
         yield _Remark(NOT_LOADED, "red", failing_words(load))
     commands = 0
-    for each in topic.findings:
-        kind = each.kind.state
-        mark = MARKS[State.COMPLETE if each.accepted else kind]
-        colour = _COLOURS[State.COMPLETE if each.accepted else kind]
-        yield _Remark(mark, colour, finding_words(each))
-        if each.command and commands < _FEW_COMMANDS:
+    for finding in topic.findings:
+        kind = finding.kind.state
+        mark = MARKS[State.COMPLETE if finding.accepted else kind]
+        colour = _COLOURS[State.COMPLETE if finding.accepted else kind]
+        yield _Remark(mark, colour, finding_words(finding))
+        if finding.command and commands < _FEW_COMMANDS:
             commands += 1
-            yield _Remark(" ", "", one_line(advice(Cure.of(each))))
+            yield _Remark(" ", "", one_line(advice(Cure.of(finding))))
     if more := left_out(len(topic.findings), topic.findings_total, "such findings"):
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
     for sentence in remark_lines(topic):
@@ -178,21 +178,21 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
 
 
 def _show_tiers(tiers: Sequence[TierTotals]) -> None:
-    """With columns for what there is any of: all of it is to fit into eighty characters."""
+    """Print the tiers, without empty columns, so that they fit into eighty characters."""
     several = several_roots(tiers)
     special = [
         name
         for name in ("late", "duplicates", "dead")
-        if any(getattr(each, name) for each in tiers)
+        if any(getattr(tier, name) for tier in tiers)
     ]
     rows = [
         {
-            "tier": tier_name(each, several=several),
-            "events": events_of(each),
-            **{name: Count(getattr(each, name)) for name in special},
-            **dict(zip(_DELAYS, delays_of(each), strict=True)),
+            "tier": tier_name(tier, several=several),
+            "events": events_of(tier),
+            **{name: Count(getattr(tier, name)) for name in special},
+            **dict(zip(_DELAYS, delays_of(tier), strict=True)),
         }
-        for each in tiers
+        for tier in tiers
     ]
     print_table(("tier", "events", *special, *_DELAYS), rows)
 
@@ -203,7 +203,7 @@ def _print(text: str, colour: str, rest: str, *, bold: bool = False) -> None:
 
 
 def _draw(remarks: Sequence[_Remark]) -> None:
-    """Marks in a column of their own, sentences beside it."""
+    """Draw marks in a column of their own, with the sentences beside it."""
     # Only a terminal waits for rich to be imported.
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -212,6 +212,6 @@ def _draw(remarks: Sequence[_Remark]) -> None:
     table = Table.grid(padding=(0, 1))
     table.add_column()
     table.add_column(overflow="fold")
-    for each in remarks:
-        table.add_row(Text(each.mark, style=each.colour), Text(each.words))
+    for remark in remarks:
+        table.add_row(Text(remark.mark, style=remark.colour), Text(remark.words))
     Console().print(table)

@@ -1,6 +1,6 @@
-"""How a report's figures are written, in the terminal and on a page.
+"""The wording and number formats of reports, for the terminal and the page.
 
-And which of them stand side by side: an overview has the columns that its topics need.
+Also decides the columns of an overview: those that its topics need.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
 
 UNKNOWN: Final = "?"
-_TIERS: Final = {"hdfs": "files"}  # whatever file system they are on
+_TIERS: Final = {"hdfs": "files"}  # on whichever file system
 _WAITED_FOR: Final = {"agent": "an agent", "broker": "a broker", "hdfs": "the loader"} | {
-    "origin": "what it is a copy of",
+    "origin": "the topic that it copies",
     "mirror": "the mirror",
 }
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -33,14 +33,14 @@ _SUMS: Final = ("pending", "missing", "excess", "changed", "unknown")
 
 
 class Count(int):
-    """A number of things, with its thousands told apart; what is below 0 is not known."""
+    """A number with thousands separators; unknown if below 0."""
 
     def __str__(self) -> str:
         return UNKNOWN if self < 0 else f"{int(self):,}"
 
 
 class AtLeast(Count):
-    """There are more, and nobody knows how many."""
+    """A lower bound."""
 
     def __str__(self) -> str:
         return f"≥{super().__str__()}"
@@ -51,7 +51,7 @@ def events_of(tier: TierTotals) -> Count:
 
 
 def size(count: int) -> str:
-    """Of bytes: with as many digits as one reads."""
+    """A number of bytes, with one decimal place."""
     if count < 0:
         return UNKNOWN
     value, step = float(count), 0
@@ -61,7 +61,7 @@ def size(count: int) -> str:
 
 
 def span(millis: int) -> str:
-    """How long, roughly; nothing if it is not known."""
+    """A duration in its largest unit; "-" if unknown."""
     if millis < 0:
         return "-"
     for length, unit in _SPANS:
@@ -72,13 +72,13 @@ def span(millis: int) -> str:
 
 
 def delays_of(tier: TierTotals) -> tuple[str, ...]:
-    """p50, p95, p99 and max, of which only the last is a bound."""
+    """p50, p95, p99 and max; only the last is a bound."""
     most = span(tier.max)
     return (span(tier.p50), span(tier.p95), span(tier.p99), f"< {most}" if tier.max >= 0 else most)
 
 
 class ShownVerdict(NamedTuple):
-    """The state of a topic as it is shown: what its worst state would hide stands beside it."""
+    """A topic's state as it is shown, with what its worst state would hide."""
 
     state: State
     mark: str
@@ -90,7 +90,7 @@ class ShownVerdict(NamedTuple):
 
 
 def topic_shown(topic: TopicReport) -> ShownVerdict:
-    """Waiting does not help a table that is not loaded."""
+    """The verdict on a topic. A failing load outranks pending, as waiting does not repair it."""
     state = topic.state
     if topic.failing_loads and state is State.PENDING:
         return ShownVerdict(state, NOT_LOADED, "not loaded")
@@ -99,15 +99,19 @@ def topic_shown(topic: TopicReport) -> ShownVerdict:
 
 
 def faults_of(kinds: Kinds, state: State) -> list[State]:
-    """The states to be shown side by side, the worst first: what is wrong, or else the state."""
-    found = list(dict.fromkeys(each.kind.state for each in kinds))
-    return found if found and found[0] is state else [state, *(s for s in found if s is not state)]
+    """The states to show side by side, the worst first: those of the faults, or else the state."""
+    states = list(dict.fromkeys(kind.kind.state for kind in kinds))
+    return (
+        states
+        if states and states[0] is state
+        else [state, *(other for other in states if other is not state)]
+    )
 
 
 def marked(states: Sequence[State]) -> str:
-    """`changed, ✗ missing`: without the mark of the first, which stands before it."""
+    """`changed, ✗ missing`: without the mark of the first state, which the caller shows."""
     first, *others = states
-    return ", ".join((first.value, *(f"{MARKS[each]} {each.value}" for each in others)))
+    return ", ".join((first.value, *(f"{MARKS[state]} {state.value}" for state in others)))
 
 
 def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
@@ -128,10 +132,12 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
             ],
             kinds=summed(count for topic in topics for count in topic.kinds),
             failing_loads=[load for topic in topics for load in topic.failing_loads],
-            events=sum(each.tiers[-1].events for each in topics if each.tiers),
-            waits=any(each.pending or each.waits or each.state is State.PENDING for each in topics),
+            events=sum(topic.tiers[-1].events for topic in topics if topic.tiers),
+            waits=any(
+                topic.pending or topic.waits or topic.state is State.PENDING for topic in topics
+            ),
             complete_until=min(
-                (each.complete_until for each in topics if each.complete_until >= 0), default=-1
+                (topic.complete_until for topic in topics if topic.complete_until >= 0), default=-1
             ),
             accepted_unknown=any(map(is_partly_unseen, topics)),
         )
@@ -139,43 +145,44 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
 
 
 def headline_words(headline: Headline) -> str:
-    """Without the sign."""
+    """The headline without its mark."""
     return one_line(f"{headline.title}; {headline.more}" if headline.more else headline.title)
 
 
 def is_partly_unseen(topic: TopicReport) -> bool:
-    """Whether there were times in which nobody watched, which count as accepted."""
-    return any(each.is_accepted_unknown for each in topic.findings)
+    """Whether there were unwatched times, which were accepted."""
+    return any(finding.is_accepted_unknown for finding in topic.findings)
 
 
 def failing_words(load: FailingLoad) -> str:
-    """Since when a table is not loaded, why, and what to do."""
+    """Since when a table has not been loaded, why, and what to do."""
     since = time_text(load.since // 1000 * 1000)
     cure = f". What to do: {load.cure}" if load.cure else ""
     return one_line(f"not loaded into {load.destination} since {since}: {load.reason}{cure}")
 
 
 def wait_words(wait: Wait) -> str:
-    """Who is waited for, and for what."""
+    """Which program is waited for, and why."""
     return one_line(f"waits for {_WAITED_FOR.get(wait.on, f'the {wait.on}')}: {wait.words}")
 
 
 def subject(report: ReportAnswer) -> str:
-    """What the report is about, and up to when it is known."""
-    asked = f"{time_text(report.from_time)} to {time_text(report.to_time)} UTC"
+    """The report's time range, and the time up to which the ledger has been read."""
+    time_range = f"{time_text(report.from_time)} to {time_text(report.to_time)} UTC"
     if report.as_of <= 0:
-        return f"{asked}; the ledger is still being read"
-    return f"{asked}; the ledger is read up to {time_text(report.as_of // 1000 * 1000)}"
+        return f"{time_range}; the ledger is still being read"
+    return f"{time_range}; the ledger was read up to {time_text(report.as_of // 1000 * 1000)}"
 
 
 def topic_name(topic: TopicReport) -> str:
-    """With the id of one that was deleted or retired: another one may have that name."""
+    """The name, with the id if it was deleted or retired, as another topic may have that name
+    now."""
     gone = f" (deleted or retired, id {topic.topic_id})"
     return topic.topic + gone if topic.deleted else topic.topic
 
 
 def flow(topic: TopicReport) -> str:
-    """The sum of what was read, which comes out even."""
+    """The lines that were read, as the sum of their fates."""
     lines = topic.flow
     parts = [
         f"shipped {Count(lines.shipped)}",
@@ -188,49 +195,50 @@ def flow(topic: TopicReport) -> str:
 
 
 def tier_name(tier: TierTotals, *, several: bool) -> str:
-    """With its root only where there is more than one."""
+    """The tier's name, with its root if there are several."""
     name = _TIERS.get(tier.tier, tier.tier)
     return one_line(f"{name} {tier.destination}".strip() if several else name)
 
 
 def unclaimed_words(topic: TopicReport) -> list[str]:
-    """Events at the brokers that no earlier tier has reported, or has yet to report."""
-    said = []
+    """Events at the brokers that no earlier tier has reported, or not yet."""
+    sentences = []
     if others := topic.unclaimed - topic.unclaimed_yet:
         are, them = (
             ("event at the brokers is", "it")
             if others == 1
             else ("events at the brokers are", "them")
         )
-        said.append(
+        sentences.append(
             f"{Count(others)} {are} reported by no agent: other producers sent {them}, or an agent "
             f"did so just before its host lost power, and sent {them} again"
         )
-    if yet := topic.unclaimed_yet:
+    if pending := topic.unclaimed_yet:
         are, they, them = (
-            ("event is", "it is", "it") if yet == 1 else ("events are", "they are", "them")
+            ("event is", "it is", "it") if pending == 1 else ("events are", "they are", "them")
         )
-        said.append(
-            f"{Count(yet)} {are} not reported by an earlier tier yet: {they} of other producers, "
-            f"or an agent or a broker has still to report {them}"
+        sentences.append(
+            f"{Count(pending)} {are} not reported by an earlier tier yet: {they} from other "
+            "producers, "
+            f"or an agent or a broker has yet to report {them}"
         )
-    return said
+    return sentences
 
 
 def left_out(shown: int, total: int, what: str) -> str:
-    """Of a list that goes on; empty if it does not."""
+    """The note that a list is abridged; empty if it is not."""
     return f"and {total - shown:,} more {what}" if total > shown else ""
 
 
 def finding_words(finding: Finding) -> str:
-    """The sentence; the source as `penstock audit accept` wants it; why it was accepted."""
+    """The sentence, the source as `penstock audit accept` takes it, and why it was accepted."""
     source = f" [source {finding.source}]" if finding.source else ""
     accepted = f" (accepted: {finding.accepted})" if finding.accepted else ""
     return one_line(f"{finding.words}{source}{accepted}")
 
 
 class Line(NamedTuple):
-    """One topic: events by place, None where it is not expected to be; and what does not add up."""
+    """One topic: events by place (None: not expected there), and sums of what does not add up."""
 
     topic: TopicReport
     events: tuple[Count | None, ...]
@@ -238,9 +246,9 @@ class Line(NamedTuple):
 
 
 class ReportOverview(NamedTuple):
-    """`sums` are those of which any topic has something."""
+    """A table of topics. `sums` has the sums that are not 0 for every topic."""
 
-    clusters: bool  # whether they are of several
+    clusters: bool  # whether the topics are of several clusters
     places: tuple[str, ...]
     sums: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -248,23 +256,23 @@ class ReportOverview(NamedTuple):
 
 def overview(topics: Sequence[TopicReport]) -> ReportOverview:
     tiers = {_place(tier): tier for topic in topics for tier in topic.tiers}
-    several = several_roots(list(tiers.values()))
-    sums = tuple(name for name in _SUMS if any(_sum(each, name) for each in topics))
+    has_roots = several_roots(list(tiers.values()))
+    sums = tuple(name for name in _SUMS if any(_sum(topic, name) for topic in topics))
     lines = []
     for topic in topics:
         at = {_place(tier): events_of(tier) for tier in topic.tiers}
         events = tuple(at.get(place) for place in tiers)
         lines.append(Line(topic, events, tuple(_sum(topic, name) for name in sums)))
     return ReportOverview(
-        clusters=len({each.cluster for each in topics}) > 1,
-        places=tuple(tier_name(each, several=several) for each in tiers.values()),
+        clusters=len({topic.cluster for topic in topics}) > 1,
+        places=tuple(tier_name(tier, several=has_roots) for tier in tiers.values()),
         sums=sums,
         lines=tuple(lines),
     )
 
 
 def _sum(topic: TopicReport, name: str) -> Count:
-    """Events; of what cannot be proven, stretches."""
+    """The number of events; of `unknown`, of findings."""
     if name == "changed":
         return _count(topic.kinds, FaultKind.CHANGED, "events")
     if name == "unknown":
@@ -273,16 +281,16 @@ def _sum(topic: TopicReport, name: str) -> Count:
 
 
 def _count(kinds: Kinds, kind: FaultKind, name: str) -> Count:
-    """-1 if nobody knows how many events it is about."""
-    found = next((each for each in kinds if each.kind is kind), None)
-    if found is None:
+    """The count of a kind of fault; -1 if the number of events is unknown."""
+    entry = next((candidate for candidate in kinds if candidate.kind is kind), None)
+    if entry is None:
         return Count(0)
-    return Count(getattr(found, name) or -1)
+    return Count(getattr(entry, name) or -1)
 
 
 def several_roots(tiers: Sequence[TierTotals]) -> bool:
-    """Whether a tier's kind alone does not say which it is."""
-    return len({each.tier for each in tiers}) < len({_place(each) for each in tiers})
+    """Whether a tier has several roots."""
+    return len({tier.tier for tier in tiers}) < len({_place(tier) for tier in tiers})
 
 
 def _place(tier: TierTotals) -> tuple[str, str]:

@@ -1,1 +1,1 @@
-"""`penstock schemas`: what a registry holds, and files of schemas on their way there."""
+"""`penstock schemas`: the schemas of a registry, and files with schemas to register."""

@@ -1,4 +1,4 @@
-"""`penstock schemas apply`: what changed in a folder of schemas, registered.
+"""`penstock schemas apply`: registers the changed schemas of a folder.
 
 `schemas.yaml`, which may lie in the folder, says which levels of compatibility it wants.
 """
@@ -38,7 +38,7 @@ class FolderSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def levels(self, files: Iterable[SchemaFile]) -> dict[str, Level]:
         """By subject; those that are not here keep what they have."""
-        names = {each.subject for each in files}
+        names = {file.subject for file in files}
         if strangers := sorted(self.subjects.keys() - names):
             raise WrongConfiguration(f"{FILE}: subjects: no file is named {strangers[0]}.avsc")
         found = {}
@@ -55,7 +55,7 @@ def folder_settings(folder: Path) -> FolderSettings:
     if not path.exists() and not path.is_symlink():
         return FolderSettings()
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise WrongConfiguration(f"{path}: it is a link that leads out of the folder")
+        raise WrongConfiguration(f"{path}: it is a link to a path outside of the folder")
     try:
         return load(FolderSettings, path)
     except ConfigurationError as error:
@@ -64,12 +64,12 @@ def folder_settings(folder: Path) -> FolderSettings:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
 @force_option
 @registry_option
 @json_option
 def command(*, folder: Path, dry_run: bool, force: bool, registry: str, as_json: bool) -> None:
-    """Register what changed in a folder of schemas: DIR/**/SUBJECT.avsc.
+    """Register the changed schemas of a folder: DIR/**/SUBJECT.avsc.
 
     All are checked first. If any would be refused, none is registered, and the exit code is 1.
 
@@ -82,8 +82,8 @@ def command(*, folder: Path, dry_run: bool, force: bool, registry: str, as_json:
     levels = folder_settings(folder).levels(files)
     with registry_at(registry) as client:
         planner = Planner(client, levels)
-        plans = [planner.plan(each) for each in files]
-        refused = [each for each in plans if each.outcome is Outcome.REFUSED]
+        plans = [planner.plan(file) for file in files]
+        refused = [plan for plan in plans if plan.outcome is Outcome.REFUSED]
         for plan in plans:
             say_unit_changes(plan.unit_changes)
             require_readable(plan, force=force)
@@ -129,7 +129,7 @@ def _report(
     as_json: bool,
 ) -> None:
     if as_json:
-        print_json({"dry_run": dry_run, "schemas": [_document(each, done) for each in plans]})
+        print_json({"dry_run": dry_run, "schemas": [_document(plan, done) for plan in plans]})
         return
     for plan in plans:
         _say(plan, done.get(plan.file.subject))

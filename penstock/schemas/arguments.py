@@ -1,4 +1,4 @@
-"""What the commands about schemas take: a subject, a version, an id, the file of a schema."""
+"""Arguments of the commands about schemas: subject, version, id, file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -74,11 +74,11 @@ def subject_options(command: F) -> F:
 def schema_file(path: Path, subject: str | None, topic: str | None) -> SchemaFile:
     """The file with its subject; what is wrong with it becomes the command's one line."""
     if subject is not None and topic is not None:
-        raise click.UsageError("give --subject or --topic, not both")
+        raise click.UsageError("pass either --subject or --topic")
     if topic is not None:
         subject = subject_of_topic(topic)
     if subject is None and path.suffix != ENDING:
-        raise click.UsageError(f"give --subject or --topic: {path} is not named SUBJECT{ENDING}")
+        raise click.UsageError(f"pass --subject or --topic: {path} is not named SUBJECT{ENDING}")
     text = file_text(path)
     try:
         return SchemaFile(one_line(str(path)), subject or subject_of(path), text, needs_of(text))

@@ -33,9 +33,12 @@ _MOST_UNIT_CHANGES: Final = 50
 
 
 def say_differences(found: Iterable[Difference], indent: str = "") -> None:
-    for each in found:
-        path = f"{each.path}: " if each.path else ""
-        say(f"{indent}{_SIGNS[each.kind]} {path}{each.what}", colour=_COLOURS[each.kind])
+    for difference in found:
+        path = f"{difference.path}: " if difference.path else ""
+        say(
+            f"{indent}{_SIGNS[difference.kind]} {path}{difference.what}",
+            colour=_COLOURS[difference.kind],
+        )
 
 
 def say_unit_changes(changes: Sequence[UnitChange]) -> None:
@@ -49,7 +52,10 @@ def say_unit_changes(changes: Sequence[UnitChange]) -> None:
 
 
 def difference_documents(found: Iterable[Difference]) -> list[dict[str, str]]:
-    return [{"kind": each.kind, "path": each.path, "what": each.what} for each in found]
+    return [
+        {"kind": difference.kind, "path": difference.path, "what": difference.what}
+        for difference in found
+    ]
 
 
 def _subjects_and_files(
@@ -78,8 +84,8 @@ def command(
 ) -> None:
     """Show what changed between two versions of a subject, or from a version to a file (*.avsc).
 
-    Without versions: from the last but one to the latest; from the latest to the file. A decimal or
-    time that changes its unit is also named on stderr, with what becomes of old events.
+    Without versions, compares the last two versions, or the latest with the file. A decimal or time
+    that changes its unit is also reported on stderr, with the consequence for old events.
 
     \b
     Example:
@@ -136,7 +142,7 @@ def _found(subject: str, names: tuple[int, int | str], old: AvroSchema, new: Avr
 def _between(client: RegistryClient, subject: str, old: Which | None, new: Which | None) -> _Found:
     after = _version(client, subject, new or "latest")
     if old is None:
-        earlier = [each for each in client.versions(subject) if each < after.version]
+        earlier = [version for version in client.versions(subject) if version < after.version]
         if not earlier:
             raise Failed(f"{subject} has no version before {after.version}")
         old = earlier[-1]

@@ -29,16 +29,16 @@ _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 @click.option(
     "--record",
     metavar="NAME",
-    help="The event's name, com.example.PageView; without it, made from the topic's.",
+    help="The event's name, such as com.example.PageView; default: derived from the topic's.",
 )
 @click.option(
     "--field",
     "fields",
     multiple=True,
     metavar="NAME=TYPE",
-    help="A field: a type of Avro, with ? if it may be null, or JSON; may be repeated.",
+    help="A field with an Avro type, with ? if it may be null, or JSON; may be repeated.",
 )
-@click.option("--doc", default="", metavar="TEXT", help="What the event is.")
+@click.option("--doc", default="", metavar="TEXT", help="A description of the event.")
 @click.option(
     "--dir",
     "directory",
@@ -46,7 +46,7 @@ _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
     default=".",
     show_default=True,
     metavar="DIR",
-    help="Where the file is put.",
+    help="The folder for the file.",
 )
 @json_option
 def new(
@@ -58,9 +58,9 @@ def new(
     directory: Path,
     as_json: bool,
 ) -> None:
-    """Write a first schema for a topic's events, as a file TOPIC-value.avsc to be edited.
+    """Write a first schema for a topic's events, as a file TOPIC-value.avsc to edit.
 
-    It begins with the header that every event has. A file that is there is left alone.
+    It begins with the header of every event. An existing file is not replaced.
 
     \b
     Example:
@@ -110,7 +110,7 @@ def _field(text: str) -> tuple[str, Any]:
 @click.argument("file", type=click.Path(path_type=Path))
 @subject_options
 @click.option(
-    "--any-writer", is_flag=True, help="Accept a schema of events that no agent can write."
+    "--any-writer", is_flag=True, help="Accept a schema of events that agents cannot write."
 )
 @force_option
 @registry_option
@@ -125,14 +125,15 @@ def check(
     registry: str,
     as_json: bool,
 ) -> None:
-    """Say whether a schema may be registered and, if not, why. Nothing is changed.
+    """Check whether a schema may be registered, without registering it.
 
     A topic's values must also be events that an agent can write: their first field is the header,
-    and there is a value for each field. Where only applications of yours write, give --any-writer.
+    and the agent has a value for each field. If only your own applications write them, pass
+    --any-writer.
 
-    The registry does not compare the units of decimals, dates and times. Where a unit changes,
-    stderr says what becomes of old events: they are rescaled, or they become dead letters, and
-    then the schema is refused unless you give --force.
+    The registry does not compare the units of decimals, dates and times. If a unit changes, stderr
+    says what happens to old events: they are rescaled, or become dead letters; in the latter case
+    the schema is refused without --force.
 
     Exit code 1: it may not be registered, or no agent can write it.
 
@@ -223,10 +224,10 @@ def register_schema(
     registry: str,
     as_json: bool,
 ) -> None:
-    """Register a schema: it becomes the subject's next version, unless it is one already.
+    """Register a schema as the subject's next version, unless it is a version already.
 
-    A type that it names and does not define is taken from the subject of that name. As with
-    `check`, stderr says where a unit changes, and --force accepts that old events are not readable.
+    A type that it names but does not define is taken from the subject of that name. As with
+    `check`, stderr reports changed units, and --force accepts that old events become unreadable.
 
     \b
     Example:

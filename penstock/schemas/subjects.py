@@ -25,7 +25,9 @@ COLUMNS = ("subject", "version", "id", "type")
 
 
 @click.command()
-@click.option("--deleted", is_flag=True, help="Add the versions that were deleted, not for good.")
+@click.option(
+    "--deleted", is_flag=True, help="Also list deleted versions, unless deleted permanently."
+)
 @registry_option
 @json_option
 def list_subjects(*, deleted: bool, registry: str, as_json: bool) -> None:
@@ -37,7 +39,7 @@ def list_subjects(*, deleted: bool, registry: str, as_json: bool) -> None:
         penstock schemas list --json | jq -r '.[].subject'
     """
     with registry_at(registry) as client:
-        rows = [_row(each) for each in client.all_schemas(latest_only=True)]
+        rows = [_row(all_schema) for all_schema in client.all_schemas(latest_only=True)]
         if deleted:
             rows = [row | {"deleted": False} for row in rows] + _deleted_rows(client)
     rows.sort(key=lambda row: (row["subject"], row["version"]))
@@ -51,10 +53,10 @@ def list_subjects(*, deleted: bool, registry: str, as_json: bool) -> None:
 
 
 def _deleted_rows(client: RegistryClient) -> list[dict[str, object]]:
-    there = {(each.subject, each.version) for each in client.all_schemas()}
+    there = {(all_schema.subject, all_schema.version) for all_schema in client.all_schemas()}
     every = client.all_schemas(deleted=True)
-    gone = [each for each in every if (each.subject, each.version) not in there]
-    return [_row(each) | {"deleted": True} for each in gone]
+    gone = [version for version in every if (version.subject, version.version) not in there]
+    return [_row(version) | {"deleted": True} for version in gone]
 
 
 def _row(schema: RegisteredSchema) -> dict[str, object]:
@@ -69,9 +71,12 @@ def _row(schema: RegisteredSchema) -> dict[str, object]:
 @click.command()
 @click.argument("subject", type=SUBJECT, required=False, shell_complete=existing_subjects)
 @click.option(
-    "--version", type=VERSION, metavar="N|latest", help="Deleted or not; without it, the latest."
+    "--version",
+    type=VERSION,
+    metavar="N|latest",
+    help="A version, deleted or not; default: the latest.",
 )
-@click.option("--id", "schema_id", type=SCHEMA_ID, metavar="N", help="What this id means.")
+@click.option("--id", "schema_id", type=SCHEMA_ID, metavar="N", help="Show the schema of this id.")
 @registry_option
 @json_option
 def show(
@@ -91,9 +96,9 @@ def show(
         penstock schemas show --id 17 --json
     """
     if (subject is None) == (schema_id is None):
-        raise click.UsageError("give a subject, or --id")
+        raise click.UsageError("pass a subject, or --id")
     if schema_id is not None and version is not None:
-        raise click.UsageError("--version is of a subject, not of an id")
+        raise click.UsageError("--version needs a subject, and excludes --id")
     with registry_at(registry) as client:
         if schema_id is not None:
             document = _of_id(client, schema_id)
@@ -108,7 +113,8 @@ def show(
 def _of_id(client: RegistryClient, schema_id: int) -> dict[str, Any]:
     found = client.text_of(schema_id)
     places = [
-        {"subject": each.subject, "version": each.version} for each in client.places_of(schema_id)
+        {"subject": place.subject, "version": place.version}
+        for place in client.places_of(schema_id)
     ]
     return {"id": schema_id, "places": places, **schema_document(found)}
 
@@ -123,7 +129,7 @@ def schema_document(found: RegisteredSchema | SchemaOfId) -> dict[str, Any]:
     """With the names that registries use."""
     return {
         "schemaType": found.type,
-        "references": [_reference_document(each) for each in found.references],
+        "references": [_reference_document(reference) for reference in found.references],
         "schema": found.text,
     }
 
@@ -149,11 +155,11 @@ def _escaped(character: str) -> str:
 @click.option(
     "--set",
     "wanted",
-    type=click.Choice([each.value for each in Level], case_sensitive=False),
+    type=click.Choice([level.value for level in Level], case_sensitive=False),
     metavar="LEVEL",
-    help=f"The level from now on: {', '.join(Level)}.",
+    help=f"The new level: {', '.join(Level)}.",
 )
-@click.option("--default", "reset", is_flag=True, help="No level of its own any longer.")
+@click.option("--default", "reset", is_flag=True, help="Remove the subject's own level.")
 @registry_option
 @json_option
 def config(
@@ -168,7 +174,7 @@ def config(
         penstock schemas config page_views-value --default
     """
     if wanted is not None and reset:
-        raise click.UsageError("give --set or --default, not both")
+        raise click.UsageError("pass either --set or --default")
     with registry_at(registry) as client:
         if wanted is not None:
             client.set_level(subject, wanted)
@@ -191,9 +197,11 @@ def _reset(client: RegistryClient, subject: str | None) -> None:
 
 @click.command()
 @click.argument("subject", type=SUBJECT, shell_complete=existing_subjects)
-@click.option("--version", type=click.IntRange(1, HIGHEST), metavar="N", help="Only this one.")
+@click.option("--version", type=click.IntRange(1, HIGHEST), metavar="N", help="Only this version.")
 @click.option(
-    "--permanent", is_flag=True, help="For good: what was written with it may be unreadable."
+    "--permanent",
+    is_flag=True,
+    help="Delete permanently; messages written with it may become unreadable.",
 )
 @yes_option
 @registry_option
@@ -209,8 +217,8 @@ def delete(
 ) -> None:
     """Delete a subject, or one version of it.
 
-    Ids go on being served to consumers, and versions to whoever knows them, unless the deletion is
-    --permanent.
+    Unless the deletion is --permanent, the registry still serves deleted schemas to consumers by id
+    and by version.
 
     \b
     Example:
@@ -245,7 +253,7 @@ def _delete(client: RegistryClient, subject: str, version: int | None, *, again:
             raise
         if again:
             return []
-        raise Failed("it is deleted already; --permanent deletes it for good") from None
+        raise Failed("it is already deleted; --permanent deletes it permanently") from None
 
 
 def _purge(client: RegistryClient, subject: str, version: int | None) -> list[int]:
@@ -256,6 +264,6 @@ def _purge(client: RegistryClient, subject: str, version: int | None) -> list[in
 
 def _users(client: RegistryClient, subject: str, version: int | None) -> str:
     versions = client.versions(subject) if version is None else [version]
-    ids = {each for number in versions for each in client.referenced_by(subject, number)}
-    places = sorted({place for each in ids for place in client.places_of(each)})
-    return ", ".join(f"{each.subject} version {each.version}" for each in places)
+    ids = {schema_id for number in versions for schema_id in client.referenced_by(subject, number)}
+    places = sorted({place for schema_id in ids for place in client.places_of(schema_id)})
+    return ", ".join(f"{place.subject} version {place.version}" for place in places)

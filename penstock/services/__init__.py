@@ -1,3 +1,3 @@
-"""The programs, run in the foreground: agent, audit, broker, registry, zookeeper, load; and
-`penstock check-config`, which says what they would do.
+"""The commands that run a program in the foreground: agent, audit, broker, registry, zookeeper,
+mirror, load; and `penstock check-config`, which says what they would do.
 """

@@ -1,4 +1,4 @@
-"""`penstock agent`."""
+"""`penstock agent`: runs an agent, or shows the status of a running one."""
 
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from penstock.cli.failures import WrongConfiguration
 from penstock.cli.output import json_option
 from penstock.config.configuration import ConfigurationError
 from penstock.config.options import configuration_options, log_format_option
-from penstock.services.agent_configuration import load_agent, load_inputs, or_not_taken
+from penstock.services.agent_configuration import load_agent, load_inputs, or_rejected
 from penstock.services.agent_status import (
     agent_here,
     ask_status,
@@ -26,7 +26,7 @@ from penstock.services.agent_status import (
 @click.command()
 @configuration_options
 @log_format_option
-@click.option("--status", is_flag=True, help="Show the status of the agent that runs here.")
+@click.option("--status", is_flag=True, help="Show the status of this host's agent.")
 @own_agent_option
 @json_option
 def command(
@@ -38,10 +38,10 @@ def command(
     agent: HttpUrl | None,
     as_json: bool,
 ) -> int:
-    """Run one agent until SIGTERM or Ctrl-C, or show the status of one that runs.
+    """Run an agent until SIGTERM or Ctrl-C, or show the status of a running one.
 
-    `penstock keys agent` explains every key of the file, as docs/agent-configuration.md does.
-    SIGHUP has it read again.
+    `penstock keys agent` and docs/agent-configuration.md explain the keys of the file. SIGHUP makes
+    the agent read it again.
 
     \b
     Example:
@@ -55,22 +55,24 @@ def command(
             _show(_listens_at(agent, config, overrides), as_json=as_json)
             return 0
         if config is None and not overrides:
-            raise click.UsageError("give --config FILE, or every key with --set KEY=VALUE")
+            raise click.UsageError("pass --config FILE, or every key with --set KEY=VALUE")
         if as_json:
-            raise click.UsageError("--json belongs to --status")
+            raise click.UsageError("--json needs --status")
         loaded = load_agent(config, overrides)
     except ConfigurationError as error:
         raise WrongConfiguration(*error.mistakes) from None
     log_to_stderr(log_format)
-    again = partial(or_not_taken, partial(load_agent, config, overrides))
-    return run(loaded, again, lambda path: or_not_taken(lambda: load_inputs(path)))
+    reload = partial(or_rejected, partial(load_agent, config, overrides))
+    return run(loaded, reload, lambda path: or_rejected(lambda: load_inputs(path)))
 
 
 def _listens_at(agent: HttpUrl | None, config: Path | None, overrides: tuple[str, ...]) -> HttpUrl:
-    """Where its configuration says, if one is given."""
+    """The address of --agent, or of the configuration if there is one."""
     if config is None:
         if overrides:
-            raise click.UsageError("--set lies over a file's keys: give --config, or --agent URL")
+            raise click.UsageError(
+                "--set overrides the keys of a file: pass --config, or --agent URL"
+            )
         return agent or agent_here()
     loaded = load_agent(config, overrides)
     return listening(loaded.http_host, loaded.http_port, in_tls=loaded.http.tls is not None)

@@ -1,8 +1,8 @@
 """An agent's files: the main one, and those of `inputs_dir`.
 
-`inputs_dir` and an input's `schema`, where they are not absolute, are beside the file that names
-them: /etc/penstock/agent.yaml with `inputs_dir: agent.d` means /etc/penstock/agent.d. Everything
-else, and whatever comes from `--set`, goes by the working directory.
+Relative paths in `inputs_dir` and an input's `schema` start at the file that names them:
+/etc/penstock/agent.yaml with `inputs_dir: agent.d` means /etc/penstock/agent.d. All others, and
+those of `--set`, start at the working directory.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ def load_agent(config: Path | None, overrides: Sequence[str]) -> AgentConfig:
         return loaded
     folder = config.absolute().parent
     beside = ""
-    if loaded.inputs_dir and not any(each.startswith("inputs_dir=") for each in overrides):
+    if loaded.inputs_dir and not any(override.startswith("inputs_dir=") for override in overrides):
         beside = str(folder / loaded.inputs_dir)
     return msgspec.structs.replace(
         loaded,
@@ -46,8 +46,8 @@ def load_inputs(path: Path) -> tuple[Input, ...]:
     return _beside(path.absolute().parent, load(InputsFile, path).inputs)
 
 
-def or_not_taken(read: Callable[[], T]) -> T:
-    """For a program that goes on without it: raises ConfigRejected, with the same line."""
+def or_rejected(read: Callable[[], T]) -> T:
+    """`read()`, for a running program: raises ConfigRejected in place of ConfigurationError."""
     try:
         return read()
     except ConfigurationError as error:
@@ -56,6 +56,8 @@ def or_not_taken(read: Callable[[], T]) -> T:
 
 def _beside(folder: Path, inputs: Sequence[Input]) -> tuple[Input, ...]:
     return tuple(
-        msgspec.structs.replace(each, schema=str(folder / each.schema)) if each.schema else each
-        for each in inputs
+        msgspec.structs.replace(settings, schema=str(folder / settings.schema))
+        if settings.schema
+        else settings
+        for settings in inputs
     )

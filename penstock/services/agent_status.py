@@ -1,4 +1,4 @@
-"""What a running agent says of itself, asked for over its HTTP port and shown."""
+"""The status of a running agent, requested over its HTTP port and shown."""
 
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
@@ -44,7 +44,7 @@ def agent_option(command: F) -> F:
 
 
 def own_agent_option(command: F) -> F:
-    """The same for `penstock agent`, which needs no address to run one: `agent` may be None."""
+    """The same for `penstock agent`, where `agent` may be None."""
     return _agent_option(is_needed=False)(command)
 
 
@@ -70,7 +70,7 @@ def agent_here() -> HttpUrl:
 
 
 def listening(host: str, port: int, *, in_tls: bool = False) -> HttpUrl:
-    """Where to ask an agent whose configuration says this."""
+    """The URL of an agent on this host with these settings."""
     return HttpUrl(
         "https" if in_tls else "http", "127.0.0.1" if is_everywhere(host) else host, port
     )
@@ -84,14 +84,14 @@ def ask_status(agent: HttpUrl) -> bytes:
     except NotReachable as error:
         raise Failed(f"{error.message}{origin('agent', str(agent))}") from None
     if answer.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        said = shortened(answer.body[:200].decode(errors="replace").strip())
+        excerpt = shortened(answer.body[:200].decode(errors="replace").strip())
         raise Failed(
-            f"the agent at {agent} rejected these credentials: {said} (--agent-security, "
+            f"the agent at {agent} rejected these credentials: {excerpt} (--agent-security, "
             f"{SECURITY}, or `agent_security` of a profile)"
         )
     if answer.status != HTTPStatus.OK:
-        said = shortened(answer.body[:200].decode(errors="replace").strip())
-        raise Failed(f"the server at {agent} is not an agent: {answer.status} {said}")
+        excerpt = shortened(answer.body[:200].decode(errors="replace").strip())
+        raise Failed(f"the server at {agent} is not an agent: {answer.status} {excerpt}")
     return answer.body
 
 
@@ -103,15 +103,15 @@ def read_status(body: bytes) -> Status:
 
 
 def show_status(status: Status) -> None:
-    """For people: first what somebody should know, then every file, by its lag."""
-    lag = sum(each.lag_bytes for each in status.files)
-    who = one_line(f"agent {status.agent or '-'} on {status.host}, cluster {status.cluster}")
-    print(f"{who}: {status.phase.value}, {len(status.files)} files, {lag:,} bytes behind")
+    """Print the status: first the remarks, then every file, sorted by lag."""
+    lag = sum(file.lag_bytes for file in status.files)
+    title = one_line(f"agent {status.agent or '-'} on {status.host}, cluster {status.cluster}")
+    print(f"{title}: {status.phase.value}, {len(status.files)} files, {lag:,} bytes behind")
     for remark in _remarks(status):
         print(one_line(remark))
-    _section(_FILES, [_file(each) for each in sorted(status.files, key=_by_lag)])
-    _section(_INPUTS, [_input(each) for each in status.inputs])
-    _section(_TOPICS, [_topic(each) for each in status.topics])
+    _section(_FILES, [_file(file) for file in sorted(status.files, key=_by_lag)])
+    _section(_INPUTS, [_input(input_status) for input_status in status.inputs])
+    _section(_TOPICS, [_topic(topic) for topic in status.topics])
 
 
 def _remarks(status: Status) -> Iterator[str]:
@@ -124,26 +124,26 @@ def _remarks(status: Status) -> Iterator[str]:
     if status.journal.damage:
         yield f"journal: {status.journal.damage}"
     if status.copied_from:
-        yield f"its data directory was copied from agent {status.copied_from}"
-    for each in status.inputs:
-        for file in each.unreadable:
-            yield f"input {each.name}: cannot read {file.path}: {file.why}"
-        if words := _altered(each):
-            yield f"input {each.name}: {words}"
+        yield f"its data directory is a copy of agent {status.copied_from}'s"
+    for input_status in status.inputs:
+        for file in input_status.unreadable:
+            yield f"input {input_status.name}: cannot read {file.path}: {file.why}"
+        if words := _altered(input_status):
+            yield f"input {input_status.name}: {words}"
     if status.process.over_memory:
         yield "it uses more than limits.memory_bytes"
 
 
-def _altered(each: InputStatus) -> str:
+def _altered(input_status: InputStatus) -> str:
     # What the audit answers with is no business of an agent that runs.
     from audit.api.answers import AlteredTotal  # noqa: PLC0415
     from penstock.report.remarks import altered_words  # noqa: PLC0415
 
     totals = (
-        AlteredTotal("replaced", each.replaced_lines, each.replaced_characters),
-        AlteredTotal("cut", each.cut_lines, each.cut_lines),
-        AlteredTotal("dropped", each.dropped_values, each.dropped_values),
-        AlteredTotal("unread", 0, each.unread_files),
+        AlteredTotal("replaced", input_status.replaced_lines, input_status.replaced_characters),
+        AlteredTotal("cut", input_status.cut_lines, input_status.cut_lines),
+        AlteredTotal("dropped", input_status.dropped_values, input_status.dropped_values),
+        AlteredTotal("unread", 0, input_status.unread_files),
     )
     return altered_words(total for total in totals if total.count)
 
@@ -158,41 +158,43 @@ def _by_lag(file: FileStatus) -> tuple[int, str]:
     return -file.lag_bytes, file.path
 
 
-def _file(each: FileStatus) -> dict[str, Any]:
+def _file(file: FileStatus) -> dict[str, Any]:
     return {
-        "file": f"{each.path} (deleted)" if each.deleted else each.path,
-        "source": each.source,
-        "input": each.input,
-        "size": each.size,
-        "position": each.position,
-        "lag_bytes": each.lag_bytes,
-        "lag_seconds": round(each.lag_seconds, 1),
-        "last_error": each.error or None,
+        "file": f"{file.path} (deleted)" if file.deleted else file.path,
+        "source": file.source,
+        "input": file.input,
+        "size": file.size,
+        "position": file.position,
+        "lag_bytes": file.lag_bytes,
+        "lag_seconds": round(file.lag_seconds, 1),
+        "last_error": file.error or None,
     }
 
 
-def _input(each: InputStatus) -> dict[str, Any]:
+def _input(input_status: InputStatus) -> dict[str, Any]:
     return {
-        "input": each.name,
-        "topic": each.topic,
-        "files": each.files,
-        "lag_bytes": each.lag_bytes,
-        "events": each.events,
-        "filtered": each.filtered_lines,
-        "dead": each.dead_lettered_lines,
-        "lost_bytes": each.lost_bytes,
-        "remark": each.stopped or each.warning or (None if each.files else "no file matches"),
+        "input": input_status.name,
+        "topic": input_status.topic,
+        "files": input_status.files,
+        "lag_bytes": input_status.lag_bytes,
+        "events": input_status.events,
+        "filtered": input_status.filtered_lines,
+        "dead": input_status.dead_lettered_lines,
+        "lost_bytes": input_status.lost_bytes,
+        "remark": input_status.stopped
+        or input_status.warning
+        or (None if input_status.files else "no file matches"),
     }
 
 
-def _topic(each: TopicStatus) -> dict[str, Any]:
-    version = f"v{each.schema_version} (id {each.schema_id})" if each.schema_id >= 0 else None
+def _topic(topic: TopicStatus) -> dict[str, Any]:
+    version = f"v{topic.schema_version} (id {topic.schema_id})" if topic.schema_id >= 0 else None
     return {
-        "topic": each.name,
-        "partitions": each.partitions or None,
+        "topic": topic.name,
+        "partitions": topic.partitions or None,
         "schema": version,
-        "batches": each.batches,
-        "events": each.events,
-        "in_flight": each.in_flight_batches,
-        "remark": each.stalled or each.last_error or None,
+        "batches": topic.batches,
+        "events": topic.events,
+        "in_flight": topic.in_flight_batches,
+        "remark": topic.stalled or topic.last_error or None,
     }

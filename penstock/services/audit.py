@@ -1,4 +1,4 @@
-"""`penstock audit`: the service; what it is told is in `report/operator.py`."""
+"""`penstock audit`: runs the audit. Its subcommands are in `report/operator.py`."""
 
 from pathlib import Path
 
@@ -17,12 +17,14 @@ from penstock.config.options import configuration_options, configured, log_forma
     sections={
         "Commands": {
             "retire": Lazy("penstock.report.operator:retire", "Expect nothing more of a host."),
-            "accept": Lazy("penstock.report.operator:accept", "Accept a fault that will stay."),
+            "accept": Lazy(
+                "penstock.report.operator:accept", "Accept a fault that will not be repaired."
+            ),
         }
     },
 )
 @configuration_options
-@click.option("--count", is_flag=True, help="Keep the ledger of clusters whose brokers keep none.")
+@click.option("--count", is_flag=True, help="Count for clusters whose brokers keep no ledger.")
 @log_format_option
 @click.pass_context
 def command(
@@ -33,9 +35,9 @@ def command(
     count: bool,
     log_format: LogFormat,
 ) -> int:
-    """Run one audit until SIGTERM or Ctrl-C, or tell it something.
+    """Run an audit until SIGTERM or Ctrl-C, or make a statement to it.
 
-    `penstock keys audit` explains every key of the file, as docs/audit-configuration.md does.
+    `penstock keys audit` and docs/audit-configuration.md explain the keys of the file.
 
     \b
     Example:
@@ -46,7 +48,7 @@ def command(
     """
     if context.invoked_subcommand is not None:
         if config or overrides or count:
-            raise click.UsageError(f"options come after {context.invoked_subcommand}")
+            raise click.UsageError(f"put options after {context.invoked_subcommand}")
         return 0
     loaded = configured(AuditConfig, config, overrides)
     if config is not None and not loaded.commands.audit:

@@ -1,7 +1,7 @@
-"""The audit's two services: the audit, and the counter for clusters that keep no ledger.
+"""The audit's two services: the audit, and the counter for clusters whose brokers keep no ledger.
 
-Apart from the command, so that `penstock audit retire` and `accept` work on hosts that have no
-packages of the audit.
+Separate from the command, so that `penstock audit retire` and `accept` work on hosts without the
+audit's dependencies.
 """
 
 import columns.system_memory  # noqa: F401  must come first

@@ -1,4 +1,4 @@
-"""`penstock broker`."""
+"""`penstock broker`: runs a broker."""
 
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from penstock.config.options import configuration_options, configured, log_forma
 @configuration_options
 @log_format_option
 def command(*, config: Path | None, overrides: tuple[str, ...], log_format: LogFormat) -> int:
-    """Run one broker until SIGTERM or Ctrl-C.
+    """Run a broker until SIGTERM or Ctrl-C.
 
-    `penstock keys broker` explains every key of the file, as docs/broker-configuration.md does.
+    `penstock keys broker` and docs/broker-configuration.md explain the keys of the file.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`penstock check-config`."""
+"""`penstock check-config`: validates a configuration file, and reports what it would do."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,12 +20,12 @@ from penstock.config.options import configured
 from penstock.config.reference import KINDS
 from penstock.connections.reachability import broker_problem, registry_problem, zookeeper_problem
 from penstock.services.agent_configuration import load_agent
-from penstock.services.audit_check import check_audit
-from penstock.services.audit_check import show_report as show_audit
-from penstock.services.findings import print_findings
-from penstock.services.locks_check import broken_locks
-from penstock.services.mirror_check import check_mirror
-from penstock.services.mirror_check import show_report as show_mirror
+from penstock.services.checks.audit_check import check_audit
+from penstock.services.checks.audit_check import show_report as show_audit
+from penstock.services.checks.findings import print_findings
+from penstock.services.checks.locks_check import broken_locks
+from penstock.services.checks.mirror_check import check_mirror
+from penstock.services.checks.mirror_check import show_report as show_mirror
 from registry.config import RegistryConfig
 from schemas.remote.address import RegistryAddress
 
@@ -34,7 +34,7 @@ _SECRET_NAMES = {"key", "webhook", "url"}  # the URL of a webhook often holds on
 
 
 class Report(Protocol):
-    """What was found of one file; its fields are for `--json`."""
+    """The report on one file; its fields are those of `--json`."""
 
     def all_problems(self) -> list[str]: ...
 
@@ -42,8 +42,8 @@ class Report(Protocol):
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """A file's check: `effective` is the configuration without its secrets, None of a file of
-    inputs; `show` prints what the report has beside problems and remarks."""
+    """A checked file. `effective`: the configuration without secrets, None for a file of inputs;
+    `show` prints the rest of the report, beside problems and remarks."""
 
     report: Report
     effective: dict[str, Any] | None
@@ -51,7 +51,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlainCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The report of a program that is only told what is wrong."""
+    """A report that has problems only."""
 
     problems: tuple[str, ...]
 
@@ -73,15 +73,17 @@ class PlainCheck(msgspec.Struct, frozen=True, kw_only=True):
     help="Check the file only: connect to no server.",
 )
 @click.option(
-    "--spark", is_flag=True, help="With `loader`: start Spark, and create files below the root."
+    "--spark",
+    is_flag=True,
+    help="With `loader`: start Spark, and create test files below the root.",
 )
 @click.option(
     "--beside",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="AGENT.YAML",
-    help="With `inputs`: the configuration of the agent that is to follow them.",
+    help="With `inputs`: the configuration of the agent that will follow them.",
 )
-@click.option("--show", is_flag=True, help="Print the resulting configuration, too.")
+@click.option("--show", is_flag=True, help="Also print the resulting configuration.")
 @json_option
 def command(
     kind: str,
@@ -93,30 +95,30 @@ def command(
     show: bool,
     as_json: bool,
 ) -> None:
-    """Validate the configuration file of a program, and say whether its servers answer.
+    """Validate a program's configuration file, and check that its servers answer.
 
-    KIND is agent, broker, registry, loader, audit, mirror or zookeeper; client, a profile of this
-    command; or inputs, a file for an agent's inputs_dir.
+    KIND is agent, broker, registry, loader, audit, mirror or zookeeper; client for a profile of the
+    commands; or inputs for a file of an agent's inputs_dir.
 
-    Lists all mistakes of the file, each with line and column, then files with certificates, users,
-    tokens and passwords that cannot be used, then brokers, registries and ZooKeeper if none of
-    them answers within three seconds. With --offline, as in CI, no server is asked. Nothing is
-    started. Values of secrets are not shown.
+    Lists all mistakes in the file, each with line and column; unusable files with certificates,
+    users, tokens or passwords; and brokers, registries and ZooKeeper that do not answer within
+    three seconds. With --offline, as in CI, no server is contacted. No program is started, and
+    secrets are not shown.
 
-    Of an agent, it says what each input would do: how many files it means now, with which schema
-    its lines would be written, and whether the topics are configured for it. What an agent would
-    register when it starts is registered.
+    For an agent, it shows for each input the number of matching files and the schema of its lines,
+    and whether the topics are configured for it. Schemas that the agent would register at its start
+    are registered.
 
-    Of inputs it says the same before the file is there; with
-    --beside also whether its names are free, and what registry and brokers of that agent say.
+    For inputs, it shows the same before the file is installed; with --beside, also whether its
+    names are free, and what the registry and the brokers of that agent say.
 
-    Of a loader, it says which topics become which tables, with which columns. With --spark, Spark
-    is started, and the root tried.
+    For a loader, it shows which topics become which tables, with which columns. With --spark, it
+    starts Spark and tries the root.
 
-    Of an audit, it says which ledgers it would read, and how many hosts its inventory has.
+    For an audit, it shows the ledgers that it would read, and the number of hosts in its inventory.
 
-    Of a mirror, it says which topics would be copied, under which names, and what would be created
-    or altered at the target.
+    For a mirror, it shows the topics that would be copied, their names at the target, and what
+    would be created or altered there.
 
     Exit code 1: there are problems, or a server does not answer; 2: the file has mistakes.
 
@@ -129,9 +131,9 @@ def command(
         penstock check-config loader loader.yaml --spark
     """
     if beside is not None and kind != "inputs":
-        raise click.UsageError("--beside is for inputs")
+        raise click.UsageError("--beside needs the kind inputs")
     if spark and (kind != "loader" or offline):
-        raise click.UsageError("--spark is for a loader, and not with --offline")
+        raise click.UsageError("--spark needs the kind loader, and excludes --offline")
     try:
         match kind:
             case "agent":
@@ -158,14 +160,14 @@ def command(
 
 def _agent(file: Path, *, offline: bool) -> Checked:
     # Only an agent's host needs what it stands on.
-    from penstock.services.agent_check import check_agent, show_report  # noqa: PLC0415
+    from penstock.services.checks.agent_check import check_agent, show_report  # noqa: PLC0415
 
     config = load_agent(file, ())
     return _checked(config, check_agent(config, offline=offline), show_report)
 
 
 def _inputs(file: Path, beside: Path | None, *, offline: bool) -> Checked:
-    from penstock.services.agent_check import check_inputs_file, show_report  # noqa: PLC0415
+    from penstock.services.checks.agent_check import check_inputs_file, show_report  # noqa: PLC0415
 
     report = check_inputs_file(file, beside, offline=offline)
     return Checked(report=report, effective=None, show=show_report)
@@ -189,7 +191,7 @@ def _checked(config: msgspec.Struct, report: Report, show: Callable[[Any], None]
 
 
 def _unanswered(config: object) -> Iterator[str]:
-    """A line for each server that the program would need and that does not answer."""
+    """A line for each server that the program needs and that does not answer."""
     problems = []
     match config:
         case BrokerConfig():
@@ -258,7 +260,7 @@ def _is_secret(key: str) -> bool:
 
 
 def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """The keys as `--set` takes them, with their values."""
+    """Keys and values, with the keys as `--set` takes them."""
     rows: list[tuple[str, Any]] = []
     for key, value in document.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`penstock mirror`: one worker; what is done with copies beside it is in `mirrors/commands.py`."""
+"""`penstock mirror`: runs a worker. Its subcommands are in `mirrors/commands.py`."""
 
 from pathlib import Path
 
@@ -16,11 +16,11 @@ from penstock.config.options import configuration_options, configured, log_forma
     invoke_without_command=True,
     sections={
         "Commands": {
-            "status": Lazy("penstock.mirrors.commands:status", "Show how far a worker is."),
+            "status": Lazy("penstock.mirrors.commands:status", "Show a worker's progress."),
             "promote": Lazy("penstock.mirrors.commands:promote", "Open a copy for writing."),
             "demote": Lazy("penstock.mirrors.commands:demote", "Make a topic a copy again."),
-            "pause": Lazy("penstock.mirrors.commands:pause", "Leave a copy alone."),
-            "resume": Lazy("penstock.mirrors.commands:resume", "Go on with a copy."),
+            "pause": Lazy("penstock.mirrors.commands:pause", "Pause a copy."),
+            "resume": Lazy("penstock.mirrors.commands:resume", "Resume a paused copy."),
         }
     },
 )
@@ -30,7 +30,7 @@ from penstock.config.options import configuration_options, configured, log_forma
     "gaps",
     multiple=True,
     metavar="TOPIC[:PARTITION]",
-    help="Go on behind one gap in each of its partitions; may be repeated.",
+    help="Continue after one gap in each of these partitions; may be repeated.",
 )
 @log_format_option
 @click.pass_context
@@ -42,11 +42,11 @@ def command(
     gaps: tuple[str, ...],
     log_format: LogFormat,
 ) -> int:
-    """Copy topics into another cluster until SIGTERM or Ctrl-C, or tell what becomes of one.
+    """Copy topics into another cluster until SIGTERM or Ctrl-C, or manage a copy.
 
-    A copy has the same partitions, the same offsets and the same bytes.
+    A copy has the same partitions, offsets and bytes.
 
-    `penstock keys mirror` explains every key of the file, as docs/mirror-configuration.md does.
+    `penstock keys mirror` and docs/mirror-configuration.md explain the keys of the file.
 
     \b
     Example:
@@ -57,10 +57,10 @@ def command(
     """
     if context.invoked_subcommand is not None:
         if config or overrides or gaps:
-            raise click.UsageError(f"options come after {context.invoked_subcommand}")
+            raise click.UsageError(f"put options after {context.invoked_subcommand}")
         return 0
     loaded = configured(MirrorConfig, config, overrides)
-    accepted = [_gap(each) for each in gaps]
+    accepted = [_gap(gap) for gap in gaps]
     log_to_stderr(log_format)
     return run(loaded, accepted)
 
@@ -70,5 +70,5 @@ def _gap(text: str) -> tuple[str, int | None]:
     if not colon:
         return text, None
     if not topic or not partition.isascii() or not partition.isdigit():
-        raise click.UsageError(f"--accept-gap {text}: give TOPIC or TOPIC:PARTITION")
+        raise click.UsageError(f"--accept-gap {text}: must be TOPIC or TOPIC:PARTITION")
     return topic, int(partition)

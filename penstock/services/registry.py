@@ -1,4 +1,4 @@
-"""`penstock registry`."""
+"""`penstock registry`: runs a schema registry."""
 
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from registry.program import run
 @configuration_options
 @log_format_option
 def command(*, config: Path | None, overrides: tuple[str, ...], log_format: LogFormat) -> int:
-    """Run one schema registry until SIGTERM or Ctrl-C.
+    """Run a schema registry until SIGTERM or Ctrl-C.
 
-    `penstock keys registry` explains every key of the file, as docs/registry-configuration.md does.
+    `penstock keys registry` and docs/registry-configuration.md explain the keys of the file.
 
     \b
     Example:

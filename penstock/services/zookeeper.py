@@ -1,4 +1,4 @@
-"""`penstock zookeeper`."""
+"""`penstock zookeeper`: runs a ZooKeeper."""
 
 import logging
 from pathlib import Path
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Where it keeps its data; made if it is not there.",
+    help="The directory of its data; created if missing.",
 )
 @click.option(
     "--host",
@@ -42,14 +42,18 @@ log = logging.getLogger(__name__)
     "--jars",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="A directory with ZooKeeper's jars, if not PySpark's or Debian's.",
+    help="A directory with ZooKeeper's jars; default: PySpark's or Debian's.",
 )
-@click.option("--insecure", is_flag=True, help="Allow an address that other machines can reach.")
+@click.option(
+    "--insecure",
+    is_flag=True,
+    help="Allow an address that other machines can reach, without a login.",
+)
 @click.option(
     "--status",
     "asked",
     is_flag=True,
-    help="Ask the one that runs here what it is: leader, follower, standalone.",
+    help="Show the role of this host's server: leader, follower or standalone.",
 )
 @json_option
 @log_format_option
@@ -68,11 +72,10 @@ def command(
 ) -> int:
     """Run a ZooKeeper on this machine until SIGTERM or Ctrl-C.
 
-    One server is enough for one machine. In production use an ensemble of three or five: a file for
-    each, which names all of them. `penstock keys zookeeper` explains its keys, as
-    docs/zookeeper.md does.
+    One server is enough for one machine. In production, run an ensemble of three or five, each with
+    a file that names all of them. `penstock keys zookeeper` and docs/zookeeper.md explain its keys.
 
-    With --status, exit code 1: it does not serve.
+    With --status, exit code 1: the server does not serve requests.
 
     \b
     Example:
@@ -81,17 +84,17 @@ def command(
         penstock zookeeper --config zookeeper.yaml --status
         penstock broker --config broker.yaml --set zookeeper=127.0.0.1:2181
     """
-    given = {"data_dir": data_dir, "host": host, "port": port, "jars": jars}
-    options = [f"{key}={value}" for key, value in given.items() if value is not None]
+    settings = {"data_dir": data_dir, "host": host, "port": port, "jars": jars}
+    options = [f"{key}={value}" for key, value in settings.items() if value is not None]
     if insecure:
         options.append("insecure=true")
     if asked and config is None and data_dir is None:
-        options.append("data_dir=.")  # it is not looked at
+        options.append("data_dir=.")  # required, but not used
     loaded = configured(ZooKeeperConfig, config, (*options, *overrides))
     if asked:
-        return _show_standing(loaded, as_json=as_json)
+        return _show_status(loaded, as_json=as_json)
     if as_json:
-        raise click.UsageError("--json is for --status")
+        raise click.UsageError("--json needs --status")
     log_to_stderr(log_format)
     if not is_loopback(loaded.host) and loaded.tls is None:
         log.warning("insecure: other machines reach host=%s, and there is no login", loaded.host)
@@ -101,12 +104,12 @@ def command(
         raise Failed(str(error)) from None
 
 
-def _show_standing(config: ZooKeeperConfig, *, as_json: bool) -> int:
-    standing = Asking(config.host, config.port, config.tls).standing()
-    if standing is None:
+def _show_status(config: ZooKeeperConfig, *, as_json: bool) -> int:
+    status = Asking(config.host, config.port, config.tls).standing()
+    if status is None:
         raise Failed(f"no ZooKeeper answers at {config.host}:{config.port}")
     if as_json:
-        print_json({"mode": standing.mode, "serves": standing.serves, "zxid": standing.zxid})
+        print_json({"mode": status.mode, "serves": status.serves, "zxid": status.zxid})
     else:
-        say(standing.mode)
-    return 0 if standing.serves else 1
+        say(status.mode)
+    return 0 if status.serves else 1

@@ -1,1 +1,1 @@
-"""`penstock size`: what a site needs, calculated from what has been measured."""
+"""`penstock size`: estimates a site's needs from measurements."""

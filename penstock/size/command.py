@@ -1,4 +1,4 @@
-"""`penstock size`: what a site needs, as a table and what to know of it."""
+"""`penstock size`: a site's needs as a table with remarks."""
 
 import re
 from typing import Any, Final
@@ -30,7 +30,7 @@ class SizeType(click.ParamType[float]):
         found = _SIZE.fullmatch(str(value).strip())
         bytes_ = float(found[1]) * 1000 ** _UNITS.index(found[2].upper()) if found else 0.0
         if not 1 <= bytes_ <= _MOST_BYTES:
-            self.fail(f"{value!r} is no size like 300GB, 1.5TB or 200B")
+            self.fail(f"{value!r} is not a size such as 300GB, 1.5TB or 200B")
         return bytes_
 
 
@@ -47,14 +47,14 @@ class Cores(float):
     type=click.IntRange(1, 10_000_000),
     required=True,
     metavar="N",
-    help="Hosts with an agent.",
+    help="Number of hosts with an agent.",
 )
 @click.option(
     "--per-day",
     type=SizeType(),
     required=True,
     metavar="SIZE",
-    help="What all of them write a day, as it lies in their log files: 300GB, 1.5TB.",
+    help="Log data written per day by all hosts together: 300GB, 1.5TB.",
 )
 @click.option(
     "--days",
@@ -62,7 +62,7 @@ class Cores(float):
     default=7,
     show_default=True,
     metavar="N",
-    help="For how long the brokers keep it.",
+    help="Days that the brokers keep the data.",
 )
 @click.option(
     "--line",
@@ -70,7 +70,7 @@ class Cores(float):
     default="200B",
     show_default=True,
     metavar="SIZE",
-    help="How long a line is.",
+    help="The average length of a line.",
 )
 @click.option("--typed", is_flag=True, help="Lines are JSON with a schema, not plain text.")
 @click.option(
@@ -79,7 +79,7 @@ class Cores(float):
     default=10,
     show_default=True,
     metavar="N",
-    help="Files of a host that grow.",
+    help="Growing log files per host.",
 )
 @click.option(
     "--replication-factor",
@@ -87,7 +87,7 @@ class Cores(float):
     default=3,
     show_default=True,
     metavar="N",
-    help="Copies of each.",
+    help="Number of replicas.",
 )
 @click.option(
     "--topic-count",
@@ -95,7 +95,7 @@ class Cores(float):
     default=1,
     show_default=True,
     metavar="N",
-    help="Topics in all.",
+    help="Number of topics.",
 )
 @click.option(
     "--topics-per-host",
@@ -103,7 +103,7 @@ class Cores(float):
     default=1,
     show_default=True,
     metavar="N",
-    help="Topics that a host writes to.",
+    help="Topics per host.",
 )
 @click.option(
     "--partitions",
@@ -111,7 +111,7 @@ class Cores(float):
     default=16,
     show_default=True,
     metavar="N",
-    help="Of each topic.",
+    help="Partitions per topic.",
 )
 @click.option(
     "--every",
@@ -119,7 +119,7 @@ class Cores(float):
     default="1h",
     show_default=True,
     metavar="TIME",
-    help="From one load to the next.",
+    help="The interval between loads.",
 )
 @click.option(
     "--linger",
@@ -135,9 +135,9 @@ class Cores(float):
     default=2.0,
     show_default=True,
     metavar="FACTOR",
-    help="The busiest hour beside the average one.",
+    help="The load of the busiest hour relative to the average.",
 )
-@click.option("--mirror", is_flag=True, help="A mirror copies all of it into another cluster.")
+@click.option("--mirror", is_flag=True, help="Include a mirror of all data into another cluster.")
 @json_option
 def command(
     *,
@@ -157,10 +157,10 @@ def command(
     mirror: bool,
     as_json: bool,
 ) -> None:
-    """Say how many brokers, disks, cores and how much network and memory a site needs.
+    """Estimate the brokers, disks, cores, network and memory that a site needs.
 
-    It is calculated from the figures of docs/benchmarks, which one machine of two cores gave;
-    docs/capacity.md says how, and how exact that is. The command connects to no server.
+    The estimate is based on the figures in docs/benchmarks, from one machine with two cores;
+    docs/capacity.md describes the method and its accuracy. The command connects to no server.
 
     \b
     Example:
@@ -168,7 +168,7 @@ def command(
         penstock size --hosts 500 --per-day 17TB --typed --linger 1 --mirror --json
     """
     if every <= 0:
-        raise click.UsageError("--every must be more than nothing")
+        raise click.UsageError("--every must be more than 0")
     site = Site(
         hosts=hosts,
         bytes_a_day=per_day,
@@ -197,7 +197,7 @@ def _show(site: Site, needed: Plan) -> None:
         f"{site.hosts:,} hosts, {needed.lines_a_second:,.0f} lines/s in the busiest hour: "
         f"{_rate(needed.wire_mb_s)} and {needed.batches_a_second:,.0f} batches/s to the brokers\n"
     )
-    print_table(_COLUMNS, [_row(each) for each in needed.needs])
+    print_table(_COLUMNS, [_row(need) for need in needed.needs])
     every = site.load_seconds / 60
     print(
         "\nEach row is for one of them; - is negligible or has not been measured.\n"

@@ -1,4 +1,4 @@
-"""From a site to what it needs. Pure: values in, values out.
+"""Computes a site's needs. Pure: values in, values out.
 
 Rule 1: rates are the average day's times the headroom; what is kept on disks is the average day's.
 Rule 2: what has not been measured is None, and never a guess. What is assumed is a field of `Site`.
@@ -13,7 +13,7 @@ from math import ceil
 
 import msgspec
 
-from penstock.size import measured
+from penstock.size import unit_costs
 
 _DAY_SECONDS = 86_400
 _GB = 1e9
@@ -27,7 +27,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     hosts: int
     bytes_a_day: float  # of all hosts together, as they lie in the log files
     days: float  # for which the brokers keep it
-    line_bytes: float = measured.LINE_BYTES
+    line_bytes: float = unit_costs.LINE_BYTES
     json: bool = False
     files_a_host: int = 10
     replicas: int = 3
@@ -35,7 +35,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     topics_a_host: int = 1  # to how many a host writes
     partitions: int = 16  # of a topic
     load_seconds: float = 3600.0  # from one load to the next
-    linger_seconds: float = measured.LINGER_SECONDS
+    linger_seconds: float = unit_costs.LINGER_SECONDS
     headroom: float = 2.0  # the busiest hour beside the average one
     full: float = 0.8  # of a disk that is used when all days are on it
     mirror: bool = False
@@ -54,7 +54,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a site needs."""
+    """The needs of a site."""
 
     lines_a_second: float  # with headroom, as are all rates
     batches_a_second: float
@@ -66,34 +66,40 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[Need, ...]
 
     def need(self, program: str) -> Need:
-        return next(each for each in self.needs if each.program == program)
+        return next(need for need in self.needs if need.program == program)
 
 
 def agent_cores(
-    lines: float, *, line_bytes: float = measured.LINE_BYTES, json: bool = False, reads: float = 0.0
+    lines: float,
+    *,
+    line_bytes: float = unit_costs.LINE_BYTES,
+    json: bool = False,
+    reads: float = 0.0,
 ) -> float:
     """For so many lines a second, found by so many reads a second that found little."""
-    a_line = measured.AGENT_JSON_LINE_SECONDS if json else measured.AGENT_PLAIN_LINE_SECONDS
-    by_bytes = measured.AGENT_SHARE_OF_BYTES
-    longer = line_bytes / measured.LINE_BYTES
-    return lines * a_line * (1 - by_bytes + by_bytes * longer) + reads * measured.AGENT_READ_SECONDS
+    a_line = unit_costs.AGENT_JSON_LINE_SECONDS if json else unit_costs.AGENT_PLAIN_LINE_SECONDS
+    by_bytes = unit_costs.AGENT_SHARE_OF_BYTES
+    longer = line_bytes / unit_costs.LINE_BYTES
+    return (
+        lines * a_line * (1 - by_bytes + by_bytes * longer) + reads * unit_costs.AGENT_READ_SECONDS
+    )
 
 
 def wire_bytes(line_bytes: float, *, json: bool) -> float:
     """Of a line in a topic, with zstd."""
-    measured_bytes = measured.JSON_WIRE_BYTES if json else measured.PLAIN_WIRE_BYTES
-    return line_bytes * measured_bytes / measured.LINE_BYTES
+    measured_bytes = unit_costs.JSON_WIRE_BYTES if json else unit_costs.PLAIN_WIRE_BYTES
+    return line_bytes * measured_bytes / unit_costs.LINE_BYTES
 
 
 def broker_cores(*, in_gb_s: float, batches: float, fetched_gb_s: float, replicas: int) -> float:
     """Of all brokers together; `fetched_gb_s` by others than followers."""
-    a_batch = measured.BROKER_BATCH_SECONDS
+    a_batch = unit_costs.BROKER_BATCH_SECONDS
     if replicas > 1:
-        a_batch = measured.BROKER_REPLICATED_BATCH_SECONDS * replicas
+        a_batch = unit_costs.BROKER_REPLICATED_BATCH_SECONDS * replicas
     copied = in_gb_s * (replicas - 1)
     return (
-        in_gb_s * replicas * measured.BROKER_APPEND_GB_SECONDS
-        + (copied + fetched_gb_s) * measured.BROKER_FETCH_GB_SECONDS
+        in_gb_s * replicas * unit_costs.BROKER_APPEND_GB_SECONDS
+        + (copied + fetched_gb_s) * unit_costs.BROKER_FETCH_GB_SECONDS
         + batches * a_batch
     )
 
@@ -111,7 +117,7 @@ def plan(site: Site) -> Plan:
 def _batches(site: Site, lines: float, byte_rate: float) -> float:
     """A second, of one host: when they are full, or have waited; none without a line."""
     waited = min(site.topics_a_host / site.linger_seconds, lines)
-    return max(waited, byte_rate / measured.FULL_BATCH_BYTES)
+    return max(waited, byte_rate / unit_costs.FULL_BATCH_BYTES)
 
 
 def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan:
@@ -127,7 +133,7 @@ def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan
     brokers = max(replicas, ceil(cores))
     kept_gb = wire_bytes_s / site.headroom * _DAY_SECONDS * site.days * replicas / site.full / _GB
     started = site.topics * site.partitions * replicas / brokers
-    loads = lines * measured.LOADER_ROW_SECONDS
+    loads = lines * unit_costs.LOADER_ROW_SECONDS
     loader_cores = max(1, ceil(loads))
     needs = [
         _agent(site, lines / site.hosts, in_mb_s / site.hosts),
@@ -135,30 +141,30 @@ def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan
             program="broker",
             count=brokers,
             cores=cores / brokers,
-            memory_mb=measured.BROKER_MB + site.hosts * measured.CONNECTION_BYTES / _MB,
+            memory_mb=unit_costs.BROKER_MB + site.hosts * unit_costs.CONNECTION_BYTES / _MB,
             disk_gb=kept_gb / brokers,
             in_mb_s=in_mb_s * replicas / brokers,
             out_mb_s=in_mb_s * (replicas - 1 + readers) / brokers,
         ),
-        Need(program="registry", count=min(2, replicas), memory_mb=measured.REGISTRY_MB),
+        Need(program="registry", count=min(2, replicas), memory_mb=unit_costs.REGISTRY_MB),
         Need(
             program="zookeeper",
             count=_ENSEMBLE if replicas > 1 else 1,
-            memory_mb=measured.ZOOKEEPER_MB,
+            memory_mb=unit_costs.ZOOKEEPER_MB,
         ),
         Need(
             program="loader",
             count=1,
             cores=loader_cores,
-            memory_mb=measured.LOADER_JVM_MB + loader_cores * measured.LOADER_WORKER_MB,
+            memory_mb=unit_costs.LOADER_JVM_MB + loader_cores * unit_costs.LOADER_WORKER_MB,
             in_mb_s=in_mb_s,
         ),
         Need(
             program="audit",
             count=1,
             cores=(site.hosts + brokers)
-            / measured.LEDGER_INTERVAL_SECONDS
-            / measured.AUDIT_ENTRIES,
+            / unit_costs.LEDGER_INTERVAL_SECONDS
+            / unit_costs.AUDIT_ENTRIES,
         ),
     ]
     if site.mirror:
@@ -166,8 +172,8 @@ def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan
             Need(
                 program="mirror",
                 count=1,
-                cores=in_mb_s / 1000 * measured.MIRROR_GB_SECONDS,
-                memory_mb=measured.MIRROR_MB,
+                cores=in_mb_s / 1000 * unit_costs.MIRROR_GB_SECONDS,
+                memory_mb=unit_costs.MIRROR_MB,
                 in_mb_s=in_mb_s,
                 out_mb_s=in_mb_s,
             )
@@ -177,7 +183,7 @@ def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan
         batches_a_second=batches,
         wire_mb_s=in_mb_s,
         broker_cores=cores,
-        broker_start_seconds=started * measured.BROKER_START_PARTITION_SECONDS,
+        broker_start_seconds=started * unit_costs.BROKER_START_PARTITION_SECONDS,
         loaded_gb_a_day=_landed_gb(site),
         load_seconds=loads * site.load_seconds / loader_cores,
         needs=tuple(needs),
@@ -191,10 +197,10 @@ def _agent(site: Site, lines: float, mb_s: float) -> Need:
         program="agent",
         count=site.hosts,
         cores=agent_cores(lines, line_bytes=site.line_bytes, json=site.json, reads=reads),
-        memory_mb=measured.AGENT_MB,
+        memory_mb=unit_costs.AGENT_MB,
         out_mb_s=mb_s,
     )
 
 
 def _landed_gb(site: Site) -> float:
-    return site.bytes_a_day * measured.ROW_FILE_BYTES / measured.LINE_BYTES / _GB
+    return site.bytes_a_day * unit_costs.ROW_FILE_BYTES / unit_costs.LINE_BYTES / _GB

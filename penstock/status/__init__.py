@@ -1,1 +1,1 @@
-"""How a pipeline stands, for `penstock status` and the screen of `up`: asked, joined, in words."""
+"""The status of a pipeline, for `penstock status` and the screen of `penstock up`."""

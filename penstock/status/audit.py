@@ -1,7 +1,7 @@
-"""What an audit says of the topics, agents and loads of the cluster that is asked.
+"""The audit's part of a status: the topics, agents, loads and alerts of one cluster.
 
-An audit may watch several clusters: which of them is meant is told by its brokers. What changes
-seldom is asked for seldom.
+An audit may watch several clusters; the one in question is recognised by its brokers. What changes
+rarely is requested rarely.
 """
 
 import time
@@ -21,13 +21,13 @@ from audit.store.judged_hours import HOUR
 from ground.http.client import HttpClient, HttpUrl
 from ground.http.security import HttpAccess
 from ground.known_types import known_type
-from penstock.status.part import NoStatus, said_by
-from penstock.status.values import LoadStanding
+from penstock.status.part import NoStatus, body_of
+from penstock.status.values import LoadStatus
 
-_SELDOM_S: Final = 5.0
-_ONE_LOAD_MILLIS: Final = 10_000  # between what one load commits of one topic and of the next
+_RARELY_S: Final = 5.0
+_ONE_LOAD_MILLIS: Final = 10_000  # between two commits of the same load, of different topics
 _MOST_LOADS: Final = 200
-_MOST_LOOKED_INTO: Final = 20
+_MOST_OPEN_TOPICS: Final = 20
 _MOST_ALERTS: Final = 20
 _FINEST_MILLIS: Final = 1_000  # rounded up to the audit's windows
 
@@ -38,8 +38,8 @@ Name = tuple[str, str]  # a topic's, with its cluster's
 
 
 class OpenTopic(NamedTuple):
-    """Up to when everything of a topic is complete, and what the rest waits for, in words; what
-    has waited longest first."""
+    """The time up to which a topic is complete, and what the rest waits for, in words; the longest
+    wait first."""
 
     complete_until: int
     waits: str
@@ -50,14 +50,14 @@ class AuditPart(msgspec.Struct, frozen=True):
     agents: answers.AgentsAnswer
     loads: answers.Loads
     brokers: answers.BrokersAnswer
-    open: Mapping[Name, OpenTopic]  # of those topics of which it was asked
+    open: Mapping[Name, OpenTopic]  # of the topics that were looked up
     headlines: Mapping[str, answers.Headline | None]  # by cluster
-    unwell: Sequence[answers.HealthRow] = ()  # programs with something wrong, the worst first
-    alerts: Sequence[NotedAlert] = ()  # that are raised, the newest first
+    unwell: Sequence[answers.HealthRow] = ()  # programs with a problem, the worst first
+    alerts: Sequence[NotedAlert] = ()  # raised ones, the newest first
 
 
-class AskingAudit:
-    """One thread at a time."""
+class AuditQuery:
+    """Requests to an audit. For one thread at a time."""
 
     def __init__(self, at: HttpUrl, *, within: float, access: HttpAccess | None = None) -> None:
         self._within = within
@@ -73,9 +73,11 @@ class AskingAudit:
         # The worst come first, where there are more than an answer has.
         topics = self._get("topics", answers.TopicsAnswer, size=MOST_ITEMS, sort="state")
         kept = self._kept
-        if kept is not None and time.monotonic() - self._kept_since < _SELDOM_S:
-            one = dict.fromkeys(topics.clusters[:2], topics.headline)
-            return replace(kept, topics=topics, headlines=one if len(one) == 1 else kept.headlines)
+        if kept is not None and time.monotonic() - self._kept_since < _RARELY_S:
+            headlines = dict.fromkeys(topics.clusters[:2], topics.headline)
+            if len(headlines) == 1:
+                return replace(kept, topics=topics, headlines=headlines)
+            return replace(kept, topics=topics)
         self._kept = AuditPart(
             topics,
             self._get("agents", answers.AgentsAnswer, size=MOST_ITEMS, sort="state"),
@@ -83,7 +85,7 @@ class AskingAudit:
             self._get("brokers", answers.BrokersAnswer),
             self._open(topics),
             self._headlines(topics),
-            [each for each in self._health().items if each.kind],
+            [row for row in self._health().items if row.kind],
             self._get("alerts", NotedAlerts, state="raised", size=_MOST_ALERTS).items,
         )
         self._kept_since = time.monotonic()
@@ -101,27 +103,27 @@ class AskingAudit:
         }
 
     def _open(self, topics: answers.TopicsAnswer) -> dict[Name, OpenTopic]:
-        """Of some topics: each costs a question."""
-        found = {}
-        for each in topics.items:
-            hour = first_open_hour(each)
+        """Of a limited number of topics, as each takes a request."""
+        opened = {}
+        for topic in topics.items:
+            hour = first_open_hour(topic)
             if hour < 0:
-                found[each.cluster, each.topic] = OpenTopic(topics.as_of, "")
-            elif len(found) < _MOST_LOOKED_INTO:
+                opened[topic.cluster, topic.topic] = OpenTopic(topics.as_of, "")
+            elif len(opened) < _MOST_OPEN_TOPICS:
                 answer = self._get(
                     "topic",
                     answers.TopicAnswer,
-                    cluster=each.cluster,
-                    topic=each.topic,
+                    cluster=topic.cluster,
+                    topic=topic.topic,
                     **{"from": hour, "to": hour + HOUR, "step": _FINEST_MILLIS},
                 )
                 until = complete_until(answer.cells, hour + HOUR)
-                found[each.cluster, each.topic] = OpenTopic(until, waits_of(answer.waits))
-        return found
+                opened[topic.cluster, topic.topic] = OpenTopic(until, waits_of(answer.waits))
+        return opened
 
     def _get(self, path: str, kind: type[A], **parameters: str | int) -> A:
         query = urlencode(parameters)
-        body = said_by(self._client, f"/api/v1/{path}?{query}", within=self._within)
+        body = body_of(self._client, f"/api/v1/{path}?{query}", within=self._within)
         try:
             return msgspec.json.decode(body, type=known_type(kind))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -129,7 +131,7 @@ class AskingAudit:
 
 
 def first_open_hour(topic: answers.TopicRow) -> int:
-    """The first of which not everything is complete; -1 if there is none."""
+    """The topic's first incomplete hour; -1 if there is none."""
     for index, state in enumerate(topic.states):
         if state is not State.COMPLETE:
             return topic.from_hour + index * HOUR
@@ -137,57 +139,58 @@ def first_open_hour(topic: answers.TopicRow) -> int:
 
 
 def complete_until(cells: Sequence[WindowVerdict], otherwise: int) -> int:
-    """Where the first begins that is not complete."""
-    return min((e.start for e in cells if e.state is not State.COMPLETE), default=otherwise)
+    """The start of the first incomplete window."""
+    return min(
+        (cell.start for cell in cells if cell.state is not State.COMPLETE), default=otherwise
+    )
 
 
 def waits_of(waits: Sequence[Wait]) -> str:
-    known = sorted((each for each in waits if each.since >= 0), key=lambda each: each.since)
-    return "; ".join(each.words for each in [*known, *(e for e in waits if e.since < 0)])
+    dated = sorted((wait for wait in waits if wait.since >= 0), key=lambda wait: wait.since)
+    return "; ".join(wait.words for wait in [*dated, *(e for e in waits if e.since < 0)])
 
 
 def cluster_of(audit: AuditPart, brokers: Collection[tuple[int, str]]) -> str:
-    """The name by which the audit knows the cluster of these brokers, or the only one it knows;
-    empty if it cannot be told."""
-    for each in audit.brokers.brokers:
-        if (each.id, each.address) in brokers:
-            return each.cluster
+    """The audit's name for the cluster of these brokers, or of its only cluster; else empty."""
+    for broker in audit.brokers.brokers:
+        if (broker.id, broker.address) in brokers:
+            return broker.cluster
     return audit.topics.clusters[0] if len(audit.topics.clusters) == 1 else ""
 
 
 def landed_of(audit: AuditPart, cluster: str, destination: str) -> Mapping[str, int]:
-    """Offsets that have landed there, by topic; of a topic that was made anew the latest."""
+    """Landed offsets by topic; of a topic that was recreated, those of the latest."""
     rows = [
-        each
-        for each in audit.brokers.consumers
-        if (each.cluster, each.consumer) == (cluster, destination)
+        consumer
+        for consumer in audit.brokers.consumers
+        if (consumer.cluster, consumer.consumer) == (cluster, destination)
     ]
-    return {each.topic: each.upto for each in sorted(rows, key=lambda each: each.read)}
+    return {row.topic: row.upto for row in sorted(rows, key=lambda row: row.read)}
 
 
-def last_load(audit: AuditPart, cluster: str) -> LoadStanding | None:
-    """Each topic is committed by itself: what follows soon after one another is one load."""
-    rows = [each for each in audit.loads.items if each.cluster == cluster]
+def last_load(audit: AuditPart, cluster: str) -> LoadStatus | None:
+    """The newest load: a series of commits, one for each topic, in quick succession."""
+    rows = [load for load in audit.loads.items if load.cluster == cluster]
     if not rows:
         return None
-    together = list(_together(rows))
-    return LoadStanding(
+    commits = list(_commits_of_newest(rows))
+    return LoadStatus(
         destination=rows[0].destination,
         time=rows[0].time,
-        topics=len(together),
-        rows=sum(each.rows for each in together),
+        topics=len(commits),
+        rows=sum(load.rows for load in commits),
     )
 
 
-def _together(rows: Sequence[answers.LoadRow]) -> Iterator[answers.LoadRow]:
-    """The newest first, as they come."""
+def _commits_of_newest(rows: Sequence[answers.LoadRow]) -> Iterator[answers.LoadRow]:
+    """Its commits; `rows` has the newest first."""
     newest, seen = rows[0], set[str]()
     before = newest.time
-    for each in rows:
-        if each.destination != newest.destination:
+    for row in rows:
+        if row.destination != newest.destination:
             continue
-        if each.topic in seen or before - each.time > _ONE_LOAD_MILLIS:
+        if row.topic in seen or before - row.time > _ONE_LOAD_MILLIS:
             return
-        seen.add(each.topic)
-        before = each.time
-        yield each
+        seen.add(row.topic)
+        before = row.time
+        yield row

@@ -1,9 +1,8 @@
-"""What the brokers of a cluster say: who they are, how much of each topic they hold, what is wrong.
+"""The brokers' part of a status: the brokers, how much of each topic they hold, their problems.
 
-Where partitions begin changes slowly and is asked for now and then; where they end, each time.
-
-Kafka's protocol has no word for messages that were acknowledged and are gone, and a broker that has
-lost some serves the others: its `/readyz` says yes, and what is wrong in lines of its own.
+Start offsets change slowly and are requested every few seconds, end offsets each time. Kafka's
+protocol cannot report acknowledged messages as lost, and a broker that has lost some serves the
+others: its `/readyz` is positive, and lists its problems in further lines.
 """
 
 import time
@@ -21,22 +20,22 @@ from client.producing.delivery import TopicPartition
 from client.reading.offsets import offsets_of
 from ground.http.client import HttpClient, HttpUrl, parse_program_url
 from ground.http.security import HttpAccess
-from penstock.status.part import NoStatus, said_by
-from penstock.status.values import BrokerStanding
+from penstock.status.part import NoStatus, body_of
+from penstock.status.values import BrokerStatus
 from wire.messages.list_offsets import EARLIEST, LATEST
 
 _BEGINNINGS_S: Final = 10.0
-_OWN: Final = "_"  # how the names of topics begin that nobody's lines are in
-_COPIED: Final = "._schemas"  # and how they end, where a mirror has copied one
+_OWN: Final = "_"  # prefix of internal topics, which hold no lines
+_COPIED: Final = "._schemas"  # suffix of a mirror's copy of one
 Offsets = Mapping[TopicPartition, int]
 _PAGE: Final = "/readyz"
 _READY: Final = "ready"
-_READY_TO_ANYBODY: Final = "ok"  # where who asks is not known
+_READY_ANONYMOUS: Final = "ok"  # the answer to a client without credentials
 Remarks = Mapping[str, Sequence[str]]  # by address, as brokers make them
 
 
 class StoredTopic(msgspec.Struct, frozen=True):
-    """One topic; -1 where a partition without a leader hides how much there is."""
+    """One topic; -1 where the amount is unknown because a partition has no leader."""
 
     partitions: int
     stored: int
@@ -45,15 +44,15 @@ class StoredTopic(msgspec.Struct, frozen=True):
 
 
 class ClusterPart(msgspec.Struct, frozen=True):
-    brokers: tuple[BrokerStanding, ...]
+    brokers: tuple[BrokerStatus, ...]
     topics: Mapping[str, StoredTopic]
 
 
-class AskingCluster:
-    """One thread at a time."""
+class ClusterQuery:
+    """For one thread at a time."""
 
     def __init__(self, bootstrap: str, security: Security) -> None:
-        """BadAddress if it cannot be understood."""
+        """BadAddress if `bootstrap` is malformed."""
         self._bootstrap = Bootstrap.of(bootstrap, security)
         self._brokers: Brokers | None = None
         self._beginnings: Offsets = {}
@@ -69,16 +68,16 @@ class AskingCluster:
         if self._brokers is None:
             self._brokers = Brokers(self._bootstrap, patience_seconds=0)
         brokers = self._brokers
-        known = brokers.refresh(None)
+        metadata = brokers.refresh(None)
         led = [
-            TopicPartition(name, each.index)
-            for name, topic in known.topics.items()
+            TopicPartition(name, partition.index)
+            for name, topic in metadata.topics.items()
             if not is_own(name)
-            for each in topic.partitions
-            if each.leader != NO_LEADER
+            for partition in topic.partitions
+            if partition.leader != NO_LEADER
         ]
         ends = offsets_of(brokers, dict.fromkeys(led, LATEST))
-        return cluster_part(known, self._from(brokers, led), ends)
+        return cluster_part(metadata, self._from(brokers, led), ends)
 
     def _from(self, brokers: Brokers, led: list[TopicPartition]) -> Offsets:
         now = time.monotonic()
@@ -89,23 +88,23 @@ class AskingCluster:
 
 
 def is_own(topic: str) -> bool:
-    """Whether nobody's lines are in it."""
+    """Whether the topic is an internal one, without lines."""
     return topic.startswith(_OWN) or topic.endswith(_COPIED)
 
 
-def cluster_part(known: ClusterMetadata, beginnings: Offsets, ends: Offsets) -> ClusterPart:
+def cluster_part(metadata: ClusterMetadata, beginnings: Offsets, ends: Offsets) -> ClusterPart:
     """Pure."""
-    held: Counter[int] = Counter()
+    replicas: Counter[int] = Counter()
     leads: Counter[int] = Counter()
-    for topic in known.topics.values():
+    for topic in metadata.topics.values():
         for partition in topic.partitions:
-            held.update(partition.replicas)
+            replicas.update(partition.replicas)
             leads[partition.leader] += 1
     topics = {}
-    for name, topic in known.topics.items():
+    for name, topic in metadata.topics.items():
         if is_own(name):
             continue
-        partitions = [TopicPartition(name, each.index) for each in topic.partitions]
+        partitions = [TopicPartition(name, partition.index) for partition in topic.partitions]
         end = _sum(ends, partitions)
         beginning = _sum(beginnings, partitions)
         topics[name] = StoredTopic(
@@ -113,30 +112,30 @@ def cluster_part(known: ClusterMetadata, beginnings: Offsets, ends: Offsets) -> 
             # Retention may have moved on since the beginnings were asked for; never the ends.
             stored=max(0, end - beginning) if min(end, beginning) >= 0 else -1,
             end=end,
-            without_leader=sum(each.leader == NO_LEADER for each in topic.partitions),
+            without_leader=sum(partition.leader == NO_LEADER for partition in topic.partitions),
         )
     return ClusterPart(
         brokers=tuple(
-            BrokerStanding(
-                id=each.id,
-                address=str(each.address),
-                controller=each.id == known.controller,
-                leads=leads[each.id],
-                partitions=held[each.id],
+            BrokerStatus(
+                id=node.id,
+                address=str(node.address),
+                controller=node.id == metadata.controller,
+                leads=leads[node.id],
+                partitions=replicas[node.id],
             )
-            for each in sorted(known.brokers.values(), key=lambda each: each.id)
+            for node in sorted(metadata.brokers.values(), key=lambda broker: broker.id)
         ),
         topics=topics,
     )
 
 
 def _sum(offsets: Offsets, partitions: Iterable[TopicPartition]) -> int:
-    found = [offsets.get(each, -1) for each in partitions]
-    return -1 if any(each < 0 for each in found) else sum(found)
+    known = [offsets.get(partition, -1) for partition in partitions]
+    return -1 if any(offset < 0 for offset in known) else sum(known)
 
 
-class AskingBrokerPages:
-    """One thread at a time."""
+class BrokerPageQuery:
+    """For one thread at a time."""
 
     def __init__(self, at: HttpUrl, *, within: float, access: HttpAccess | None = None) -> None:
         self._within = within
@@ -146,17 +145,17 @@ class AskingBrokerPages:
         self._client.close()
 
     def ask(self) -> Sequence[str]:
-        """A line for each thing that is wrong. Raises NoStatus."""
-        body = said_by(self._client, _PAGE, within=self._within)
+        """A line for each problem. Raises NoStatus."""
+        body = body_of(self._client, _PAGE, within=self._within)
         first, *remarks = body.decode(errors="replace").splitlines() or [""]
-        if first == _READY_TO_ANYBODY:
-            raise NoStatus("it tells details to authenticated clients only: --broker-http-security")
+        if first == _READY_ANONYMOUS:
+            raise NoStatus("it shows details to authenticated clients only: --broker-http-security")
         if first != _READY:
             raise NoStatus("the server is not a broker of this release")
         return remarks
 
 
 def page_addresses(urls: str) -> list[HttpUrl]:
-    """Of brokers, separated by commas; an empty text is nobody's. Raises ValueError."""
-    named = (each.strip() for each in urls.split(","))
-    return [parse_program_url(each) for each in dict.fromkeys(named) if each]
+    """The comma-separated URLs of brokers; none if the text is empty. Raises ValueError."""
+    texts = (url.strip() for url in urls.split(","))
+    return [parse_program_url(url) for url in dict.fromkeys(texts) if url]

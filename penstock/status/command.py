@@ -1,6 +1,6 @@
-"""`penstock status`: whether all is well, then brokers, topics, agents, and what to do.
+"""`penstock status`: the verdict, then brokers, topics, agents, and what to do.
 
-In a pipe it is plain text, a line a thing, nothing shortened. Colours are never the only sign.
+In a pipe it is plain text, one item per line, unabridged. Colours are never the only sign.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,13 @@ from penstock.directory.errors import UpError
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses, Places
 from penstock.directory.saved_start import load_start
-from penstock.report.asking import audit_option, audit_security
+from penstock.report.audit_requests import audit_option, audit_security
 from penstock.services.agent_status import agent_option, agent_security
-from penstock.status.asking import Asking
 from penstock.status.cluster import page_addresses
+from penstock.status.collector import StatusCollector
 from penstock.status.loader_log import LoaderLog
-from penstock.status.values import AgentStanding, BrokerStanding, PipelineStatus, TopicStanding
-from penstock.status.watching import watch as repeat
+from penstock.status.values import AgentStatus, BrokerStatus, PipelineStatus, TopicStatus
+from penstock.status.watch import watch as repeat
 from penstock.status.words import (
     FAULTY,
     UNKNOWN,
@@ -70,50 +70,50 @@ _WATCHED_SECONDS: Final = 2.0
 
 
 class Figure(int):
-    """A number; below 0 it is not known."""
+    """A number; unknown if below 0."""
 
     def __str__(self) -> str:
         return count(self)
 
 
 class PerSecond(float):
-    """A rate; below 0 it is not known."""
+    """A rate; unknown if below 0."""
 
     def __str__(self) -> str:
         return rate(self)
 
 
-def is_well(standing: PipelineStatus) -> bool:
-    """Everybody answers, and nothing is known to be wrong."""
-    return not (standing.problems or standing.failing_loads or standing.verdict in FAULTY)
+def is_well(status: PipelineStatus) -> bool:
+    """Whether every server answers and no problem is known."""
+    return not (status.problems or status.failing_loads or status.verdict in FAULTY)
 
 
-def show_standing(standing: PipelineStatus) -> None:
-    _say(verdict_words(standing), bold=True)
-    if standing.command:
-        _say(Words(" ", "", shown(advice(Cure.of(standing)), 4_000)))
-    for each in failing_words(standing):
-        _say(each)
-    if standing.alerts >= 0:
-        print(f"  {load_words(standing.last_load, standing.now)}")
-    for waiting in waiting_words(standing):
-        print(f"  {waiting}")
-    if standing.expected_hosts:
-        print(f"  the audit's inventory names {standing.expected_hosts:,} hosts")
-    if standing.alerts > 0:
-        alerts = "1 alert is" if standing.alerts == 1 else f"{standing.alerts:,} alerts are"
+def show_status(status: PipelineStatus) -> None:
+    _say(verdict_words(status), bold=True)
+    if status.command:
+        _say(Words(" ", "", shown(advice(Cure.of(status)), 4_000)))
+    for line in failing_words(status):
+        _say(line)
+    if status.alerts >= 0:
+        print(f"  {load_words(status.last_load, status.now)}")
+    for sentence in waiting_words(status):
+        print(f"  {sentence}")
+    if status.expected_hosts:
+        print(f"  the audit's inventory names {status.expected_hosts:,} hosts")
+    if status.alerts > 0:
+        alerts = "1 alert is" if status.alerts == 1 else f"{status.alerts:,} alerts are"
         _say(Words("!", "yellow", f"{alerts} raised"))
-        for each in alert_words(standing.raised[:_FEW_ALERTS]):
-            _say(each)
-    for problem in standing.problems:
+        for line in alert_words(status.raised[:_FEW_ALERTS]):
+            _say(line)
+    for problem in status.problems:
         _say(Words("!", "yellow", shown(problem, 400)))
-    _section(_BROKERS, [_broker(each) for each in standing.brokers])
-    _section(_TOPICS, [_topic(each) for each in standing.topics], _verdict_styles(standing))
-    _section(_AGENTS, [_agent(each, standing.now) for each in standing.agents[:_FEW_AGENTS]])
-    if len(standing.agents) > _FEW_AGENTS:
-        print(f"and {len(standing.agents) - _FEW_AGENTS:,} more agents")
-    if standing.problems:
-        print(f"\n{_what_to_do(standing)}")
+    _section(_BROKERS, [_broker(broker) for broker in status.brokers])
+    _section(_TOPICS, [_topic(topic) for topic in status.topics], _verdict_styles(status))
+    _section(_AGENTS, [_agent(agent, status.now) for agent in status.agents[:_FEW_AGENTS]])
+    if len(status.agents) > _FEW_AGENTS:
+        print(f"and {len(status.agents) - _FEW_AGENTS:,} more agents")
+    if status.problems:
+        print(f"\n{_what_to_do(status)}")
 
 
 def _say(words: Words, *, bold: bool = False) -> None:
@@ -130,64 +130,64 @@ def _section(
         print_table(columns, rows, styles=styles)
 
 
-def _verdict_styles(standing: PipelineStatus) -> Mapping[str, str]:
-    words = map(topic_words, standing.topics)
-    return {f"{each.mark} {each.text}": each.colour for each in words if each.colour}
+def _verdict_styles(status: PipelineStatus) -> Mapping[str, str]:
+    words = map(topic_words, status.topics)
+    return {f"{word.mark} {word.text}": word.colour for word in words if word.colour}
 
 
-def _broker(each: BrokerStanding) -> dict[str, Any]:
+def _broker(broker: BrokerStatus) -> dict[str, Any]:
     return {
-        "broker": each.id,
-        "address": each.address,
-        "leads": Figure(each.leads),
-        "partitions": Figure(each.partitions),
-        "remark": "controller" if each.controller else None,
+        "broker": broker.id,
+        "address": broker.address,
+        "leads": Figure(broker.leads),
+        "partitions": Figure(broker.partitions),
+        "remark": "controller" if broker.controller else None,
     }
 
 
-def _topic(each: TopicStanding) -> dict[str, Any]:
-    state = topic_words(each)
+def _topic(topic: TopicStatus) -> dict[str, Any]:
+    state = topic_words(topic)
     return {
-        "topic": each.topic,
-        "partitions": Figure(each.partitions),
-        "stored": Figure(each.stored),
-        "events": Figure(each.end),
-        "per_second": PerSecond(each.rate),
-        "landed": Figure(each.landed),
-        "not_read": size(each.unread_bytes),
+        "topic": topic.topic,
+        "partitions": Figure(topic.partitions),
+        "stored": Figure(topic.stored),
+        "events": Figure(topic.end),
+        "per_second": PerSecond(topic.rate),
+        "landed": Figure(topic.landed),
+        "not_read": size(topic.unread_bytes),
         "verdict": f"{state.mark} {state.text}".lstrip(),
     }
 
 
-def _agent(each: AgentStanding, now: int) -> dict[str, Any]:
+def _agent(agent: AgentStatus, now: int) -> dict[str, Any]:
     return {
-        "agent": each.agent or None,
-        "host": each.host,
-        "state": each.state,
-        "files": Figure(each.files),
-        "not_read": size(each.lag_bytes),
-        "heard": f"{duration((now - each.heard) // 1000)} ago" if each.heard > 0 else UNKNOWN,
-        "version": each.version or None,
+        "agent": agent.agent or None,
+        "host": agent.host,
+        "state": agent.state,
+        "files": Figure(agent.files),
+        "not_read": size(agent.lag_bytes),
+        "heard": f"{duration((now - agent.heard) // 1000)} ago" if agent.heard > 0 else UNKNOWN,
+        "version": agent.version or None,
     }
 
 
-def _what_to_do(standing: PipelineStatus) -> str:
-    if not standing.brokers and standing.registry_subjects < 0 and not standing.agents:
+def _what_to_do(status: PipelineStatus) -> str:
+    if not status.brokers and status.registry_subjects < 0 and not status.agents:
         if Places(Path()).saved_start.is_file():
-            return "Nothing answers. This is the directory of a `penstock up`: try --dir ."
+            return "No server answers. This is the directory of a `penstock up`: try --dir ."
         return (
-            "Nothing runs here. `penstock up` starts a pipeline on this machine; --dir names its "
-            "directory. For another pipeline give -b, -r, --audit and --agent, or write a profile "
+            "No pipeline runs here. `penstock up` starts one on this machine; --dir names its "
+            "directory. For another pipeline, pass -b, -r, --audit and --agent, or write a profile "
             f"({SYSTEM}; `penstock profile` shows the addresses in use)."
         )
-    return "docs/status.md explains each of these lines, and what to do about it."
+    return "docs/status.md explains each of these lines and what to do."
 
 
 def _has_no_agent() -> bool:
-    """Whether the profile names a pipeline, and no agent on this host."""
+    """Whether the profile names a pipeline but no agent on this host."""
     source = click.get_current_context().get_parameter_source("agent")
-    found = profile()
-    has_agent = found.value("agent") or not found.value("brokers")
+    in_use = profile()
+    has_agent = in_use.value("agent") or not in_use.value("brokers")
     return source is ParameterSource.DEFAULT and not has_agent
 
 
@@ -197,15 +197,15 @@ def _has_no_agent() -> bool:
 @audit_option
 @agent_option
 @broker_http_option(
-    "HTTP ports of brokers, which report what they have lost; without it the profile's, or "
-    f"{Addresses().broker_http}, and none with --bootstrap."
+    "HTTP ports of the brokers, which report lost data; default: the profile's, or "
+    f"{Addresses().broker_http} without --bootstrap."
 )
 @click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="The directory of a `penstock up`: ask the programs that it runs.",
+    help="The directory of a `penstock up`: show the status of its programs.",
 )
 @click.option(
     "--watch",
@@ -213,7 +213,7 @@ def _has_no_agent() -> bool:
     is_flag=False,
     flag_value=_WATCHED_SECONDS,
     metavar="[SECONDS]",
-    help="Ask again every so many seconds, 2 without a number, until Ctrl-C.",
+    help="Refresh every SECONDS, 2 by default, until Ctrl-C.",
 )
 @json_option
 def command(
@@ -227,10 +227,10 @@ def command(
     watch: float | None,
     as_json: bool,
 ) -> int:
-    """Show what runs, how far behind it is, and whether every line has arrived.
+    """Show what runs, its lag, and whether every line has arrived.
 
-    Exit code 1: a server does not answer or an agent is silent, a table cannot be loaded, a broker
-    has lost something, or events are missing, duplicated, changed or unaccounted for.
+    Exit code 1: a server does not answer, an agent is silent, a table cannot be loaded, a broker
+    has lost data, or events are missing, duplicated, changed or unaccounted for.
 
     \b
     Example:
@@ -269,22 +269,24 @@ def command(
         loader_log = None
         if directory is not None:
             loader_log = LoaderLog(Places(directory.absolute()).log("loader"))
-        with Asking(pipeline_access, within=_SECONDS) as asking:
+        with StatusCollector(pipeline_access, within=_SECONDS) as collector:
             if watch is not None:
-                show = partial(_show, asking, loader_log, as_json=as_json)
+                show = partial(_show, collector, loader_log, as_json=as_json)
                 repeat(show, watch, has_blank_lines=not as_json)
-            return _WELL if is_well(_show(asking, loader_log, as_json=as_json)) else _NOT_WELL
+            return _WELL if is_well(_show(collector, loader_log, as_json=as_json)) else _NOT_WELL
     except (BadAddress, ValueError, UpError) as error:
         raise click.UsageError(str(error)) from None
 
 
-def _show(asking: Asking, loader_log: LoaderLog | None, *, as_json: bool) -> PipelineStatus:
-    standing = asking.ask()
+def _show(
+    collector: StatusCollector, loader_log: LoaderLog | None, *, as_json: bool
+) -> PipelineStatus:
+    status = collector.ask()
     if loader_log is not None:
         loader_log.read()
-        standing = loader_log.added_to(standing)
+        status = loader_log.added_to(status)
     if as_json:
-        click.echo(msgspec.json.encode(standing).decode())
+        click.echo(msgspec.json.encode(status).decode())
     else:
-        show_standing(standing)
-    return standing
+        show_status(status)
+    return status

@@ -1,12 +1,11 @@
-"""What a loader says in its log: it serves nobody who could ask it.
+"""A loader's status, read from its log, as it has no port.
 
-What it is about is the log's last event, unless that is that it waits, or has failed. What was said
-before it was started is of another life.
+What it is doing is the log's last event since its start, unless that says that it waits or has
+failed.
 
-Which tables it cannot load is read there by whoever asks while no audit answers, or before it has
-heard of it. The log is read on from where it was read to; of what was there before, the end. Each
-outcome of a table takes the place of the one before, whichever loader's it was: what failed when a
-loader ended has not been loaded since.
+The log also says which tables cannot be loaded, which the audit may not know yet. It is read from
+where the last reading ended; at first, only its end is. The last outcome of a table counts, also
+across restarts of the loader.
 """
 
 import json
@@ -19,9 +18,9 @@ from typing import Final
 import msgspec
 
 from penstock.directory.log_files import last_lines
-from penstock.status.values import FailingLoadStanding, PipelineStatus
+from penstock.status.values import FailingLoadStatus, PipelineStatus
 
-_LINES: Final = 20  # tables are printed, too
+_LINES: Final = 20  # more than one, as the loader prints tables, too
 _EVENT: Final = re.compile(r"(\S+Z) [A-Z]+ penstock\.load (.+)")
 _IDLE: Final = (
     "waiting until=",
@@ -33,27 +32,27 @@ _IDLE: Final = (
     "nothing committed ",
     "checked ",
 )
-_MOST: Final = 256 * 1024  # bytes that are read at a time
+_MOST: Final = 256 * 1024  # bytes read at a time
 _FAILED: Final = re.compile(r"table failed table=(\S+) reason=(.*)")
 _ENDED: Final = re.compile(r"(?:table done|nothing committed|nothing to do|checked) table=(\S+).*")
 _NONE_BEGAN: Final = "load failed reason="
 
 
 def load_at_work(log: Path, since: float) -> str:
-    """In the loader's words; empty if none runs."""
+    """The loader's last event if a load is running; else empty."""
     for line in reversed(last_lines(log, 0, _LINES)):
-        if found := event_of(line):
-            at, said = found
-            return "" if at < since or said.startswith(_IDLE) else said
+        if event := event_of(line):
+            at, words = event
+            return "" if at < since or words.startswith(_IDLE) else words
     return ""
 
 
 def event_of(line: str) -> tuple[float, str] | None:
-    """When, and what; None for a line that is none of the loader's events."""
+    """An event's time and text; None for a line that is not one of the loader's events."""
     try:
         if not line.startswith("{"):
-            found = _EVENT.fullmatch(line)
-            return (datetime.fromisoformat(found[1]).timestamp(), found[2]) if found else None
+            match = _EVENT.fullmatch(line)
+            return (datetime.fromisoformat(match[1]).timestamp(), match[2]) if match else None
         event = json.loads(line)
         if event["logger"] != "penstock.load":
             return None
@@ -63,23 +62,23 @@ def event_of(line: str) -> tuple[float, str] | None:
 
 
 class LoaderLog:
-    """One loader's. Of one thread."""
+    """The log of one loader. For one thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._read = -1  # up to where; -1: nothing yet
-        self._begun = b""  # of a line
-        self._failing: dict[str, FailingLoadStanding] = {}
+        self._begun = b""  # the beginning of an incomplete line
+        self._failing: dict[str, FailingLoadStatus] = {}
         self._loaded: set[str] = set()
 
     def read(self) -> None:
-        """What is new in it: mostly nothing, and it is asked for several times a second."""
+        """Read what was appended. Called several times a second, mostly to find nothing."""
         try:
             if self._path.stat().st_size == self._read:
                 return
             with self._path.open("rb") as file:
                 end = file.seek(0, os.SEEK_END)
-                if self._read > end:  # it was cut
+                if self._read > end:  # truncated
                     self._read, self._begun = 0, b""
                 if end - self._read > _MOST or self._read < 0:
                     self._read, self._begun = max(0, end - _MOST), b""
@@ -90,33 +89,33 @@ class LoaderLog:
         self._read += len(new)
         *lines, self._begun = (self._begun + new).split(b"\n")
         for line in lines:
-            if found := event_of(line.decode(errors="replace")):
-                self._take(*found)
+            if event := event_of(line.decode(errors="replace")):
+                self._take(*event)
 
-    def added_to(self, standing: PipelineStatus) -> PipelineStatus:
-        """With what it has said: that is newer than what the audit has heard."""
-        known = {each.topic: each for each in standing.failing_loads}
-        for topic in self._loaded & known.keys():
-            del known[topic]
+    def added_to(self, status: PipelineStatus) -> PipelineStatus:
+        """The status with the loads of this log, which are newer than the audit's."""
+        failing_loads = {failing_load.topic: failing_load for failing_load in status.failing_loads}
+        for topic in self._loaded & failing_loads.keys():
+            del failing_loads[topic]
         for topic, failing in self._failing.items():
-            known.setdefault(topic, failing)
+            failing_loads.setdefault(topic, failing)
         return msgspec.structs.replace(
-            standing,
-            failing_loads=tuple(sorted(known.values(), key=lambda each: each.since)),
+            status,
+            failing_loads=tuple(sorted(failing_loads.values(), key=lambda load: load.since)),
             topics=tuple(
-                msgspec.structs.replace(each, load_fails=each.topic in known)
-                for each in standing.topics
+                msgspec.structs.replace(topic, load_fails=topic.topic in failing_loads)
+                for topic in status.topics
             ),
         )
 
-    def _take(self, at: float, said: str) -> None:
-        if found := _FAILED.fullmatch(said):
-            self._fail(at, found[1], found[2].removeprefix(f"table {found[1]}: "))
-        elif found := _ENDED.fullmatch(said):
-            self._failing.pop(found[1], None)
-            self._loaded.add(found[1])
-        elif said.startswith(_NONE_BEGAN):
-            self._fail(at, "", said.removeprefix(_NONE_BEGAN))
+    def _take(self, at: float, words: str) -> None:
+        if match := _FAILED.fullmatch(words):
+            self._fail(at, match[1], match[2].removeprefix(f"table {match[1]}: "))
+        elif match := _ENDED.fullmatch(words):
+            self._failing.pop(match[1], None)
+            self._loaded.add(match[1])
+        elif words.startswith(_NONE_BEGAN):
+            self._fail(at, "", words.removeprefix(_NONE_BEGAN))
             return
         else:
             return
@@ -124,6 +123,6 @@ class LoaderLog:
 
     def _fail(self, at: float, topic: str, reason: str) -> None:
         self._loaded.discard(topic)
-        before = self._failing.get(topic)
-        since = before.since if before else int(at) * 1000
-        self._failing[topic] = FailingLoadStanding(topic=topic, since=since, reason=reason)
+        earlier = self._failing.get(topic)
+        since = earlier.since if earlier else int(at) * 1000
+        self._failing[topic] = FailingLoadStatus(topic=topic, since=since, reason=reason)

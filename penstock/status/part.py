@@ -1,7 +1,7 @@
-"""One part of a pipeline, asked on a thread of its own, so that nobody waits for it for long.
+"""One part of a pipeline, queried on a thread of its own, so that a slow server delays no other.
 
-A question that takes longer than its time goes on, and nothing else is asked of that part until it
-has ended. Its thread is a daemon's: whoever leaves does not wait for it either.
+A query that exceeds its time limit goes on, and no other is sent to that part until it has ended.
+It runs on a daemon thread, which does not delay the end of the process.
 """
 
 import threading
@@ -21,22 +21,22 @@ _QUOTED: Final = 200
 
 
 class Silent(Exception):
-    """It has not answered in time."""
+    """The part has not answered in time."""
 
 
 class NoStatus(Exception):
-    """In words, for the end of a sentence. They may quote what was answered."""
+    """The reason, as the end of a sentence. It may quote the answer."""
 
 
 class Part(Generic[T]):
-    """`question` is asked at most every so many seconds; between, what it answered is kept. `end`
-    closes what the question keeps open, and is never called while it is being asked."""
+    """Runs `query` at most every so many seconds, and keeps its answer meanwhile. `end` closes what
+    the query keeps open, and is never called while a query runs."""
 
     def __init__(
-        self, name: str, question: Callable[[], T], end: Callable[[], None], *, every: float
+        self, name: str, query: Callable[[], T], end: Callable[[], None], *, every: float
     ) -> None:
         self.name = name
-        self._question = question
+        self._query = query
         self._end = end
         self._every = every
         self._asked_at = float("-inf")
@@ -45,14 +45,14 @@ class Part(Generic[T]):
         self._guard = threading.Lock()
 
     def close(self) -> None:
-        """Does not wait for an answer that is outstanding."""
+        """Close, without waiting for an outstanding answer."""
         with self._guard:
             self._closed = True
             if self._answer is None or self._answer.done():
                 self._end()
 
     def ask(self) -> None:
-        """Has it asked, unless it is being asked, or has answered just now."""
+        """Start the query, unless it is running or its answer is recent."""
         answer = self._answer
         if answer is not None and not answer.done():
             return
@@ -66,7 +66,7 @@ class Part(Generic[T]):
         ).start()
 
     def answer(self, deadline: float) -> T:
-        """What was answered until then. Raises Silent, or what the question raised."""
+        """The answer, waited for until `deadline`. Raises Silent, or what the query raised."""
         assert self._answer is not None, "not asked yet"
         if self._answer.done():
             return self._answer.result()
@@ -77,24 +77,24 @@ class Part(Generic[T]):
 
     def _run(self, answer: Future[T]) -> None:
         try:
-            said = self._question()
-        except Exception as error:  # noqa: BLE001 whoever asked is told
-            tell = partial(answer.set_exception, error)
+            result = self._query()
+        except Exception as error:  # noqa: BLE001 raised again where the answer is awaited
+            complete = partial(answer.set_exception, error)
         else:
-            tell = partial(answer.set_result, said)
+            complete = partial(answer.set_result, result)
         with self._guard:
-            tell()
+            complete()
             if self._closed:
                 self._end()
 
 
-def said_by(client: HttpClient, target: str, *, within: float) -> bytes:
-    """The body of a good answer. Raises NoStatus."""
+def body_of(client: HttpClient, target: str, *, within: float) -> bytes:
+    """The body of a successful answer. Raises NoStatus."""
     try:
         answer = client.ask("GET", target, within=within)
     except HttpError as error:
         raise NoStatus(error.why) from None
     if answer.status != HTTPStatus.OK:
-        said = answer.body[:_QUOTED].decode(errors="replace").strip()
-        raise NoStatus(f"it answers {answer.status} {said}".rstrip())
+        excerpt = answer.body[:_QUOTED].decode(errors="replace").strip()
+        raise NoStatus(f"it answers {answer.status} {excerpt}".rstrip())
     return answer.body

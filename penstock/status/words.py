@@ -1,7 +1,6 @@
-"""How a `PipelineStatus` is put into words, for whoever shows it. Pure.
+"""A `PipelineStatus` in words. Pure.
 
-What came from outside is made printable here. Colours are terminals' names, and never the only
-sign.
+Text from outside is made printable here. Colours are those of terminals, and never the only sign.
 """
 
 import math
@@ -15,7 +14,7 @@ from audit.reconciling.findings import State, summed
 from ground.printable import one_line
 from penstock.report.remarks import altered_words
 from penstock.report.words import faults_of, marked
-from penstock.status.values import AlertStanding, LoadStanding, PipelineStatus, TopicStanding
+from penstock.status.values import AlertStatus, LoadStatus, PipelineStatus, TopicStatus
 
 UNKNOWN: Final = "-"
 COLOURS: Final = {
@@ -29,14 +28,14 @@ COLOURS: Final = {
 }
 FAULTY: Final = frozenset(state for state in State if state.is_fault)
 
-_MOST: Final = 2**63 - 1  # whoever answers may say any number
+_MOST: Final = 2**63 - 1  # a server may answer any number
 _LONG_MILLIS: Final = 300_000
 _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class Words(NamedTuple):
-    """A sentence with a sign in front of it."""
+    """A sentence and the mark before it."""
 
     mark: str
     colour: str
@@ -46,72 +45,74 @@ class Words(NamedTuple):
 NOT_LOADED: Final = Words("!", "red", "not loaded")
 
 
-def verdict_words(standing: PipelineStatus) -> Words:
-    """In one line: whether everything has arrived."""
-    if not standing.verdict:
-        if standing.alerts < 0:  # the audit has not answered
+def verdict_words(status: PipelineStatus) -> Words:
+    """Whether every line has arrived, in one line."""
+    if not status.verdict:
+        if status.alerts < 0:  # the audit has not answered
             return Words("?", "yellow", "unknown: no audit answers")
         return Words("·", "", "nothing to judge yet")
-    state = State(standing.verdict)
-    if standing.failing_loads and state not in FAULTY:
-        text = standing.headline or f"not loaded: {_cannot_be_loaded(standing)}"
+    state = State(status.verdict)
+    if status.failing_loads and state not in FAULTY:
+        text = status.headline or f"not loaded: {_cannot_be_loaded(status)}"
         return NOT_LOADED._replace(text=shown(text, 400))
-    altered = altered_words(standing.altered)
-    text = f"{_sentence(standing, state)}{'; ' if altered else ''}{altered}"
-    mark = standing.mark or MARKS[state]
+    altered = altered_words(status.altered)
+    text = f"{_sentence(status, state)}{'; ' if altered else ''}{altered}"
+    mark = status.mark or MARKS[state]
     return Words(mark, COLOURS[State.COMPLETE if mark == MARKS[State.COMPLETE] else state], text)
 
 
-def _sentence(standing: PipelineStatus, state: State) -> str:
-    """The audit's, if it has one about this state."""
-    if said := standing.headline if state in FAULTY else standing.calm:
-        return shown(said, 400)
-    kinds = summed(count for each in standing.topics for count in each.kinds)
+def _sentence(status: PipelineStatus, state: State) -> str:
+    """The audit's headline, if it has one about this state, else the state with its meaning."""
+    if headline := status.headline if state in FAULTY else status.calm:
+        return shown(headline, 400)
+    kinds = summed(count for topic in status.topics for count in topic.kinds)
     return f"{state.value}: {kind_words(kinds) or MEANINGS[state]}"
 
 
-def _cannot_be_loaded(standing: PipelineStatus) -> str:
-    if any(not each.topic for each in standing.failing_loads):
+def _cannot_be_loaded(status: PipelineStatus) -> str:
+    if any(not failing_load.topic for failing_load in status.failing_loads):
         return "no load begins"
-    return tables_words(len({each.topic for each in standing.failing_loads}))
+    return tables_words(len({failing_load.topic for failing_load in status.failing_loads}))
 
 
-def failing_words(standing: PipelineStatus) -> list[Words]:
+def failing_words(status: PipelineStatus) -> list[Words]:
     """Each table that cannot be loaded: since when, why, and what to do."""
-    found = []
-    for each in standing.failing_loads:
-        ago = duration((standing.now - each.since) // 1000)
-        what = f"{each.topic} is not loaded" if each.topic else "no load begins"
-        found.append(NOT_LOADED._replace(text=shown(f"{what}, for {ago}: {each.reason}", 400)))
-        if each.cure:
-            found.append(Words(" ", "", shown(f"what to do: {each.cure}", 400)))
-    return found
+    lines = []
+    for failing_load in status.failing_loads:
+        ago = duration((status.now - failing_load.since) // 1000)
+        what = f"{failing_load.topic} is not loaded" if failing_load.topic else "no load begins"
+        lines.append(
+            NOT_LOADED._replace(text=shown(f"{what}, for {ago}: {failing_load.reason}", 400))
+        )
+        if failing_load.cure:
+            lines.append(Words(" ", "", shown(f"what to do: {failing_load.cure}", 400)))
+    return lines
 
 
-def alert_words(alerts: Sequence[AlertStanding]) -> list[Words]:
-    """What is raised since when, and what to do."""
-    found = []
+def alert_words(alerts: Sequence[AlertStatus]) -> list[Words]:
+    """Each raised alert: since when, what, and what to do."""
+    lines = []
     for alert in alerts:
         words = f"{alert.kind}, raised {_moment(alert.raised)}: {alert.words}"
-        found.append(Words("!", "yellow", shown(words, 400)))
+        lines.append(Words("!", "yellow", shown(words, 400)))
         if alert.command:
-            found.append(Words(" ", "", shown(advice(Cure.of(alert)), 1_000)))
-    return found
+            lines.append(Words(" ", "", shown(advice(Cure.of(alert)), 1_000)))
+    return lines
 
 
-def waiting_words(standing: PipelineStatus) -> list[str]:
-    """What the topics wait for that have waited for long: the newest lines always do."""
+def waiting_words(status: PipelineStatus) -> list[str]:
+    """Waits of five minutes or longer, as the newest lines always wait for something."""
     return [
-        shown(f"{each.topic} waits: {each.waits}")
-        for each in standing.topics
-        if each.state not in {State.EMPTY, State.COMPLETE}
-        and each.waits
-        and each.complete_until < standing.now - _LONG_MILLIS
+        shown(f"{topic.topic} waits: {topic.waits}")
+        for topic in status.topics
+        if topic.state not in {State.EMPTY, State.COMPLETE}
+        and topic.waits
+        and topic.complete_until < status.now - _LONG_MILLIS
     ]
 
 
-def topic_words(topic: TopicStanding) -> Words:
-    """The verdict; that its table is not loaded matters more than that something is to come."""
+def topic_words(topic: TopicStatus) -> Words:
+    """The verdict on a topic. A failing load outranks a pending state."""
     if topic.load_fails and topic.state not in FAULTY:
         return NOT_LOADED
     if not topic.state:
@@ -120,19 +121,19 @@ def topic_words(topic: TopicStanding) -> Words:
     return Words(MARKS[state], COLOURS[state], marked(faults_of(topic.kinds, state)))
 
 
-def load_words(load: LoadStanding | None, now: int) -> str:
+def load_words(load: LoadStatus | None, now: int) -> str:
     if load is None:
         return "nothing has been loaded yet"
     when = duration((now - load.time) // 1000)
-    of = "1 topic" if load.topics == 1 else f"{load.topics:,} topics"
-    left = f", {load.lag:,} not landed yet" if load.lag > 0 else ""
-    return f"last load {when} ago: {load.rows:,} rows of {of}{left}"
+    topics = "1 topic" if load.topics == 1 else f"{load.topics:,} topics"
+    lag = f", {load.lag:,} not landed yet" if load.lag > 0 else ""
+    return f"last load {when} ago: {load.rows:,} rows of {topics}{lag}"
 
 
 def silence_words(agent: str, host: str, heard: int, now: int) -> str:
-    """Of an agent that has not been heard for too long, or of a host that never was."""
+    """The words for a silent agent, or for an expected host that was never heard from."""
     if heard <= 0:
-        return f"no agent of host {host} was ever heard, and the inventory names it"
+        return f"host {host} is in the inventory, and none of its agents was ever heard from"
     ago = duration((now - heard) // 1000)
     return f"agent {agent} on {host} is silent: last heard {ago} ago, at {_moment(heard)}"
 
@@ -140,7 +141,7 @@ def silence_words(agent: str, host: str, heard: int, now: int) -> str:
 def _moment(millis: int) -> str:
     try:
         return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (OverflowError, ValueError, OSError):  # whoever answers may say any number
+    except (OverflowError, ValueError, OSError):  # a server may answer any number
         return UNKNOWN
 
 
@@ -164,7 +165,7 @@ def size(number: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """In whole units, as it is read at a glance: 5 s, 12 min, 3 h."""
+    """In whole units: 5 s, 12 min, 3 h."""
     seconds = min(seconds, _MOST)
     for length, unit in _SPANS:
         if seconds >= length:
@@ -173,11 +174,11 @@ def duration(seconds: float) -> str:
 
 
 def pause(seconds: float) -> str:
-    """Until something is due: never nothing."""
+    """The time until something is due, at least one second."""
     return duration(max(1, math.ceil(seconds)))
 
 
 def shown(text: str, longest: int = 200) -> str:
-    """What came from outside."""
+    """Text from outside as one printable line, shortened to `longest` characters."""
     text = one_line(text)
     return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,1 +1,1 @@
-"""`penstock topics`, `produce` and `consume`."""
+"""The commands `penstock topics`, `produce` and `consume`."""

@@ -1,4 +1,4 @@
-"""`penstock topics apply`: the topics that a file declares, created and altered.
+"""`penstock topics apply`: creates and alters topics as declared in a file.
 
     topics:
     - name: page_views
@@ -7,12 +7,11 @@
       configs: {retention.ms: 86400000, max.message.bytes: null}
     - {name: views_2019, state: absent}
 
-What a topic's entry does not say stays as it is, or becomes what the broker has by default. null
-takes a config back to its default. With --exact all topics and configs are meant that there may be;
-those whose names begin with `_` are the programs' own, and are never deleted for not being named.
+What an entry omits stays as it is, or gets the broker's default; null resets a config to its
+default. With --exact, topics and configs that are not in the file are deleted, except for internal
+topics, whose names begin with `_`.
 
-The brokers themselves are asked whether they would take each change, so that nothing is begun that
-cannot be ended.
+Each change is first validated by the brokers, so that nothing is changed if any would be refused.
 """
 
 from collections.abc import Mapping
@@ -54,7 +53,7 @@ class DeclaredTopic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise ValueError("a topic has a name")
+            raise ValueError("a topic needs a name")
         for value in (self.partitions, self.replication):
             if value is not None and value < 1:
                 raise ValueError(f"{self.name}: {value} is less than 1")
@@ -65,28 +64,29 @@ class DeclaredTopics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Topics:
-    """Those of a cluster, beside those that are declared."""
+    """The declared topics beside those of a cluster."""
 
     def __init__(self, brokers: Brokers, declared: list[DeclaredTopic], *, exact: bool) -> None:
         self._brokers = brokers
-        self._declared = {each.name: each for each in declared}
+        self._declared = {topic.name: topic for topic in declared}
         self._exact = exact
 
     def plans(self) -> list[Plan]:
-        found = all_topics(self._brokers).topics
-        there = {name: found[name] for name in self._declared if name in found}
-        unnamed = found.keys() - self._declared.keys() if self._exact else set()
-        unnamed = {name for name in unnamed if not name.startswith(_OURS)}
-        everything = {**there, **{name: found[name] for name in unnamed}}
+        existing = all_topics(self._brokers).topics
+        declared_topics = {name: existing[name] for name in self._declared if name in existing}
+        undeclared = existing.keys() - self._declared.keys() if self._exact else set()
+        undeclared = {name for name in undeclared if not name.startswith(_OURS)}
+        everything = {**declared_topics, **{name: existing[name] for name in undeclared}}
         configs, unknown = configs_of_topics(self._brokers, everything)
         for why in unknown.values():
             raise why
         plans = [
-            self._plan(each, _document(found.get(each.name), configs.get(each.name, ())))
-            for each in self._declared.values()
+            self._plan(topic, _document(existing.get(topic.name), configs.get(topic.name, ())))
+            for topic in self._declared.values()
         ]
         return plans + [
-            between(name, _document(found[name], configs[name]), None) for name in sorted(unnamed)
+            between(name, _document(existing[name], configs[name]), None)
+            for name in sorted(undeclared)
         ]
 
     def _plan(self, wanted: DeclaredTopic, before: dict[str, Any] | None) -> Plan:
@@ -100,11 +100,11 @@ class Topics:
         }
         if before is not None:
             if after["partitions"] < before["partitions"]:
-                least = f"a topic never has fewer partitions than before: {before['partitions']}"
+                least = f"partitions cannot be removed from a topic: it has {before['partitions']}"
                 return refused(name, before, least)
             if after["replication"] != before["replication"]:
                 copies = before["replication"]
-                moved = "`penstock brokers fill` and `drain` move replicas, and make none"
+                moved = "`penstock brokers fill` and `drain` move replicas, but do not add any"
                 return refused(name, before, f"its replication factor stays {copies}: {moved}")
         plan = between(name, before, after)
         try:
@@ -114,12 +114,12 @@ class Topics:
         return plan
 
     def _configs(self, wanted: DeclaredTopic, before: Mapping[str, str]) -> dict[str, str]:
-        kept = {} if self._exact else before
-        merged = {**kept, **wanted.configs}
+        present = {} if self._exact else before
+        merged = {**present, **wanted.configs}
         return {name: value for name, value in sorted(merged.items()) if value is not None}
 
     def do(self, plan: Plan, *, only_check: bool = False) -> None:
-        """Brings it about, or asks the brokers whether they would."""
+        """Carry out a plan, or have the brokers validate it."""
         before, after, name = plan.before, plan.after, plan.name
         if after is None:
             admin.delete_topic(self._brokers, name)
@@ -142,7 +142,7 @@ class Topics:
 
 def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
     names = sorted(before.keys() | after.keys())
-    return {each: after.get(each) for each in names if before.get(each) != after.get(each)}
+    return {name: after.get(name) for name in names if before.get(name) != after.get(name)}
 
 
 def _document(
@@ -152,8 +152,8 @@ def _document(
         return None
     return {
         "partitions": len(topic.partitions),
-        "replication": max((len(each.replicas) for each in topic.partitions), default=0),
-        "configs": {each.name: each.value for each in configs if not each.is_default},
+        "replication": max((len(partition.replicas) for partition in topic.partitions), default=0),
+        "configs": {config.name: config.value for config in configs if not config.is_default},
     }
 
 
@@ -164,20 +164,20 @@ def _document(
 def command(
     *, declared: Path, dry_run: bool, yes: bool, as_json: bool, exact: bool, bootstrap: str
 ) -> None:
-    """Create and alter topics, as FILE declares them.
+    """Create and alter topics as declared in FILE.
 
-    If any of it would be refused, nothing is changed, and the exit code is 1.
+    If any change would be refused, nothing is changed, and the exit code is 1.
 
     \b
     Example:
         penstock topics apply topics.yaml --dry-run
         penstock topics apply topics.yaml
     """
-    wanted = declared_in(DeclaredTopics, declared).topics
-    check_once("topic", (each.name for each in wanted))
-    if exact and not wanted:
-        raise WrongConfiguration("--exact with a file that declares no topic would delete all")
+    declarations = declared_in(DeclaredTopics, declared).topics
+    check_once("topic", (topic.name for topic in declarations))
+    if exact and not declarations:
+        raise WrongConfiguration("--exact with a file without topics would delete all topics")
     with connected(bootstrap) as brokers:
-        topics = Topics(brokers, wanted, exact=exact)
+        topics = Topics(brokers, declarations, exact=exact)
         plans = topics.plans()
         carry_out("topics", plans, topics.do, dry_run=dry_run, yes=yes, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`penstock topics list`, `describe`, `create`, `alter`, `delete`: asked of a cluster's brokers."""
+"""`penstock topics list`, `describe`, `create`, `alter` and `delete`."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ TOPIC_COLUMNS = (
     *("under_replicated", "without_leader", "id"),
 )
 PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "in_sync", "first", "next")
-WHY = "why"  # shown where there is something to say
+WHY = "why"  # shown if any row has it
 CONFIG_COLUMNS = ("config", "value", "is_default")
 
 
@@ -51,7 +51,7 @@ def config_option(command: F) -> F:
         multiple=True,
         metavar="NAME=VALUE",
         callback=_pairs,
-        help="One of Kafka's topic configs; may be repeated.",
+        help="A topic config of Kafka's; may be repeated.",
     )(command)
 
 
@@ -59,7 +59,7 @@ def config_option(command: F) -> F:
 @bootstrap_option
 @json_option
 def list_topics(bootstrap: str, as_json: bool) -> None:
-    """List all topics, by name.
+    """List all topics by name.
 
     \b
     Example:
@@ -82,40 +82,50 @@ def _row(topic: TopicMetadata) -> dict[str, object]:
         "name": topic.name,
         "id": str(topic.id) if topic.id else None,
         "partitions": len(topic.partitions),
-        "replication_factor": max((len(each.replicas) for each in topic.partitions), default=0),
-        "under_replicated": sum(is_under(each) for each in topic.partitions),
-        "without_leader": sum(each.leader == NO_LEADER for each in topic.partitions),
+        "replication_factor": max(
+            (len(partition.replicas) for partition in topic.partitions), default=0
+        ),
+        "under_replicated": sum(is_under(partition) for partition in topic.partitions),
+        "without_leader": sum(partition.leader == NO_LEADER for partition in topic.partitions),
     }
 
 
 @click.command()
 @click.argument("topic", shell_complete=existing_topics)
-@click.option("--all", "all_configs", is_flag=True, help="Show the configs left at their default.")
+@click.option(
+    "--all", "all_configs", is_flag=True, help="Also show configs that have their default."
+)
 @bootstrap_option
 @json_option
 def describe(topic: str, all_configs: bool, bootstrap: str, as_json: bool) -> None:
-    """Show one topic: its partitions with their offsets, and the configs set for it.
+    """Show one topic: its partitions with their offsets, and its configs.
 
-    With replicas, also how many must be in sync for acks=all; and where fewer are in sync than
-    there are, which broker is away, and which is behind.
+    For a replicated topic, also shows how many replicas must be in sync for acks=all, and why
+    replicas are out of sync.
 
     \b
     Example:
         penstock topics describe page_views
     """
     with connected(bootstrap) as brokers:
-        found = _topic(brokers, topic)
-        partitions = _partitions(brokers, found)
+        metadata = _topic(brokers, topic)
+        partitions = _partitions(brokers, metadata)
         configs = [
-            {"config": each.name, "value": each.value, "is_default": each.is_default}
-            for each in topic_configs(brokers, topic)
-            if all_configs or not each.is_default or _is_worth_showing(each.name, found)
+            {
+                "config": topic_config.name,
+                "value": topic_config.value,
+                "is_default": topic_config.is_default,
+            }
+            for topic_config in topic_configs(brokers, topic)
+            if all_configs
+            or not topic_config.is_default
+            or _is_worth_showing(topic_config.name, metadata)
         ]
     if as_json:
-        identity = str(found.id) if found.id else None
+        identity = str(metadata.id) if metadata.id else None
         print_json({"name": topic, "id": identity, "partitions": partitions, "configs": configs})
         return
-    is_well = not any(each[WHY] for each in partitions)
+    is_well = not any(partition[WHY] for partition in partitions)
     print_table(PARTITION_COLUMNS if is_well else (*PARTITION_COLUMNS, WHY), partitions)
     if configs:
         print()
@@ -123,39 +133,39 @@ def describe(topic: str, all_configs: bool, bootstrap: str, as_json: bool) -> No
 
 
 def _is_worth_showing(config: str, topic: TopicMetadata) -> bool:
-    """Its default is not the same for every topic."""
+    """Whether a config is shown even if it has its default."""
     return config == "min.insync.replicas" and any(
-        len(each.replicas) > 1 for each in topic.partitions
+        len(partition.replicas) > 1 for partition in topic.partitions
     )
 
 
 def _topic(brokers: Brokers, name: str) -> TopicMetadata:
-    known = brokers.persist(lambda: brokers.refresh([name]))
-    if not known.has(name):
+    metadata = brokers.persist(lambda: brokers.refresh([name]))
+    if not metadata.has(name):
         raise UnknownTopic(name)
-    return known.topic(name)
+    return metadata.topic(name)
 
 
 def _partitions(brokers: Brokers, topic: TopicMetadata) -> list[dict[str, object]]:
-    """A partition without a leader has no offsets to show."""
+    """The partitions' rows, without offsets if there is no leader."""
     # The other commands on topics wait for nothing of offsets to be imported.
     from client.reading.offsets import Beginning, End, start_offsets  # noqa: PLC0415
 
-    led = [each.index for each in topic.partitions if each.leader != NO_LEADER]
+    led = [partition.index for partition in topic.partitions if partition.leader != NO_LEADER]
     first = start_offsets(brokers, topic.name, led, Beginning())
-    following = start_offsets(brokers, topic.name, led, End())
+    end = start_offsets(brokers, topic.name, led, End())
     return [
         {
-            "partition": each.index,
-            "leader": None if each.leader == NO_LEADER else each.leader,
-            "epoch": each.leader_epoch,
-            "replicas": list(each.replicas),
-            "in_sync": list(each.in_sync),
-            "first": first.get(each.index),
-            "next": following.get(each.index),
-            WHY: why_under(each, brokers.known),
+            "partition": partition.index,
+            "leader": None if partition.leader == NO_LEADER else partition.leader,
+            "epoch": partition.leader_epoch,
+            "replicas": list(partition.replicas),
+            "in_sync": list(partition.in_sync),
+            "first": first.get(partition.index),
+            "next": end.get(partition.index),
+            WHY: why_under(partition, brokers.known),
         }
-        for each in topic.partitions
+        for partition in topic.partitions
     ]
 
 
@@ -165,13 +175,13 @@ def _partitions(brokers: Brokers, topic: TopicMetadata) -> list[dict[str, object
     "--partitions",
     type=click.IntRange(1),
     metavar="N",
-    help="How many; without it, the broker's default.",
+    help="Number of partitions; default: the broker's.",
 )
 @click.option(
     "--replication-factor",
     type=click.IntRange(1),
     metavar="N",
-    help="Copies of each; without it, the broker's default.",
+    help="Number of replicas; default: the broker's.",
 )
 @config_option
 @bootstrap_option
@@ -218,10 +228,13 @@ def create(
     "defaults",
     multiple=True,
     metavar="NAME",
-    help="Take a config back to its default; may be repeated.",
+    help="Reset a config to its default; may be repeated.",
 )
 @click.option(
-    "--partitions", type=click.IntRange(1), metavar="N", help="Enlarge the topic to this many."
+    "--partitions",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Increase the number of partitions to N.",
 )
 @bootstrap_option
 @json_option
@@ -234,9 +247,9 @@ def alter(
     bootstrap: str,
     as_json: bool,
 ) -> None:
-    """Set configs of a topic, or add partitions to it.
+    """Set configs of a topic, or add partitions.
 
-    Keys go to other partitions once a topic has more of them.
+    With more partitions, keys map to other partitions than before.
 
     \b
     Example:
@@ -246,7 +259,7 @@ def alter(
     if both := configs.keys() & set(defaults):
         raise click.UsageError(f"--config and --default both name {', '.join(sorted(both))}")
     if not changes and partitions is None:
-        raise click.UsageError("nothing to change: give --config, --default or --partitions")
+        raise click.UsageError("nothing to change: pass --config, --default or --partitions")
     with connected(bootstrap) as brokers:
         if changes:
             alter_topic(brokers, topic, changes)
@@ -264,7 +277,7 @@ def alter(
 @bootstrap_option
 @json_option
 def delete(*, topics: tuple[str, ...], yes: bool, bootstrap: str, as_json: bool) -> None:
-    """Delete topics and all they hold, for good.
+    """Delete topics with all their messages, irreversibly.
 
     \b
     Example:
@@ -272,7 +285,7 @@ def delete(*, topics: tuple[str, ...], yes: bool, bootstrap: str, as_json: bool)
         penstock topics delete page_views app_logs --yes
     """
     if not yes:
-        confirm_deletion(f"{', '.join(topics)} and all messages, for good")
+        confirm_deletion(f"{', '.join(topics)} with all messages, irreversibly")
     with connected(bootstrap) as brokers:
         for topic in topics:
             delete_topic(brokers, topic)

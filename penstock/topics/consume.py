@@ -1,4 +1,4 @@
-"""`penstock consume`: messages in, lines out, or a container file of Avro's."""
+"""`penstock consume`: prints messages as lines, or writes them into an Avro container file."""
 
 import sys
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ AVRO_CODECS: Final = ("deflate", "null", "snappy", "zstandard", "bzip2")
 
 
 class StartType(click.ParamType[Start]):
-    """Where to begin."""
+    """The position at which reading starts."""
 
     name = "start"
 
@@ -39,7 +39,8 @@ class StartType(click.ParamType[Start]):
             return AtTime(time_millis(value))
         except ValueError:
             self.fail(
-                f"{value!r} is none of beginning, end, an offset, a time like 2026-11-20T07:00:00Z"
+                f"{value!r} is not beginning, end, an offset, or a time such as "
+                "2026-11-20T07:00:00Z"
             )
 
 
@@ -52,47 +53,52 @@ class StartType(click.ParamType[Start]):
     default="end",
     show_default=True,
     metavar="beginning|end|OFFSET|TIME",
-    help="Where to begin in each partition; a time is UTC unless it says otherwise.",
+    help="Where to start in each partition; times are UTC unless they carry an offset.",
 )
 @click.option("--count", type=click.IntRange(1), metavar="N", help="Stop after this many messages.")
-@click.option("--to-end", is_flag=True, help="Stop where the topic ends now.")
+@click.option("--to-end", is_flag=True, help="Stop at the present end of the topic.")
 @click.option(
     "--partition",
     "partitions",
     type=click.IntRange(0),
     multiple=True,
     metavar="N",
-    help="Only this one; may be repeated.",
+    help="Only this partition; may be repeated.",
 )
 @click.option(
     "--group",
     metavar="NAME",
-    help="Share the topic with the others of this group, and go on where it stopped. Needs "
-    "--zookeeper.",
+    help="Share the partitions with the other members of this group, and continue where it "
+    "stopped. "
+    "Needs --zookeeper.",
 )
-@click.option("--key-separator", metavar="TEXT", help="Print the key and this before each value.")
-@click.option("--events", is_flag=True, help="Print events as JSON, by the schemas they name.")
+@click.option("--key-separator", metavar="TEXT", help="Print the key and TEXT before each value.")
+@click.option(
+    "--events",
+    is_flag=True,
+    help="Decode events with the registry's schemas, and print them as JSON.",
+)
 @click.option(
     "--avro-file",
     "avro_file",
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
     metavar="FILE",
-    help="Write events into this container file of Avro's instead (- for stdout).",
+    help="Write events into this Avro container file instead (- for stdout).",
 )
 @click.option(
     "--schema-version",
     type=VERSION,
     metavar="N|latest",
-    help="The version of the topic's schema that the file has; without it, the latest.",
+    help="The version of the topic's schema for the file; default: the latest.",
 )
 @click.option(
     "--codec",
     type=click.Choice(AVRO_CODECS),
-    help=f"How the file's blocks are compressed; without it, {AVRO_CODECS[0]}.",
+    help=f"The compression of the file's blocks; default: {AVRO_CODECS[0]}.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace the file if it is there already.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @bootstrap_option
-@zookeeper_options("The brokers' ZooKeeper, through which a group's members share the topic.")
+@zookeeper_options("The brokers' ZooKeeper, by which a group's members share the topic.")
 @registry_option
 @json_option
 def command(
@@ -115,26 +121,25 @@ def command(
     registry: str,
     as_json: bool,
 ) -> int:
-    """Read a topic: each message's value as a line, as it comes, until Ctrl-C.
+    """Read a topic and print each message's value as a line, until Ctrl-C.
 
-    Without --from it begins with what is written from now on. On a terminal each message's time
-    (UTC) stands before it.
+    Without --from, prints only new messages. On a terminal, each message's time (UTC) precedes it.
 
-    What agents write are events in Avro: --events asks the registry for their schemas, and prints
-    each as an object. A message that is not an event is skipped, with a line on stderr.
+    Agents write events in Avro: --events fetches their schemas from the registry, and prints each
+    event as a JSON object. Messages that are not events are skipped, with a line on stderr.
 
-    With --json a line is an object: partition, offset, timestamp, key, value, headers; bytes that
-    are no UTF-8 are there in base64, under key_base64 and value_base64. With --events, too, it has
-    event in place of value.
+    With --json, each line is an object: partition, offset, timestamp, key, value, headers. Bytes
+    that are not UTF-8 appear in base64 as key_base64 and value_base64. With --events, the object
+    has event in place of value.
 
-    With --avro-file the events go into a container file, as Hive, Spark and Java's tools read it,
-    all by one version of the topic's schema. With --count or --to-end the file is there when it is
-    complete; otherwise it grows until Ctrl-C. What cannot be in it is said on stderr, passed over
-    and counted, and the exit code is 1.
+    With --avro-file, the events go into a container file for Hive, Spark and Java's tools, all in
+    one version of the topic's schema. With --count or --to-end, the file appears when it is
+    complete; otherwise it grows until Ctrl-C. Messages that do not fit the schema are reported on
+    stderr, skipped and counted, and the exit code is 1.
 
-    With --group all that run with the same name share the topic's partitions, each of which one of
-    them reads; what was printed is committed, so that who is started again, or takes over, goes on
-    there. --from is for partitions that the group has not read yet.
+    With --group, all consumers of that name share the topic's partitions. Printed messages are
+    committed, so that a restarted consumer, or another that takes over, continues there. --from
+    applies to partitions that the group has not read yet.
 
     \b
     Example:
@@ -144,24 +149,24 @@ def command(
         penstock consume page_views --from beginning --to-end --avro-file page_views.avro
         penstock consume page_views --group reports --zookeeper 127.0.0.1:2181/penstock
     """
-    there = zookeeper_at(zookeeper, zookeeper_secret_file)
+    zookeeper_address = zookeeper_at(zookeeper, zookeeper_secret_file)
     if group is not None:
-        there = there or needed_zookeeper(None, None)
+        zookeeper_address = zookeeper_address or needed_zookeeper(None, None)
         if to_end or partitions or avro_file is not None:
             raise click.UsageError(
-                "--group goes with none of --to-end, --partition and --avro-file: which partitions "
-                "one reads, the group says"
+                "--group excludes --to-end, --partition and --avro-file: the group assigns the "
+                "partitions"
             )
-    elif there is not None:
-        raise click.UsageError("--zookeeper goes with --group")
+    elif zookeeper_address is not None:
+        raise click.UsageError("--zookeeper needs --group")
     if avro_file is not None:
         if events or key_separator is not None:
-            raise click.UsageError("--avro-file goes with neither --events nor --key-separator")
+            raise click.UsageError("--avro-file excludes --events and --key-separator")
         if as_json and avro_file == STDOUT:
-            raise click.UsageError("--json goes with a file, and - is stdout")
+            raise click.UsageError("--json needs a file, but - is stdout")
         check_destination(avro_file, overwrite=overwrite)
-        # Nobody else waits for Apache's avro to be imported.
-        from penstock.topics.avro_files.receiving import Receiving  # noqa: PLC0415
+        # Apache's avro is imported only if needed.
+        from penstock.topics.avro_files.consume_to_file import FileConsumer  # noqa: PLC0415
         from penstock.topics.avro_files.topic_schema import version_of  # noqa: PLC0415
 
         with (
@@ -169,7 +174,7 @@ def command(
             registry_at(registry) as client,
             Consumer(brokers, topic, start, partitions or None, to_end=to_end) as consumer,
         ):
-            receiving = Receiving(
+            file_consumer = FileConsumer(
                 topic,
                 avro_file,
                 version_of(client, topic, schema_version or "latest"),
@@ -179,25 +184,25 @@ def command(
                 count=count,
                 has_end=to_end or count is not None,
             )
-            return receiving.run(consumer, as_json=as_json)
+            return file_consumer.run(consumer, as_json=as_json)
     if schema_version is not None or codec is not None or overwrite:
-        raise click.UsageError("--schema-version, --codec and --overwrite go with --avro-file")
+        raise click.UsageError("--schema-version, --codec and --overwrite need --avro-file")
     separator = key_separator.encode() if key_separator is not None else None
     with connected(bootstrap) as brokers, _decoding(registry if events else None) as decode:
         lines = MessageLines(topic, decode, separator, as_json=as_json)
-        if group is not None and there is not None:
+        if group is not None and zookeeper_address is not None:
             # Whoever reads alone needs no kazoo.
             from penstock.topics.consume_group import print_shared  # noqa: PLC0415
 
-            print_shared(lines, brokers, there, group, start, count=count)
+            print_shared(lines, brokers, zookeeper_address, group, start, count=count)
             return 0
-        left = count
+        remaining = count
         with Consumer(brokers, topic, start, partitions or None, to_end=to_end) as consumer:
-            while not consumer.finished and left != 0:
+            while not consumer.finished and remaining != 0:
                 for message in consumer.poll(1.0):
-                    if left == 0:
+                    if remaining == 0:
                         break
-                    left = None if left is None else left - 1
+                    remaining = None if remaining is None else remaining - 1
                     lines.add(message.partition, message.record)
                 sys.stdout.flush()
     return 0
@@ -205,7 +210,7 @@ def command(
 
 @contextmanager
 def _decoding(registry: str | None) -> Iterator[Decode | None]:
-    """What makes events of values, if there is a registry to be asked."""
+    """The decoder of events, if there is a registry."""
     if registry is None:
         yield None
         return

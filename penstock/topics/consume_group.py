@@ -1,4 +1,4 @@
-"""`penstock consume --group`: what one member of a group reads, printed and then committed."""
+"""`penstock consume --group`: one member of a group, which prints and commits messages."""
 
 import sys
 import time
@@ -26,18 +26,19 @@ def print_shared(
     *,
     count: int | None,
 ) -> None:
-    """Until Ctrl-C, or for `count` messages. Whichever way it ends, the member leaves its group."""
+    """Print messages until Ctrl-C, or `count` of them. The member leaves its group at the end."""
     brokers.topic(lines.topic, Operation.READ)
 
     def commit() -> None:
-        """What is committed is through."""
+        """Commit, after all output has been flushed."""
         sys.stdout.flush()
         try:
             consumer.commit()
         except Fenced:
             click.echo(
-                "penstock: the session with ZooKeeper has ended: some of what was printed will be "
-                "printed again, by whoever has these partitions now",
+                "penstock: the session with ZooKeeper has ended: some printed messages will be "
+                "printed "
+                "again, by the members that have these partitions now",
                 err=True,
             )
         except Unavailable as error:
@@ -49,13 +50,13 @@ def print_shared(
             brokers, session, group, [lines.topic], start=start, before_release=commit
         ) as consumer,
     ):
-        left = count
+        remaining = count
         due = time.monotonic() + _COMMITS_EVERY_S
-        while left != 0:
+        while remaining != 0:
             for message in consumer.poll(1.0):
-                if left == 0:
+                if remaining == 0:
                     break
-                left = None if left is None else left - 1
+                remaining = None if remaining is None else remaining - 1
                 lines.add(message.partition, message.record)
             sys.stdout.flush()
             if time.monotonic() >= due:

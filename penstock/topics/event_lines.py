@@ -1,7 +1,6 @@
-"""Messages as the events that they are: what `penstock consume --events` prints. Blocks.
+"""Decodes messages into events, for `penstock consume --events`. Blocks.
 
-An event is an object with its fields, as its own schema has them, which the registry is asked for
-once.
+An event is an object with the fields of its schema, which is fetched from the registry once.
 """
 
 from typing import Any
@@ -13,13 +12,13 @@ from schemas.registry_client import RegistryClient
 
 
 class EventLines:
-    """Events of any topics."""
+    """Decodes the events of any topic."""
 
     def __init__(self, registry: RegistryClient) -> None:
         self._decoder = Decoder(registry.schema_of_message)
 
     def event(self, value: bytes | None) -> Any:
-        """As JSON can write it. Raises BadMessage for what is no event, and RegistryError."""
+        """The event as JSON-compatible values. BadMessage if it is not an event; RegistryError."""
         if value is None:
             raise BadMessage("it has no value")
         return plain(self._decoder.decode(value))

@@ -1,6 +1,5 @@
-"""Messages as lines on stdout: values, keys and values, or all there is as JSON. On a terminal the
-time of a message stands before it.
-"""
+"""Prints messages as lines: values, keys and values, or everything as JSON. On a terminal, each
+line begins with the message's time."""
 
 import base64
 import json
@@ -20,7 +19,7 @@ Decode = Callable[[bytes | None], Any]
 
 
 class MessageLines:
-    """Messages as lines on stdout."""
+    """Prints messages to stdout."""
 
     def __init__(
         self, topic: str, decode: Decode | None, separator: bytes | None, *, as_json: bool
@@ -34,7 +33,7 @@ class MessageLines:
         self._shown = _printable if self._on_terminal else bytes
 
     def add(self, partition: int, record: Record) -> None:
-        """Written when stdout is flushed."""
+        """Add a message, which appears when stdout is flushed."""
         try:
             value = record.value if self._decode is None else self._decode(record.value)
         except BadMessage as error:
@@ -55,7 +54,7 @@ def _line(record: Record, value: Any, separator: bytes | None) -> bytes:
 
 
 def _time(millis: int) -> bytes:
-    """A message's time and the space behind it, as wide where there is none."""
+    """A message's time in a column of constant width, also if there is none."""
     try:
         time = datetime.fromtimestamp(millis / 1000, UTC) if millis >= 0 else None
     except (ValueError, OverflowError, OSError):

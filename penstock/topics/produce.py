@@ -1,7 +1,7 @@
-"""`penstock produce`: lines in, messages out; or the values of a container file of Avro's.
+"""`penstock produce`: sends lines, or the values of an Avro container file, as messages.
 
-What has been read is sent when a batch is full, or when no more input is waiting: a file goes out
-in large batches, and a line that somebody types goes out at once.
+Messages are sent when a batch is full or no more input is waiting: a file in large batches, a typed
+line at once.
 """
 
 import os
@@ -40,21 +40,21 @@ _LINGER_SECONDS = 0.01
     "path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Read this instead of stdin.",
+    help="Read this file instead of stdin.",
 )
-@click.option("--key-separator", metavar="TEXT", help="A line is key, this text, value.")
+@click.option("--key-separator", metavar="TEXT", help="The text between key and value of a line.")
 @click.option(
     "--avro-file",
     "avro_file",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     metavar="FILE",
-    help="Send the values of this container file of Avro's instead (- for stdin).",
+    help="Send the values of this Avro container file instead (- for stdin).",
 )
 @click.option(
     "--schema-version",
     type=VERSION,
     metavar="N|latest",
-    help="Write them by this version of the topic's schema; without it, by the file's own.",
+    help="Convert them to this version of the topic's schema; default: the file's own schema.",
 )
 @click.option(
     "--partition", type=click.IntRange(0), metavar="N", help="Write to this partition only."
@@ -64,14 +64,14 @@ _LINGER_SECONDS = 0.01
     type=click.Choice(list(ACKS)),
     default="all",
     show_default=True,
-    help="Who must have a batch before it counts: all replicas in sync, the leader, or none.",
+    help="Which replicas must have a batch: all in sync, the leader, or none.",
 )
 @click.option(
     "--codec",
     type=click.Choice([codec.name.lower() for codec in Codec]),
     default="none",
     show_default=True,
-    help="How batches are compressed.",
+    help="The compression of batches.",
 )
 @click.option(
     "--batch",
@@ -80,7 +80,7 @@ _LINGER_SECONDS = 0.01
     default=BATCH_BYTES,
     show_default=True,
     metavar="BYTES",
-    help="How much to collect before it is sent.",
+    help="The size of batches.",
 )
 @bootstrap_option
 @registry_option
@@ -102,12 +102,12 @@ def command(
 ) -> None:
     """Write lines into a topic, one message each, without the newline.
 
-    Lines with equal keys go to the same partition, where their order is kept. A topic that this
-    creates, where brokers allow it, is named on stderr.
+    Lines with equal keys go to the same partition, in order. If the command creates the topic,
+    which brokers may allow, it says so on stderr.
 
-    With --avro-file each value of a container file becomes an event. The file's schema is found in
-    the registry as a version of the topic's, or registered as the next one if the registry allows
-    it. Of a damaged file all is sent that comes before the damage, and the exit code is 1.
+    With --avro-file, each value of a container file becomes an event. The file's schema must be a
+    version of the topic's schema; otherwise it is registered as the next one, if the registry
+    allows that. From a damaged file, the values before the damage are sent, and the exit code is 1.
 
     \b
     Example:
@@ -116,17 +116,17 @@ def command(
         penstock produce page_views --avro-file page_views.avro
     """
     if avro_file is not None and (path is not None or key_separator is not None):
-        raise click.UsageError("--avro-file goes with neither --file nor --key-separator")
+        raise click.UsageError("--avro-file excludes --file and --key-separator")
     if schema_version is not None and avro_file is None:
-        raise click.UsageError("--schema-version goes with --avro-file")
+        raise click.UsageError("--schema-version needs --avro-file")
     if sys.stdin.isatty() and avro_file == _STDIN:
-        raise click.UsageError("--avro-file - reads bytes: send them from a file or a program")
+        raise click.UsageError("--avro-file - reads binary data: redirect stdin")
     if path is None and avro_file is None and sys.stdin.isatty():
-        click.echo("Each line is sent as it is typed; Ctrl-D ends.", err=True)
+        click.echo("Each line is sent when you press Enter; Ctrl-D ends.", err=True)
     started = time.monotonic()
     counted = _Counted()
-    told: dict[str, Any] = {}
-    wrong = ""
+    file_document: dict[str, Any] = {}
+    failure = ""
     with _opened(path or avro_file) as source, connected(bootstrap) as brokers:
         producer = partial(
             _producer,
@@ -139,28 +139,28 @@ def command(
             _send_lines(source, producer(), key_separator, partition, counted)
         else:
             # Nobody else waits for Apache's avro to be imported.
-            from penstock.topics.avro_files.sending import FileSending  # noqa: PLC0415
+            from penstock.topics.avro_files.produce_from_file import FileProducer  # noqa: PLC0415
 
-            sending = FileSending(topic, avro_file, source)
+            file_producer = FileProducer(topic, avro_file, source)
             with registry_at(registry) as client:
                 created = producer()
-                sending.find_schema(client, schema_version)
-            sending.run(created, partition, counted.add)
-            told = sending.document
-            wrong = sending.what_is_wrong(counted.messages)
+                file_producer.find_schema(client, schema_version)
+            file_producer.run(created, partition, counted.add)
+            file_document = file_producer.document
+            failure = file_producer.failure(counted.messages)
     seconds = time.monotonic() - started
     if as_json:
-        said = {"topic": topic, "messages": counted.messages, "partitions": counted.offsets}
-        print_json(said | told)
+        document = {"topic": topic, "messages": counted.messages, "partitions": counted.offsets}
+        print_json(document | file_document)
     elif sys.stderr.isatty():
         click.echo(f"{counted.messages:,} messages to {topic} in {seconds:.1f} s", err=True)
-    if wrong:
-        raise Failed(wrong)
+    if failure:
+        raise Failed(failure)
 
 
 def _producer(brokers: Brokers, topic: str, **options: Any) -> Producer:
-    """Names a topic that this creates: nothing else tells a typo from a new topic, and a loader
-    reports a topic without a schema until it is deleted."""
+    """A producer; if it creates the topic, say so, as the name may be a typo, and a loader reports
+    a topic without a schema until it is deleted."""
     is_new = not brokers.refresh([topic]).has(topic)
     producer = Producer(brokers, topic, **options)
     if is_new:
@@ -193,19 +193,19 @@ def _send_lines(
 
 
 class _Counted:
-    """What was delivered: how many messages, and the first and last offset in each partition."""
+    """Counts delivered messages, and keeps the first and last offset of each partition."""
 
     def __init__(self) -> None:
         self.messages = 0
         self.offsets: dict[int, dict[str, int]] = defaultdict(dict)
 
     def add(self, delivered: list[Delivered]) -> None:
-        for each in delivered:
-            self.messages += each.messages
-            if each.base_offset is not None:
-                offsets = self.offsets[each.partition]
-                offsets.setdefault("first", each.base_offset)
-                offsets["last"] = each.base_offset + each.messages - 1
+        for batch in delivered:
+            self.messages += batch.messages
+            if batch.base_offset is not None:
+                offsets = self.offsets[batch.partition]
+                offsets.setdefault("first", batch.base_offset)
+                offsets["last"] = batch.base_offset + batch.messages - 1
 
 
 def _opened(path: Path | None) -> BufferedReader:
@@ -218,7 +218,7 @@ def _opened(path: Path | None) -> BufferedReader:
 
 
 def _lines(source: IO[bytes]) -> Iterator[bytes | None]:
-    """The lines, without their newlines; None when no more is waiting right now."""
+    """The lines, without newlines; None when no more input is waiting."""
     descriptor = source.fileno()
     rest = b""
     while chunk := os.read(descriptor, _CHUNK):
@@ -235,7 +235,5 @@ def _split(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:
         return None, line
     key, found, value = line.partition(separator)
     if not found:
-        raise Failed(
-            f"no {separator.decode()!r} in the line {line[:80].decode(errors='replace')!r}"
-        )
+        raise Failed(f"no {separator.decode()!r} in line {line[:80].decode(errors='replace')!r}")
     return key, value

@@ -1,6 +1,6 @@
-"""`penstock topics recover`: the map of topics, from what a broker's data directory says of them.
+"""`penstock topics recover`: rebuilds the topics in ZooKeeper from a broker's data directory.
 
-The directory is only read, and locked meanwhile, so that no broker runs on it.
+The directory is only read, and locked meanwhile, so that no broker can use it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,8 @@ from penstock.config.options import configuration_options, configured
 
 
 class Holdings(NamedTuple):
-    """Whose directory it is, the partitions in it, and why some directories are none."""
+    """A data directory's owner and partitions, and the reasons why some directories were
+    skipped."""
 
     owner: DirectoryOwner
     partitions: tuple[FoundPartition, ...]
@@ -40,13 +41,13 @@ class Holdings(NamedTuple):
 
 
 def holdings(data_dir: Path) -> Holdings:
-    """Raises StorageError or DirectoryInUse, with what is wrong."""
+    """Read a data directory. Raises StorageError or DirectoryInUse."""
     if not data_dir.is_dir():
         raise ForeignDataDirectory(f"{data_dir} is not a directory")
     directory = DataDirectory(data_dir)
     try:
         if directory.owner is None:
-            raise ForeignDataDirectory(f"{data_dir} is no broker's: it has no meta.properties")
+            raise ForeignDataDirectory(f"{data_dir} is not a broker's: it has no meta.properties")
         partitions, skipped = [], []
         remembered = _remembered(data_dir)
         for found in directories.scan(data_dir):
@@ -72,7 +73,7 @@ def _partition(found: PartitionDirectory, remembered: Mapping[PartitionId, int])
 
 
 def _remembered(data_dir: Path) -> dict[PartitionId, int]:
-    """Leader epochs, by what the data directory remembers of its partitions."""
+    """Leader epochs by partition, from the file of acknowledged offsets."""
     if not (data_dir / ACKNOWLEDGED).exists():
         return {}
     file = AcknowledgedFile(data_dir / ACKNOWLEDGED)
@@ -87,7 +88,7 @@ def _remembered(data_dir: Path) -> dict[PartitionId, int]:
 
 
 def _newest_epoch(found: PartitionDirectory) -> int:
-    """From the checkpoint; where that cannot be read, from the last batch."""
+    """The newest epoch in the checkpoint; if that is unreadable, in the last batch."""
     try:
         return LeaderEpochs.load(found.path / layout.LEADER_EPOCHS).latest
     except BadCheckpoint:
@@ -109,11 +110,11 @@ def _epoch_of_last_batch(directory: Path) -> int:
 @configuration_options
 @json_option
 def command(*, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Rebuild the map of topics from a broker's data directory, after ZooKeeper was lost.
+    """Rebuild the topics in ZooKeeper from a broker's data directory, after ZooKeeper was lost.
 
-    Run it for each broker in turn, with that broker's own configuration, while the broker is
-    stopped; the order does not matter and repeating it changes nothing. Configs of topics, users
-    and consumers' offsets are not in the directories and do not come back.
+    Run it for each broker, with that broker's configuration, while the broker is stopped. The order
+    does not matter, and repeating it changes nothing. Topic configs, users and consumers' offsets
+    are not in the directories and are not recovered.
 
     \b
     Example:
@@ -124,8 +125,8 @@ def command(*, config: Path | None, overrides: tuple[str, ...], as_json: bool) -
         found = holdings(Path(loaded.data_dir))
         if found.owner.broker_id != loaded.id:
             raise Failed(
-                f"{loaded.data_dir} is of broker {found.owner.broker_id}, "
-                f"the configuration is broker {loaded.id}'s"
+                f"{loaded.data_dir} belongs to broker {found.owner.broker_id}, "
+                f"but the configuration is broker {loaded.id}'s"
             )
         with _session(loaded) as session:
             recovered = recover(
@@ -143,7 +144,7 @@ def command(*, config: Path | None, overrides: tuple[str, ...], as_json: bool) -
 
 @contextmanager
 def _session(config: BrokerConfig) -> Iterator[Session]:
-    """A session with the broker's ZooKeeper, which is started if it is the embedded one."""
+    """A session with the broker's ZooKeeper; an embedded one is started."""
     with ExitStack() as stack:
         address, secret = config.zookeeper, config.zookeeper_secret or None
         if config.embeds_zookeeper:

@@ -1,4 +1,4 @@
-"""`penstock topics repair`."""
+"""`penstock topics repair`: truncates a damaged partition."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from penstock.config.options import configuration_options, configured
 @click.command()
 @click.argument("topic")
 @click.argument("partition", type=click.IntRange(0))
-@click.option("--give-up", is_flag=True, help="Yes, messages that were acknowledged may be lost.")
+@click.option("--give-up", is_flag=True, help="Accept the loss of acknowledged messages.")
 @configuration_options
 @json_option
 def command(
@@ -31,10 +31,10 @@ def command(
     overrides: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Cut a damaged partition off at its first damage, while its broker is stopped.
+    """Truncate a damaged partition at its first damage, while its broker is stopped.
 
-    The whole log is verified from its beginning. What lies behind the damage is lost, although it
-    was acknowledged; restore the directory from a replica or a backup if you can.
+    The whole log is verified. Messages after the damage are lost, although they were acknowledged;
+    if possible, restore the directory from a replica or a backup instead.
 
     \b
     Example:
@@ -42,7 +42,9 @@ def command(
     """
     loaded = configured(BrokerConfig, config, overrides)
     if not give_up:
-        raise click.UsageError("what lies behind the damage will be lost: say --give-up")
+        raise click.UsageError(
+            "messages after the damage will be lost: pass --give-up to accept this"
+        )
     try:
         lost = _repair(Path(loaded.data_dir), topic, partition)
     except (StorageError, DirectoryInUse, OSError) as error:
@@ -56,16 +58,16 @@ def command(
     else:
         print(f"{name}: {lost.path} is damaged at byte {lost.position}: {lost.reason}")
         print(
-            f"gave up all from offset {lost.first_offset} on: {lost.lost_bytes:,} bytes, "
+            f"lost everything from offset {lost.first_offset} on: {lost.lost_bytes:,} bytes, "
             f"{lost.lost_segments} further segments"
         )
-        print("what of it was acknowledged is told to the ledger when the broker starts")
+        print("the broker reports lost acknowledged messages to the ledger when it starts")
 
 
 def _repair(data_dir: Path, topic: str, partition: int) -> GivenUp | None:
     path = directories.path_of(data_dir, topic, partition)
     if not any(found.path == path for found in _partitions(data_dir)):
-        raise Failed(f"{path} is no partition's directory")
+        raise Failed(f"{path} is not the directory of a partition")
     data = DataDirectory(data_dir)
     try:
         # That compaction leaves holes is marked in the directory; nothing else matters here.

@@ -1,10 +1,10 @@
-"""Who may come in to the broker, and do what: written into ZooKeeper before a broker is started.
+"""The users and ACLs of a secure pipeline, written into ZooKeeper before a broker is started.
 
-Nobody could ask a broker for it: the first who may is among those that are written. Past brokers it
-is the secret of ZooKeeper that counts, as with `penstock users add --zookeeper`.
+They cannot be sent to a broker, as the first user who may do so is among them. Writing past the
+brokers takes the secret of ZooKeeper, as with `penstock users add --zookeeper`.
 
-Each user has the password that is in its file, and each rule of locks.py is there; what others have
-added stays. What is right already is not written again, so a kill costs nothing but another look.
+Each user gets the password in its file, and each rule of locks.py is added; other users and rules
+stay. What is already right is not written again, so this can be killed and repeated.
 """
 
 from functools import partial
@@ -23,11 +23,11 @@ from penstock.directory.places import HOST, OFFLINE, SOURCE, Places, Ports
 
 
 class Admission:
-    """One start's. `is_done` is what to ask in place of whether ZooKeeper answers; it is asked by
-    one thread at a time. `failure` says why it never will be."""
+    """For one start. `is_done` takes the place of the test whether ZooKeeper answers, and is called
+    by one thread at a time. `failure` says why it can never be done."""
 
     def __init__(self, places: Places, ports: Ports, *, mirrored: bool = False) -> None:
-        """`mirrored`: into the maps of two clusters."""
+        """`mirrored`: write to both clusters."""
         self.failure = ""
         self._maps = (f"/{SOURCE}", f"/{OFFLINE}") if mirrored else ("",)
         self._mirrored = mirrored
@@ -41,13 +41,13 @@ class Admission:
         if not self._written:
             secret = read_secret(self._places.data("zookeeper"))
             try:
-                for each in self._maps:
-                    zookeeper = f"{HOST}:{self._port}{each}"
+                for chroot in self._maps:
+                    zookeeper = f"{HOST}:{self._port}{chroot}"
                     admit(Locks.of(self._places), zookeeper, secret, mirrored=self._mirrored)
             except Unavailable:
-                return False  # it was killed, or is about to start again
+                return False  # ZooKeeper was killed, or is restarting
             except (ClusterError, NoSecret) as error:
-                self.failure = f"users and rules cannot be written into ZooKeeper: {error}"
+                self.failure = f"cannot write users and ACLs into ZooKeeper: {error}"
                 return False
             self._written = True
         return True
@@ -69,9 +69,9 @@ def admit(locks: Locks, zookeeper: str, secret: str | None, *, mirrored: bool = 
 
 
 def _credentials(password: str, before: Credentials) -> Credentials:
-    """Those that there are, if they are of this password."""
-    kept = [before.get(mechanism) for mechanism in ScramMechanism]
-    if all(each is not None and each.matches(password) for each in kept):
+    """The present credentials if they match the password, else new ones."""
+    present = [before.get(mechanism) for mechanism in ScramMechanism]
+    if all(credential is not None and credential.matches(password) for credential in present):
         return before
     # As many rounds as all other users have: else the broker's answers would tell who is who.
     return {

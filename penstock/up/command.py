@@ -1,4 +1,4 @@
-"""`penstock up`."""
+"""`penstock up`: runs a whole pipeline on this machine."""
 
 import shlex
 import sys
@@ -15,26 +15,26 @@ from penstock.cli.failures import Failed
 from penstock.cli.time_arguments import EveryType
 from penstock.directory.errors import UpError, WrongFollow
 from penstock.directory.places import MirrorPorts, Places, Ports
-from penstock.directory.preparing import Follow, parse_follow
+from penstock.directory.preparation import Follow, parse_follow
 from penstock.directory.saved_start import SavedStart, load_start
-from penstock.status.asking import Asking, KeptStatus
+from penstock.status.collector import LatestStatus, StatusCollector
 from penstock.status.loader_log import LoaderLog
 from penstock.up.pipeline import LocalPipeline
 from penstock.up.preconditions import problems
 from penstock.up.restart_requests import PROGRAMS
 from penstock.up.restart_requests import restart as restart_program
-from penstock.up.screen import watching
+from penstock.up.screen import screen_for
 from penstock.up.stop_requests import StopRequests
 
 DIRECTORY: Final = Path("penstock-data")
 _CANNOT_START: Final = 1
 _TURN_SECONDS: Final = 0.2
-_AT_REST_SECONDS: Final = 1.0  # while all run: the end of one of them is told
+_AT_REST_SECONDS: Final = 1.0  # while all run; the death of one wakes the loop
 _STOPPING_TURN_SECONDS: Final = 0.05
 
 
 class AlertType(click.ParamType[str]):
-    """A URL that alerts can be sent to. It may be a secret, and is not shown."""
+    """A receiver of alerts. Its URL may be a secret, and is not shown."""
 
     name = "url"
 
@@ -62,7 +62,7 @@ class FollowType(click.ParamType[Follow]):
         except WrongFollow as error:
             self.fail(str(error), param, ctx)
         except FileNotFoundError:
-            self.fail("the folder in which you are is gone: cd into another one", param, ctx)
+            self.fail("the current directory was removed: cd into another one", param, ctx)
 
 
 @click.command()
@@ -73,20 +73,21 @@ class FollowType(click.ParamType[Follow]):
     default=DIRECTORY,
     show_default=True,
     metavar="DIR",
-    help="Where everything is kept; made if it is not there.",
+    help="The pipeline's directory; created if missing.",
 )
 @click.option(
     "--port-base",
     type=click.IntRange(1, 65_529),
     metavar="N",
-    help="Listen on N and the five ports after it, nine with --mirror, now and at later starts.",
+    help="Listen on N and the next five ports, nine with --mirror. Remembered for later starts.",
 )
 @click.option(
     "--mirror",
     "mirrored",
     is_flag=True,
-    help="Have two clusters and a mirror between them, now and at later starts: lines land by way "
-    "of the second.",
+    help="Run two clusters and a mirror between them; lines land by way of the second. Remembered "
+    "for "
+    "later starts.",
 )
 @click.option(
     "--follow",
@@ -94,20 +95,20 @@ class FollowType(click.ParamType[Follow]):
     type=FollowType(),
     multiple=True,
     metavar="[TOPIC=]GLOB",
-    help="Log files to follow, now and at later starts, into the topic logs or another; "
-    "may be repeated.",
+    help="Log files to follow, into the topic logs or TOPIC. Remembered for later starts; may be "
+    "repeated.",
 )
 @click.option(
     "--secure/--no-secure",
     default=None,
-    help="Want TLS and a login on every connection, now and at later starts; or no longer.",
+    help="Require TLS and a login on every connection, or no longer. Remembered for later starts.",
 )
 @click.option(
     "--alert",
     type=AlertType(),
     metavar="URL",
-    help="Send alerts there, now and at later starts: Slack, PagerDuty, Alertmanager, any other "
-    "webhook, or mailto:ADDRESS. '' ends it.",
+    help="Send alerts to this receiver: Slack, PagerDuty, Alertmanager, any other webhook, or "
+    "mailto:ADDRESS. Remembered for later starts; '' removes it.",
 )
 @click.option(
     "--load-every",
@@ -115,21 +116,22 @@ class FollowType(click.ParamType[Follow]):
     default="1m",
     show_default=True,
     metavar="TIME",
-    help="How often the loader loads.",
+    help="The interval between loads.",
 )
 @click.option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="How the programs write events to their log files.",
+    help="The format of the programs' log files.",
 )
 @click.option(
     "--restart",
     type=click.Choice(PROGRAMS),
     metavar="PROGRAM",
-    help="Restart one program of the pipeline that runs in DIR, also one that hangs, wait until it "
-    "runs again, and exit.",
+    help="Restart one program of the pipeline that runs in DIR, also if it hangs; wait until it "
+    "runs, "
+    "and exit.",
 )
 @click.argument("unquoted", nargs=-1, metavar="")
 def command(
@@ -147,9 +149,9 @@ def command(
 ) -> int:
     """Run the whole pipeline on this machine until SIGTERM or Ctrl-C.
 
-    That is a ZooKeeper, a broker, a registry, an agent, a loader that loads every minute, and an
-    audit; with --mirror, a mirror and a second cluster as well. A second start goes on where the
-    first stopped. docs/up.md says more.
+    It consists of a ZooKeeper, a broker, a registry, an agent, a loader that loads every minute,
+    and an audit; with --mirror, also of a mirror and a second cluster. The next start continues
+    where this one stopped. See docs/up.md.
 
     \b
     Example:
@@ -163,50 +165,50 @@ def command(
     """
     if unquoted:
         raise click.UsageError(
-            f"{unquoted[0]} is too much: put a pattern into quotes, so that the shell leaves it to "
+            f"unexpected argument {unquoted[0]}: quote the pattern, so that the shell leaves it to "
             "penstock: --follow '/var/log/*.log'"
         )
     try:
         places = Places(Path.cwd() / directory)
     except FileNotFoundError:
-        raise Failed("the folder in which you are is gone: cd into another one") from None
+        raise Failed("the current directory was removed: cd into another one") from None
     if restart:
         if follows or mirrored or port_base or secure is not None or alert is not None:
-            raise click.UsageError("--restart goes with --dir alone")
+            raise click.UsageError("--restart excludes all options but --dir")
         return _restart(places, restart, _command(directory))
-    with StopRequests() as asked:
+    with StopRequests() as stop_requests:
         try:
             before = load_start(directory)
             ports = Ports.beginning_at(port_base) if port_base else before.ports
             mirror = before.mirror or (MirrorPorts() if mirrored else None)
             if mirror and port_base:
                 mirror = _mirror_ports(port_base)
-            locked = before.secure if secure is None else secure
-            wrong = problems(places, ports, mirror)
-            if asked.times:
-                click.echo("Nothing was started.")
+            is_secure = before.secure if secure is None else secure
+            failures = problems(places, ports, mirror)
+            if stop_requests.times:
+                click.echo("No program was started.")
                 return 0
-            if not wrong:
+            if not failures:
                 # Before programs run: a disk that does not answer would keep them from Ctrl-C.
-                absent = [each for each in follows if not each.has_files()]
+                absent = [follow for follow in follows if not follow.has_files()]
                 with LocalPipeline(
                     places,
                     ports,
                     mirror=mirror,
                     follow=follows,
-                    secure=locked,
+                    secure=is_secure,
                     alert=alert,
                     load_every=load_every,
                     log_format=log_format,
                 ) as pipeline:
-                    _run(pipeline, absent, asked, _remarks(before, secure=locked))
+                    _run(pipeline, absent, stop_requests, _remarks(before, secure=is_secure))
         except UpError as error:
-            wrong = [str(error)]
-    for each in wrong:
-        click.echo(f"penstock up: {one_line(each)}", err=True)
-    if wrong:
+            failures = [str(error)]
+    for problem in failures:
+        click.echo(f"penstock up: {one_line(problem)}", err=True)
+    if failures:
         return _CANNOT_START
-    _say_how_to_go_on(directory, killed=asked.times > 1)
+    _say_how_to_go_on(directory, killed=stop_requests.times > 1)
     return 0
 
 
@@ -228,15 +230,16 @@ def _mirror_ports(base: int) -> MirrorPorts:
 
 
 def _remarks(before: SavedStart, *, secure: bool) -> Iterator[str]:
-    """What is to be known of the locks beforehand."""
+    """Notes about a change between an open and a secure pipeline."""
     if secure and before.there_was_one and not before.secure:
         yield (
-            "this pipeline was open, and is behind locks from now on: its data stay, clients of "
-            "your own need TLS and a user (docs/up.md)"
+            "this pipeline was open and is now secure: its data stay, and your own clients need "
+            "TLS "
+            "and a user (docs/up.md)"
         )
     elif before.secure and not secure:
         yield (
-            "this pipeline is open now to all users of this machine; --secure restores TLS and "
+            "this pipeline is now open to all users of this machine; --secure restores TLS and "
             "logins"
         )
 
@@ -244,38 +247,38 @@ def _remarks(before: SavedStart, *, secure: bool) -> Iterator[str]:
 def _run(
     pipeline: LocalPipeline,
     absent: Sequence[Follow],
-    asked: StopRequests,
+    stop_requests: StopRequests,
     remarks: Iterable[str],
 ) -> None:
-    """Until it is told to stop, and everything has stopped."""
-    screen = watching(sys.stdout, pipeline.places, pipeline.addresses)
+    """Run until told to stop, and until every program has stopped."""
+    screen = screen_for(sys.stdout, pipeline.places, pipeline.addresses)
     try:
         for remark in remarks:
             screen.note(remark)
-        for each in absent:
-            words = f"no file matches {each.pattern} yet: those to come are followed"
-            if ":" in each.pattern:
+        for followed in absent:
+            words = f"no file matches {followed.pattern} yet; it will be followed when there is one"
+            if ":" in followed.pattern:
                 words += " (TOPIC=GLOB names a topic)"
-            screen.note(words, until=each.topic)
+            screen.note(words, until=followed.topic)
         loader_log = LoaderLog(pipeline.places.log("loader"))
-        with KeptStatus(Asking(pipeline.offline), screen.asks_every) as following:
-            while not asked.times:
-                standing = following.latest
+        with LatestStatus(StatusCollector(pipeline.offline), screen.asks_every) as latest_status:
+            while not stop_requests.times:
+                status = latest_status.latest
                 loader_log.read()
-                screen.show(pipeline.turn(), standing and loader_log.added_to(standing))
-                asked.wait(_pause(pipeline))
+                screen.show(pipeline.turn(), status and loader_log.added_to(status))
+                stop_requests.wait(_pause(pipeline))
         pipeline.begin_to_stop()
         while not pipeline.stopped:
-            if asked.times > 1:
+            if stop_requests.times > 1:
                 pipeline.kill_all()
             screen.show(pipeline.turn(), None)
-            asked.wait(_STOPPING_TURN_SECONDS)
+            stop_requests.wait(_STOPPING_TURN_SECONDS)
     finally:
         screen.close()
 
 
 def _pause(pipeline: LocalPipeline) -> float:
-    """Before the next turn."""
+    """Seconds until the next turn."""
     if pipeline.in_a_hurry:
         return 0
     return _AT_REST_SECONDS if pipeline.ready else _TURN_SECONDS
@@ -283,11 +286,11 @@ def _pause(pipeline: LocalPipeline) -> float:
 
 def _say_how_to_go_on(directory: Path, *, killed: bool) -> None:
     how = "was killed, as by a crash" if killed else "has stopped"
-    click.echo(f"Everything {how}. {_command(directory)} goes on where it stood.")
+    click.echo(f"The pipeline {how}. {_command(directory)} continues where it stopped.")
 
 
 def _command(directory: Path) -> str:
-    """That starts the pipeline."""
+    """The command that starts the pipeline."""
     is_default = directory == DIRECTORY
     return one_line(
         "penstock up" if is_default else f"penstock up --dir {shlex.quote(str(directory))}"

@@ -1,12 +1,12 @@
-"""Open files of a program, kept over its death: for our agent we are what systemd is for others.
+"""Keeps a program's open files across its death, as systemd's file descriptor store does.
 
-The program is told of a socket (NOTIFY_SOCKET) and of how many files may be kept (FDSTORE). What it
-sends there with FDSTORE=1 is kept under its name, until it says FDSTOREREMOVE=1, and handed to the
-process that takes its place (see hand_over.py): sd_notify(3) and sd_listen_fds(3) say how. All else
-that a program tells its supervisor there is not needed here.
+The program gets the path of a socket (NOTIFY_SOCKET) and the number of files that may be kept
+(FDSTORE). A file sent there with FDSTORE=1 is kept under its name until FDSTOREREMOVE=1, and handed
+to the next process (descriptor_handover.py), as sd_notify(3) and sd_listen_fds(3) describe. Other
+notifications are ignored.
 
-Only the process that was started is listened to. What is beyond the limit, or kept already under
-that name, is closed. What is kept ends with us: no file outlives `penstock up` by it.
+Messages of other processes are ignored. A file beyond the limit, or under a name that is in use, is
+closed. All are closed when `penstock up` ends.
 """
 
 import os
@@ -29,24 +29,24 @@ _CREDENTIALS: Final = struct.Struct("=iII")  # process, user, group
 
 
 def most_kept() -> int:
-    """As many files as this process may have open beside its own."""
+    """The number of files that this process may open beside its own."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(_LEAST, min(_MOST, allowed - _OTHER_FILES))
 
 
 class ProgramDescriptors:
-    """One program's. It receives on a thread of its own, so that the program's messages never wait
-    for whoever looks after programs. A context."""
+    """The store of one program. It receives on a thread of its own, so that the program's messages
+    never wait for the supervisor. A context."""
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most_kept() if most is None else most
         self._kept: dict[str, int] = {}
-        self._from = 0  # the process that may speak
+        self._sender = 0  # the process whose messages are accepted
         self._lock = threading.Lock()
         self._closed = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        self._socket.bind("")  # an abstract address that nobody else has
+        self._socket.bind("")  # a unique abstract address
         self._socket.setblocking(False)
         self._wake = os.eventfd(0, os.EFD_CLOEXEC)
         self._thread = threading.Thread(target=self._listen, name="descriptors", daemon=True)
@@ -54,23 +54,23 @@ class ProgramDescriptors:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What the program must be told."""
+        """Environment variables for the program."""
         address = self._socket.getsockname()
         return {"NOTIFY_SOCKET": "@" + address[1:].decode(), "FDSTORE": str(self.most)}
 
     def listen_to(self, pid: int) -> None:
-        """To this process, and to nobody else any more."""
+        """Accept messages of this process only."""
         with self._lock:
-            self._from = pid
+            self._sender = pid
 
     def kept(self) -> Mapping[str, int]:
-        """By name, after all that was said. They stay the store's."""
+        """The kept descriptors by name, which the store goes on owning."""
         with self._lock:
             self._receive_all()
             return dict(self._kept)
 
     def close(self) -> None:
-        """Nothing is kept any more. May be called twice."""
+        """Close all kept files. May be called twice."""
         if self._closed:
             return
         self._closed = True
@@ -113,23 +113,23 @@ class ProgramDescriptors:
                 return
             sender, fds = _unpacked(ancillary)
             whole = not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC)
-            self._take(message if sender == self._from and whole else b"", fds)
+            self._take(message if sender == self._sender and whole else b"", fds)
 
     def _take(self, message: bytes, fds: list[int]) -> None:
-        said = dict(line.partition("=")[::2] for line in _lines(message))
-        name = said.get("FDNAME", "")
-        if said.get("FDSTOREREMOVE") == "1" and name in self._kept:
+        fields = dict(line.partition("=")[::2] for line in _lines(message))
+        name = fields.get("FDNAME", "")
+        if fields.get("FDSTOREREMOVE") == "1" and name in self._kept:
             os.close(self._kept.pop(name))
         for fd in fds:
-            wanted = said.get("FDSTORE") == "1" and bool(name)
-            if wanted and name not in self._kept and len(self._kept) < self.most:
+            is_stored = fields.get("FDSTORE") == "1" and bool(name)
+            if is_stored and name not in self._kept and len(self._kept) < self.most:
                 self._kept[name] = fd
             else:
                 os.close(fd)
 
 
 def _unpacked(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, list[int]]:
-    """Who has sent it, and which descriptors."""
+    """The sender's process id, and the descriptors."""
     sender, fds = 0, list[int]()
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:

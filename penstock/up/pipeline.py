@@ -5,9 +5,9 @@
             pipeline.turn()
             time.sleep(0.2)
 
-All its programs are children of this process and end with it, even with SIGKILL. Their data are in
-`places.directory`; a pipeline that is started there again goes on where it stood. It belongs to the
-thread that made it, which must be the main one.
+All its programs are children of this process and end with it, even after SIGKILL. Their data are in
+`places.directory`; a pipeline that is started there again continues where it stopped. It belongs to
+the thread that created it, which must be the main one.
 """
 
 import os
@@ -24,9 +24,9 @@ from penstock.directory.lock import Lock
 from penstock.directory.locks import Locks
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import PRIVATE, Addresses, MirrorPorts, Places, Ports
-from penstock.directory.preparing import Follow, prepare
+from penstock.directory.preparation import Follow, prepare
 from penstock.up.admission import Admission
-from penstock.up.programs import ProgramStanding, programs
+from penstock.up.programs import ProgramStatus, programs
 from penstock.up.restart_requests import RestartRequests
 from penstock.up.supervisor import Supervisor
 
@@ -36,9 +36,9 @@ _NOBODY_ELSE: Final = 0o077
 
 
 class LocalPipeline:
-    """To be used as a context, which prepares the directory and, at its end, stops everything.
+    """A context that prepares the directory, and at its end stops all programs.
 
-    Entering raises UpError. Ports, Java and the rest are `preconditions.problems`'s to find.
+    Entering raises UpError. Call `preconditions.problems` first for ports, Java and the like.
     """
 
     def __init__(
@@ -53,9 +53,8 @@ class LocalPipeline:
         load_every: int = 60,
         log_format: LogFormat = "text",
     ) -> None:
-        """`mirror`: a second cluster, into which the first is copied, and from which lines land.
-        `secure`: TLS and a login on every connection, by keys that are made where they are
-        missing."""
+        """`mirror`: run a second cluster, to which the first is copied and from which lines land.
+        `secure`: TLS and a login on every connection; missing keys are created."""
         self.places = places
         self.ports = ports
         self.access = PipelineAccess.of(places, ports, secure=secure)
@@ -89,7 +88,7 @@ class LocalPipeline:
             try:
                 self.places.directory.mkdir(PRIVATE, parents=True, exist_ok=True)
                 self._lock = held.enter_context(Lock(self.places.lock))
-                if self._secure:  # the programs have it from here
+                if self._secure:  # the programs inherit it
                     held.callback(os.umask, os.umask(_NOBODY_ELSE))
                 self._restarts.forget()
             except OSError as error:
@@ -117,12 +116,11 @@ class LocalPipeline:
         with self._held:
             self.stop()
 
-    def turn(self) -> tuple[ProgramStanding, ...]:
-        """Does what is due, and says how all programs stand. Several times a second, please.
+    def turn(self) -> tuple[ProgramStatus, ...]:
+        """Do what is due, and return the status of all programs. Call it several times a second.
 
-        Raises DirectoryGone: files that are open would be written on, and be nowhere. Raises
-        DirectoryUnusable if nobody can be let in.
-        """
+        Raises DirectoryGone if the directory was removed, as open files would be written on in
+        vain, and DirectoryUnusable if the admission has failed."""
         if self._lock and not self._supervisor.stopping:
             self._check_directory(self._lock)
             self._renew_certificates()
@@ -133,8 +131,8 @@ class LocalPipeline:
     def _check_directory(self, lock: Lock) -> None:
         if not lock.is_there:
             raise DirectoryGone(
-                f"{self.places.directory} was removed while everything ran: what it kept is gone, "
-                "and everything has stopped"
+                f"{self.places.directory} was removed while the pipeline ran: its data are lost, "
+                "and all programs were stopped"
             )
         if self._admission and self._admission.failure:
             raise DirectoryUnusable(self._admission.failure)
@@ -168,19 +166,19 @@ class LocalPipeline:
         return self._supervisor.stopped
 
     def kill(self, name: str) -> None:
-        """Kills one program with SIGKILL, as a crash would end it; it is started again."""
+        """Kill one program with SIGKILL, like a crash; it is started again."""
         self._supervisor.crash(name)
 
     def begin_to_stop(self) -> None:
-        """`turn` stops one program after the other from here on."""
+        """From here on, `turn` stops one program after the other."""
         self._supervisor.begin_to_stop()
 
     def kill_all(self) -> None:
-        """At once, and in no order: everything comes back as after a crash."""
+        """Kill all programs at once; the next start is like one after a crash."""
         self._supervisor.kill_all()
 
     def stop(self) -> None:
-        """Returns when all have ended. Who interrupts it ends them at once."""
+        """Stop all programs and wait for their end. An interruption kills them."""
         try:
             self.begin_to_stop()
             while not self.stopped:

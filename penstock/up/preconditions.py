@@ -1,6 +1,6 @@
-"""What must be so before anything is started: all that is not, at once, one line for each.
+"""Preconditions of a start: all that are not met, one line for each.
 
-Looking changes nothing, but for the directory, which is made if it is not there.
+Checking changes nothing, except that the directory is created.
 """
 
 import importlib.util
@@ -29,7 +29,7 @@ MODULES: Final = (
 LOWEST_JAVA: Final = 17
 LEAST_FREE_BYTES: Final = 1_000_000_000
 _JAVA_SECONDS: Final = 20.0
-_PORT_SECONDS: Final = 2.0  # for programs that were just killed to be gone
+_PORT_SECONDS: Final = 2.0  # for programs that were just killed to release their ports
 _JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _INSTALL_JAVA: Final = f"apt install openjdk-{LOWEST_JAVA}-jre-headless"
 _LISTENERS: Final = {
@@ -47,25 +47,25 @@ _LISTENERS: Final = {
 
 
 def problems(places: Places, ports: Ports, mirror: MirrorPorts | None = None) -> list[str]:
-    """None: it can be started."""
-    wanted = ports._asdict() | (mirror._asdict() if mirror else {})
-    found = [*_extras(), *_java(), *(_one_cluster(places) if mirror else ())]
-    if wrong := list(_directory(places)):
-        return [*found, *wrong, *_taken(wanted)]
+    """A line for each problem; empty if the pipeline can be started."""
+    all_ports = ports._asdict() | (mirror._asdict() if mirror else {})
+    lines = [*_extras(), *_java(), *(_one_cluster(places) if mirror else ())]
+    if directory_problems := list(_directory(places)):
+        return [*lines, *directory_problems, *_taken(all_ports)]
     try:
         with Lock(places.lock):
             pass
     except AlreadyRunning as error:
-        return [*found, str(error)]  # who has all the ports, too
+        return [*lines, str(error)]  # it also occupies the ports
     except OSError as error:
-        found.append(f"{places.lock} cannot be used ({error.strerror}): choose another --dir")
-    return [*found, *_taken(wanted)]
+        lines.append(f"{places.lock} cannot be used ({error.strerror}): choose another --dir")
+    return [*lines, *_taken(all_ports)]
 
 
-def java_version(said: str) -> int | None:
-    """The major version, of what `java -version` says."""
-    found = _JAVA_VERSION.search(said)
-    return int(found[1]) if found else None
+def java_version(output: str) -> int | None:
+    """The major version in the output of `java -version`."""
+    match = _JAVA_VERSION.search(output)
+    return int(match[1]) if match else None
 
 
 def _extras() -> Iterator[str]:
@@ -79,7 +79,7 @@ def _java() -> Iterator[str]:
         java = find_java()
     except NoJava:
         yield (
-            "ZooKeeper and Spark need Java, and there is none on the PATH nor in JAVA_HOME: "
+            "ZooKeeper and Spark need Java, which is neither on the PATH nor in JAVA_HOME: "
             f"{_INSTALL_JAVA}"
         )
         return
@@ -92,16 +92,16 @@ def _java() -> Iterator[str]:
         return
     version = java_version((ended.stderr + ended.stdout).decode(errors="replace"))
     if version is None:
-        yield f"{java} does not say which version it is: {_INSTALL_JAVA}"
+        yield f"{java} does not report its version: {_INSTALL_JAVA}"
     elif version < LOWEST_JAVA:
-        yield f"{java} is Java {version}, and Spark needs {LOWEST_JAVA} at least: {_INSTALL_JAVA}"
+        yield f"{java} is Java {version}, but Spark needs at least {LOWEST_JAVA}: {_INSTALL_JAVA}"
 
 
 def _one_cluster(places: Places) -> Iterator[str]:
     if places.data("broker").exists() and not places.data("mirror").exists():
         yield (
-            f"{places.directory} was begun without a mirror, and its tables are loaded from its "
-            "one cluster: choose another --dir for two"
+            f"{places.directory} was created without a mirror, and its tables are loaded from its "
+            "only cluster: choose another --dir for two clusters"
         )
 
 
@@ -117,13 +117,13 @@ def _directory(places: Places) -> Iterator[str]:
         if directory.is_file():
             reason = "it is a file"
         elif directory.is_symlink() and not directory.exists():
-            reason = "it is a link to nothing"
-        yield f"{directory} cannot be written to ({reason}): choose another --dir"
+            reason = "it is a dangling link"
+        yield f"cannot write to {directory} ({reason}): choose another --dir"
         return
     if free < LEAST_FREE_BYTES:
         yield (
-            f"{directory} has {free // 1_000_000:,} MB left, and {LEAST_FREE_BYTES // 1_000_000:,} "
-            "are needed: free some, or choose another --dir"
+            f"{directory} has {free // 1_000_000:,} MB left, but needs "
+            f"{LEAST_FREE_BYTES // 1_000_000:,}: free some space, or choose another --dir"
         )
 
 
@@ -131,7 +131,7 @@ def _taken(ports: Mapping[str, int]) -> Iterator[str]:
     taken = list(_unusable(ports))
     yield from taken
     if taken:
-        yield "stop who has them, or choose other ports with --port-base, such as 19000"
+        yield "stop the programs that use them, or choose others with --port-base, such as 19000"
 
 
 def _unusable(ports: Mapping[str, int]) -> Iterator[str]:
@@ -146,5 +146,5 @@ def _unusable(ports: Mapping[str, int]) -> Iterator[str]:
         if not free:
             owner = listening.who_listens(port)
             yield (
-                f"port {port}, for {_LISTENERS[name]}, is taken{f' by {owner}' if owner else ''}"
+                f"port {port}, for {_LISTENERS[name]}, is in use{f' by {owner}' if owner else ''}"
             )

@@ -1,6 +1,6 @@
-"""The programs: what each is, how it is run and asked whether it answers, and how it stands.
+"""The programs of a pipeline: their commands, dependencies, readiness and status.
 
-They are six; nine where a mirror copies into a second cluster.
+They are six, or nine with a mirror and a second cluster.
 """
 
 import sys
@@ -20,17 +20,16 @@ from penstock.up.admission import Admission
 
 
 class Program(NamedTuple):
-    """`needs` are the names of those that must answer before it is started; `uses`, of those that
-    it can be without for a while. All of them are told to stop only after it has.
+    """`needs`: programs that must answer before this one is started; `uses`: programs that it can
+    do without for a while. All of them are stopped only after it.
 
-    One that `keeps_open` what it has open loses nothing while it is away, but sees nothing either:
-    it is started again at once, and is handed the files that it had.
-    """
+    `keeps_open`: its open files are kept while it is down. It loses no line then, but sees no
+    change either, so it is restarted at once, with its files."""
 
     name: str
     command: tuple[str, ...]
-    address: str  # where it listens, for people; empty if nowhere
-    is_ready: Callable[[], bool] | None  # asked in another thread; None: it cannot be asked
+    address: str  # where it listens, for display; empty if nowhere
+    is_ready: Callable[[], bool] | None  # called in another thread; None: it has no port
     needs: frozenset[str] = frozenset()
     stop_seconds: float = 2.0  # after SIGTERM; then it is killed
     uses: frozenset[str] = frozenset()
@@ -38,9 +37,9 @@ class Program(NamedTuple):
 
 
 class ProgramPhase(StrEnum):
-    """What a program is about."""
+    """What a program is doing."""
 
-    WAITING = "waiting"  # for those that it needs
+    WAITING = "waiting"  # for the programs that it needs
     STARTING = "starting"
     RUNNING = "running"
     DEAD = "dead"  # and started again at `retry_at`
@@ -48,17 +47,17 @@ class ProgramPhase(StrEnum):
     STOPPED = "stopped"
 
 
-class ProgramStanding(NamedTuple):
+class ProgramStatus(NamedTuple):
     """One program. Times are seconds since 1970."""
 
     name: str
     phase: ProgramPhase
-    address: str  # where it listens, for people; empty if nowhere
+    address: str  # where it listens, for display; empty if nowhere
     log: str  # the file
     since: float  # when this phase began
     pid: int = 0
     restarts: int = 0  # after deaths
-    ended: str = ""  # how it died last, in words: exit code 1, killed by SIGKILL
+    ended: str = ""  # how it last died, in words: exit code 1, killed by SIGKILL
     last_lines: tuple[str, ...] = ()  # of its log, when it died
     retry_at: float = 0.0
 
@@ -78,8 +77,8 @@ def programs(
     load_every: int,
     log_format: LogFormat,
 ) -> tuple[Program, ...]:
-    """In the order in which people think of them: a line goes from top to bottom. Nobody needs
-    ZooKeeper before the `admission` is done, if there is one."""
+    """The programs, in the order in which a line passes them. ZooKeeper counts as ready when the
+    `admission` is done, if there is one."""
     addresses = pipeline_access.addresses
     # Whether a server is ready it says to everybody.
     access = access_to(HttpSecurity(tls=pipeline_access.registry_security.tls))
@@ -95,7 +94,7 @@ def programs(
             name,
             configured("broker", name),
             at.brokers,
-            partial(_says_yes, at.broker_http, "/readyz"),
+            partial(_answers_ok, at.broker_http, "/readyz"),
             frozenset({"zookeeper"}),
         )
 
@@ -104,7 +103,7 @@ def programs(
             name,
             configured("registry", name),
             at.registry,
-            partial(_says_yes, at.registry, "/readyz", access),
+            partial(_answers_ok, at.registry, "/readyz", access),
             frozenset({broker}),
             stop_seconds=1.5,
         )
@@ -119,7 +118,7 @@ def programs(
                 "mirror",
                 configured("mirror", "mirror"),
                 page,
-                partial(_says_yes, page, "/readyz"),
+                partial(_answers_ok, page, "/readyz"),
                 frozenset({"broker", "offline-broker"}),
                 uses=frozenset({"offline-registry"}),
             ),
@@ -145,7 +144,7 @@ def programs(
             configured("agent", "agent"),
             addresses.agent,
             # Not /readyz: an input that is wrong is the user's to mend, and keeps nobody waiting.
-            partial(_says_yes, addresses.agent, "/healthz"),
+            partial(_answers_ok, addresses.agent, "/healthz"),
             # It waits for nobody: what is written before brokers answer may be gone by then.
             uses=frozenset({"registry"}),
             stop_seconds=4.0,  # it drains
@@ -156,7 +155,7 @@ def programs(
             "loader",
             (*configured("load", "loader"), "--every", f"{load_every}s"),
             "",
-            None,  # it serves nobody
+            None,  # it has no port
             registries | {"audit"},
             stop_seconds=3.0,
         ),
@@ -164,15 +163,15 @@ def programs(
             "audit",
             configured("audit", "audit"),
             addresses.audit,
-            partial(_says_yes, addresses.audit, "/readyz", access),
+            partial(_answers_ok, addresses.audit, "/readyz", access),
             registries,
             stop_seconds=1.5,
         ),
     )
 
 
-def _says_yes(url: str, path: str, access: HttpAccess | None = None) -> bool:
-    """Whether this page of a program's says that all is well."""
+def _answers_ok(url: str, path: str, access: HttpAccess | None = None) -> bool:
+    """Whether this page of a program answers with 200."""
     try:
         with HttpClient(parse_program_url(url), access=access) as client:
             answer = client.ask("GET", path, within=_ANSWER_SECONDS, whole=False)

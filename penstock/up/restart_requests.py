@@ -14,7 +14,7 @@ from typing import Final
 from ground.files.directory_lock import DirectoryLock, InUse
 from penstock.directory.errors import DirectoryUnusable, NotRestarted
 from penstock.directory.places import Places
-from penstock.up.programs import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStatus
 
 PROGRAMS: Final = (
     *("zookeeper", "broker", "registry", "agent", "mirror", "offline-broker", "offline-registry"),
@@ -78,7 +78,7 @@ class RestartRequests:
         for request in self._folder.iterdir():
             request.unlink()
 
-    def turn(self, programs: tuple[ProgramStanding, ...], begin: Callable[[str], None]) -> None:
+    def turn(self, programs: tuple[ProgramStatus, ...], begin: Callable[[str], None]) -> None:
         """`begin` begins to restart a program."""
         for program in programs:
             request = self._folder / program.name

@@ -1,8 +1,8 @@
-"""What `penstock up` shows: a screen on a terminal, lines elsewhere.
+"""The output of `penstock up`: a screen on a terminal, lines elsewhere.
 
-Those are one for each event, and one a minute with figures. What a program's log ended with, when
-it died, follows on lines that are indented. Once a line cannot be written, as the disk is full or
-the reader has gone, no more are: a pipeline does not end for that.
+There is a line for each event, and one with figures each minute. After a death, the end of the
+program's log follows in indented lines. When a line cannot be written, as the disk is full or the
+reader has gone, output ends, but not the pipeline.
 """
 
 import os
@@ -28,18 +28,18 @@ from penstock.status.words import (
     size,
     verdict_words,
 )
-from penstock.up.programs import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStatus
 
 _FIGURES_S: Final = 60.0
 _AT_ONCE: Final = 0.05
-_PLAIN_ASKS_S: Final = 3.0  # nobody looks at it all the time
+_PLAIN_ASKS_S: Final = 3.0  # less often than for a screen
 
 
 _SILENT: Final = re.compile(r"no (broker|registry|agent|audit) at ")
 
 
 class PlainScreen:
-    """Events are told from what was shown before."""
+    """Lines of text. Events are the differences from what was shown before."""
 
     asks_every: float = _PLAIN_ASKS_S
 
@@ -55,7 +55,7 @@ class PlainScreen:
         self._places = places
         self._addresses = addresses
         self._clock = clock
-        self._before: dict[str, ProgramStanding] = {}
+        self._before: dict[str, ProgramStatus] = {}
         self._rates = Rates()
         self._figures_at = clock() + _FIGURES_S
         self._all_ran = False
@@ -63,60 +63,60 @@ class PlainScreen:
         self._failing: set[str] = set()  # tables
         self._silent: set[str] = set()  # lines about servers that do not answer
 
-    def show(self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None) -> None:
-        for each in programs:
-            if event := _event(self._before.get(each.name), each):
+    def show(self, programs: Sequence[ProgramStatus], status: PipelineStatus | None) -> None:
+        for program in programs:
+            if event := _event(self._before.get(program.name), program):
                 self._say(event)
-            self._before[each.name] = each
-        if not self._all_ran and all(each.phase is ProgramPhase.RUNNING for each in programs):
+            self._before[program.name] = program
+        if not self._all_ran and all(program.phase is ProgramPhase.RUNNING for program in programs):
             self._all_ran = True
             self._say(
-                f"everything runs: dashboard {self._addresses.audit}, data in "
+                f"all programs run: dashboard {self._addresses.audit}, data in "
                 f"{shown(str(self._places.directory))}"
             )
             if self._addresses.page_wants_login:
                 locks = Locks.of(self._places)
-                password, ca = (shown(str(each)) for each in (locks.password(ADMIN), locks.ca))
+                password, ca = (shown(str(path)) for path in (locks.password(ADMIN), locks.ca))
                 self._say(
-                    f"log in there as {ADMIN}, with the password in {password}; a browser believes "
-                    f"the page once it knows {ca}"
+                    f"log in there as {ADMIN}, with the password in {password}; for the browser to "
+                    f"trust the page, import {ca}"
                 )
             if self._addresses != Addresses():
                 environment = shlex.quote(str(self._places.environment))
                 self._say(f"for commands in a shell: . {shown(environment)}")
-        if standing is not None:
-            self._figures(standing)
+        if status is not None:
+            self._figures(status)
 
     def note(self, text: str, *, until: str = "") -> None:
         self._say(shown(text))
 
     def close(self) -> None:
-        """Nothing was changed that must be changed back."""
+        """Nothing to restore."""
 
-    def _figures(self, standing: PipelineStatus) -> None:
-        self._rates.add(standing)
-        was, self._faulty = self._faulty, standing.verdict in FAULTY
-        self._tell_failing(standing)
-        self._tell_silent(standing)
+    def _figures(self, status: PipelineStatus) -> None:
+        self._rates.add(status)
+        was, self._faulty = self._faulty, status.verdict in FAULTY
+        self._tell_failing(status)
+        self._tell_silent(status)
         now = self._clock()
         if now >= self._figures_at or (self._faulty and not was):
             self._figures_at = now + _FIGURES_S
-            self._say(_figures(standing, self._rates))
+            self._say(_figures(status, self._rates))
 
-    def _tell_silent(self, standing: PipelineStatus) -> None:
-        """Once, when a server that ran no longer answers: a program that hangs has not ended."""
-        silent = set(filter(_SILENT.match, standing.problems)) if self._all_ran else set()
-        for each in sorted(silent - self._silent):
-            self._say(shown(each))
+    def _tell_silent(self, status: PipelineStatus) -> None:
+        """Report a server once when it stops answering, as a program that hangs has not ended."""
+        silent = set(filter(_SILENT.match, status.problems)) if self._all_ran else set()
+        for name in sorted(silent - self._silent):
+            self._say(shown(name))
         self._silent = silent
 
-    def _tell_failing(self, standing: PipelineStatus) -> None:
-        """Once when it begins, and once when it is over; with the figures again and again."""
-        failing = {each.topic for each in standing.failing_loads}
+    def _tell_failing(self, status: PipelineStatus) -> None:
+        """Report loads that begin to fail, and those that succeed again."""
+        failing = {failing_load.topic for failing_load in status.failing_loads}
         if failing - self._failing:
-            self._say("; ".join(each.text for each in failing_words(standing)))
-        for each in sorted(self._failing - failing):
-            self._say(f"{shown(each)} is loaded again" if each else "loads begin again")
+            self._say("; ".join(line.text for line in failing_words(status)))
+        for table in sorted(self._failing - failing):
+            self._say(f"{shown(table)} is loaded again" if table else "loads start again")
         self._failing = failing
 
     def _say(self, text: str) -> None:
@@ -128,8 +128,8 @@ class PlainScreen:
             give_up(self._stream)
 
 
-def _event(before: ProgramStanding | None, now: ProgramStanding) -> str:
-    """What happened; empty if nothing did."""
+def _event(before: ProgramStatus | None, now: ProgramStatus) -> str:
+    """The event in words; empty if there was none."""
     if before is not None and (before.phase, before.since) == (now.phase, now.since):
         return ""
     match now.phase:
@@ -142,49 +142,47 @@ def _event(before: ProgramStanding | None, now: ProgramStanding) -> str:
             took = f" after {duration(now.since - before.since)}" if before else ""
             return f"{now.name} runs{at}{took}"
         case ProgramPhase.DEAD:
-            last = "; the end of its log:" if now.last_lines else ""
+            log_end = "; the end of its log:" if now.last_lines else ""
             seconds = now.retry_at - now.since
             again = f"in {pause(seconds)}" if seconds > _AT_ONCE else "at once"
-            died = f"{now.name} died: {shown(now.ended)}; it is started again {again}{last}"
-            return "\n    ".join([died, *(shown(each) for each in now.last_lines)])
+            died = f"{now.name} died: {shown(now.ended)}; it is started again {again}{log_end}"
+            return "\n    ".join([died, *(shown(line) for line in now.last_lines)])
         case ProgramPhase.STOPPING:
             return f"{now.name} stops"
         case ProgramPhase.STOPPED:
             return f"{now.name} has stopped"
 
 
-def _figures(standing: PipelineStatus, rates: Rates) -> str:
-    topics = standing.topics
+def _figures(status: PipelineStatus, rates: Rates) -> str:
+    topics = status.topics
     parts = [
-        verdict_words(standing).text,
-        *(each.text for each in failing_words(standing)),
+        verdict_words(status).text,
+        *(line.text for line in failing_words(status)),
         "1 topic" if len(topics) == 1 else f"{len(topics):,} topics",
-        f"{rate(sum(max(0.0, rates.of(each.topic)) for each in topics))} events/s",
-        f"{size(sum(max(0, each.unread_bytes) for each in topics))} not read",
-        *([load_words(standing.last_load, standing.now)] if standing.alerts >= 0 else []),
-        *(shown(each) for each in standing.problems),
+        f"{rate(sum(max(0.0, rates.of(topic.topic)) for topic in topics))} events/s",
+        f"{size(sum(max(0, topic.unread_bytes) for topic in topics))} not read",
+        *([load_words(status.last_load, status.now)] if status.alerts >= 0 else []),
+        *(shown(problem) for problem in status.problems),
     ]
     return "; ".join(parts)
 
 
 class Screen(Protocol):
-    """Shows what it is given. Call `show` as often as you like; it decides what is new."""
+    """Shows the state of a pipeline. `show` may be called at any rate; it decides what is new."""
 
-    asks_every: float  # seconds, of how all are asked what there is to show
+    asks_every: float  # seconds between two statuses
 
-    def show(
-        self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None
-    ) -> None: ...
+    def show(self, programs: Sequence[ProgramStatus], status: PipelineStatus | None) -> None: ...
 
     def note(self, text: str, *, until: str = "") -> None:
-        """A line that stays; with a topic's name, until lines of that topic have come."""
+        """Show a lasting line; with `until`, until lines of that topic have come."""
 
     def close(self) -> None:
-        """Leaves the terminal as it was, with the notes on it. May be called twice."""
+        """Restore the terminal, and leave the notes on it. May be called twice."""
 
 
-def watching(stream: TextIO, places: Places, addresses: Addresses) -> Screen:
-    """A screen where there is a terminal, otherwise a line for each event."""
+def screen_for(stream: TextIO, places: Places, addresses: Addresses) -> Screen:
+    """A screen on a terminal, otherwise a line for each event."""
     if not stream.isatty() or os.environ.get("TERM", "") in {"", "dumb"}:
         return PlainScreen(stream, places, addresses)
     # Only a terminal waits for rich to be imported.

@@ -1,8 +1,7 @@
-"""What stands on the screen of `penstock up`: programs, topics, the verdict, where to look. Pure.
+"""The picture on the screen of `penstock up`: programs, topics, the verdict, where to look. Pure.
 
-It fits whatever size a terminal has. Where there are too few lines, first topics and notes give
-way, then empty lines; in the end it is cut. Of a table, columns that do not fit are left out, then
-names are cut.
+It fits any size of terminal. If there are too few lines, topics and notes are dropped first, then
+empty lines; the rest is cut. Columns of a table that do not fit are dropped, then names are cut.
 """
 
 import shlex
@@ -15,7 +14,7 @@ import msgspec
 from rich.text import Text
 
 from penstock.directory.locks import ADMIN
-from penstock.status.values import PipelineStatus, Rates, TopicStanding
+from penstock.status.values import PipelineStatus, Rates, TopicStatus
 from penstock.status.words import (
     NOT_LOADED,
     count,
@@ -30,10 +29,10 @@ from penstock.status.words import (
     verdict_words,
     waiting_words,
 )
-from penstock.up.programs import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStatus
 
 _GAP: Final = 2
-_SHORTEST: Final = 8  # of a cell that is cut
+_SHORTEST: Final = 8  # characters that a cut cell keeps
 _SIGNS: Final = {
     ProgramPhase.WAITING: ("·", "dim"),
     ProgramPhase.STARTING: ("…", "yellow"),
@@ -46,7 +45,7 @@ _ENDING: Final = {ProgramPhase.STOPPING, ProgramPhase.STOPPED}
 _HOW_TO_FOLLOW: Final = (
     "No lines have come yet. To follow files: penstock up --follow '/var/log/*.log'"
 )
-_FOLLOWED: Final = "No lines have come yet from what is followed: penstock agent --status"
+_FOLLOWED: Final = "No lines have come yet from the followed files: penstock agent --status"
 _WIDEST: Final = 100
 _LAST_LINES: Final = 3
 _REMARKS: Final = 3
@@ -57,8 +56,8 @@ _FEWEST_TOPICS: Final = 3
 
 
 class Column(NamedTuple):
-    """`rank` says which goes first where there is no room, the highest; 0 never does, and is cut
-    instead."""
+    """The column of the highest `rank` is dropped first if there is no room; one of rank 0 is
+    cut."""
 
     title: str
     cells: Sequence[Text]
@@ -68,7 +67,7 @@ class Column(NamedTuple):
 
 def table(columns: Sequence[Column], width: int) -> list[Text]:
     """A line with the titles, if there are any, and one for each row."""
-    widths = [max((each.cell_len for each in _all(column)), default=0) for column in columns]
+    widths = [max((cell.cell_len for cell in _all(column)), default=0) for column in columns]
     shown = [index for index, column in enumerate(columns) if widths[index]]
     while (over := _width(widths, shown) - width) > 0:
         most = max(shown, key=lambda index: columns[index].rank)
@@ -108,33 +107,33 @@ def _line(cells: Sequence[tuple[Text, int, bool]], width: int) -> Text:
 
 
 class ScreenState(msgspec.Struct, frozen=True):
-    """What there is to show."""
+    """The input of a picture."""
 
-    programs: Sequence[ProgramStanding]
-    standing: PipelineStatus | None
+    programs: Sequence[ProgramStatus]
+    status: PipelineStatus | None
     rates: Rates
     notes: Sequence[str]
     directory: Path
-    here: Path  # where the user stands
+    here: Path  # the working directory
     dashboard: str
-    password: Path | None  # that the admin logs in with there; None if nobody has to
-    loads: str  # what the loader is about; empty if no load runs
-    elsewhere: bool  # than where commands look by themselves
-    follows: bool  # whether the agent has been told of any files
+    password: Path | None  # the admin's password for the dashboard; None if it needs no login
+    loads: str  # what the loader is doing; empty if no load runs
+    elsewhere: bool  # whether the addresses differ from the defaults
+    follows: bool  # whether the agent has inputs
     now: float
 
 
-def all_run(programs: Sequence[ProgramStanding]) -> bool:
-    return all(each.phase is ProgramPhase.RUNNING for each in programs)
+def all_run(programs: Sequence[ProgramStatus]) -> bool:
+    return all(program.phase is ProgramPhase.RUNNING for program in programs)
 
 
 def picture(seen: ScreenState, width: int, height: int) -> list[Text]:
-    """Lines of that width at most, not more than that many."""
+    """The picture as at most `height` lines of at most `width` columns."""
     width = min(width, _WIDEST)
     topics = _topics(seen, width)
-    notes = [_cut(each, width) for each in seen.notes[-_NOTES:]]
+    notes = [_cut(note, width) for note in seen.notes[-_NOTES:]]
     parts = [_head(seen, width), _programs(seen, width), topics, _sums(seen, width), notes]
-    parts = [each for each in [*parts, _places(seen, width)] if each]
+    parts = [part for part in [*parts, _places(seen, width)] if part]
     over = sum(map(len, parts)) + len(parts) - 1 - height
     if over > 0 and notes:
         gone = min(over, len(notes) - 1)
@@ -154,13 +153,13 @@ def picture(seen: ScreenState, width: int, height: int) -> list[Text]:
 
 
 def _head(seen: ScreenState, width: int) -> list[Text]:
-    phases = {each.phase for each in seen.programs}
+    phases = {program.phase for program in seen.programs}
     left = Text("Penstock", style="bold")
     if phases & _ENDING:
         state, ends = "stops", "Ctrl-C again kills"
     elif phases <= {ProgramPhase.RUNNING}:
         state, ends = "runs", "Ctrl-C stops"
-    elif any(each.restarts or each.phase is ProgramPhase.DEAD for each in seen.programs):
+    elif any(program.restarts or program.phase is ProgramPhase.DEAD for program in seen.programs):
         state, ends = "runs in part", "Ctrl-C stops"
     else:
         state, ends = "starts", "Ctrl-C stops"
@@ -172,42 +171,42 @@ def _head(seen: ScreenState, width: int) -> list[Text]:
 
 
 def _programs(seen: ScreenState, width: int) -> list[Text]:
-    """A line each, and below those that are dead what they said last."""
+    """A line for each program, and below a dead one the end of its log."""
     rows = table(
         [
-            Column("", [_name(each, seen.standing) for each in seen.programs], 0),
-            Column("", [Text(each.address) for each in seen.programs], 2),
-            Column("", [_phase(each, seen.now) for each in seen.programs], 1),
-            Column("", [_restarts(each) for each in seen.programs], 3),
+            Column("", [_name(entry, seen.status) for entry in seen.programs], 0),
+            Column("", [Text(entry.address) for entry in seen.programs], 2),
+            Column("", [_phase(entry, seen.now) for entry in seen.programs], 1),
+            Column("", [_restarts(entry) for entry in seen.programs], 3),
         ],
         width,
     )
-    longest = max((len(each.name) for each in seen.programs), default=0)
+    longest = max((len(entry.name) for entry in seen.programs), default=0)
     lines: list[Text] = []
-    for each, row in zip(seen.programs, rows, strict=True):
-        if each.phase is not ProgramPhase.DEAD:
+    for program, row in zip(seen.programs, rows, strict=True):
+        if program.phase is not ProgramPhase.DEAD:
             lines.append(row)
             continue
         # What it died of takes the place of what it has while it runs.
-        again = pause(each.retry_at - seen.now)
-        died = _name(each, seen.standing) + Text(" " * (2 + longest - len(each.name)))
-        died.append(f"{shown(each.ended)}, again in {again}", style="red")
+        again = pause(program.retry_at - seen.now)
+        died = _name(program, seen.status) + Text(" " * (2 + longest - len(program.name)))
+        died.append(f"{shown(program.ended)}, again in {again}", style="red")
         died.truncate(width, overflow="ellipsis")
         lines.append(died)
-        last = each.last_lines[-_LAST_LINES:]
-        lines += [_cut(f"    {shown(said)}", width, "dim") for said in last]
+        last = program.last_lines[-_LAST_LINES:]
+        lines += [_cut(f"    {shown(line)}", width, "dim") for line in last]
     return lines
 
 
-def _name(program: ProgramStanding, standing: PipelineStatus | None) -> Text:
+def _name(program: ProgramStatus, status: PipelineStatus | None) -> Text:
     sign, colour = _SIGNS[program.phase]
-    fails = program.name == "loader" and standing is not None and standing.failing_loads
+    fails = program.name == "loader" and status is not None and status.failing_loads
     if fails and program.phase is ProgramPhase.RUNNING:
         sign, colour = NOT_LOADED.mark, NOT_LOADED.colour
     return Text.assemble((sign, colour), f" {program.name}")
 
 
-def _phase(program: ProgramStanding, now: float) -> Text:
+def _phase(program: ProgramStatus, now: float) -> Text:
     since = duration(max(0.0, now - program.since))
     match program.phase:
         case ProgramPhase.RUNNING:
@@ -220,7 +219,7 @@ def _phase(program: ProgramStanding, now: float) -> Text:
             return Text(program.phase.value, style="dim")
 
 
-def _restarts(program: ProgramStanding) -> Text:
+def _restarts(program: ProgramStatus) -> Text:
     if not program.restarts:
         return Text()
     times = "once" if program.restarts == 1 else f"{program.restarts:,} times"
@@ -229,67 +228,72 @@ def _restarts(program: ProgramStanding) -> Text:
 
 
 def _topics(seen: ScreenState, width: int) -> list[Text]:
-    if seen.standing is None:
+    if seen.status is None:
         return []
-    topics = seen.standing.topics
+    topics = seen.status.topics
     if not topics:
-        empty = all_run(seen.programs) and seen.standing.brokers
+        empty = all_run(seen.programs) and seen.status.brokers
         return [_cut(_FOLLOWED if seen.follows else _HOW_TO_FOLLOW, width)] if empty else []
 
     def numbers(texts: Sequence[str]) -> list[Text]:
-        return [Text(each) for each in texts]
+        return [Text(text) for text in texts]
 
     return table(
         [
-            Column("topic", [Text(shown(each.topic)) for each in topics], 0),
+            Column("topic", [Text(shown(topic.topic)) for topic in topics], 0),
             Column(
-                "events/s", numbers([rate(seen.rates.of(e.topic)) for e in topics]), 2, right=True
+                "events/s",
+                numbers([rate(seen.rates.of(topic.topic)) for topic in topics]),
+                2,
+                right=True,
             ),
-            Column("events", numbers([count(each.end) for each in topics]), 4, right=True),
-            Column("landed", numbers([count(each.landed) for each in topics]), 3, right=True),
-            Column("not read", numbers([size(e.unread_bytes) for e in topics]), 5, right=True),
-            Column("verdict", [_state(each) for each in topics], 1),
+            Column("events", numbers([count(topic.end) for topic in topics]), 4, right=True),
+            Column("landed", numbers([count(topic.landed) for topic in topics]), 3, right=True),
+            Column(
+                "not read", numbers([size(topic.unread_bytes) for topic in topics]), 5, right=True
+            ),
+            Column("verdict", [_state(topic) for topic in topics], 1),
         ],
         width,
     )
 
 
-def _state(topic: TopicStanding) -> Text:
+def _state(topic: TopicStatus) -> Text:
     words = topic_words(topic)
     return Text(f"{words.mark} {words.text}".lstrip(), style=words.colour)
 
 
 def _sums(seen: ScreenState, width: int) -> list[Text]:
-    """Whether everything has arrived, and what is in the way."""
-    standing = seen.standing
-    if standing is None:
+    """The verdict, and what stands in its way."""
+    status = seen.status
+    if status is None:
         return []
     lines: list[Text] = []
-    heard = standing.alerts >= 0  # from the audit, who knows of loads, too
+    has_audit = status.alerts >= 0  # which knows of loads, too
     # While programs start or stop, that they do not answer is no news.
-    if standing.topics and (heard or all_run(seen.programs)):
-        words = verdict_words(standing)
+    if status.topics and (has_audit or all_run(seen.programs)):
+        words = verdict_words(status)
         lines = [Text.assemble((f"{words.mark} ", words.colour), words.text)]
-        lines += _failing(standing, width)
-        if heard:
-            lines.append(Text(f"  {_load(standing, seen.loads)}"))
-        for each in waiting_words(standing)[:_REMARKS]:
-            lines += _wrapped(each, width, "  ")
-    elif standing.failing_loads:
-        lines = _failing(standing, width)
+        lines += _failing(status, width)
+        if has_audit:
+            lines.append(Text(f"  {_load(status, seen.loads)}"))
+        for sentence in waiting_words(status)[:_REMARKS]:
+            lines += _wrapped(sentence, width, "  ")
+    elif status.failing_loads:
+        lines = _failing(status, width)
     if all_run(seen.programs):
-        for each in standing.problems[:_REMARKS]:
-            lines += _marked("!", "yellow", shown(each, 400), width)
+        for problem in status.problems[:_REMARKS]:
+            lines += _marked("!", "yellow", shown(problem, 400), width)
     for line in lines:
         line.truncate(width, overflow="ellipsis")
     return lines
 
 
-def _failing(standing: PipelineStatus, width: int) -> list[Text]:
-    """Before all else that is to be known: waiting does not help."""
+def _failing(status: PipelineStatus, width: int) -> list[Text]:
+    """Failing loads, which come first, as waiting does not repair them."""
     lines: list[Text] = []
-    said = failing_words(standing)
-    for mark, colour, text in said[: 2 * _REMARKS]:
+    sentences = failing_words(status)
+    for mark, colour, text in sentences[: 2 * _REMARKS]:
         lines += _marked(mark, colour, text, width)
     return lines
 
@@ -298,13 +302,13 @@ def _marked(mark: str, colour: str, text: str, width: int) -> list[Text]:
     first, *rest = _wrapped(text, width - 2, "")
     return [
         Text.assemble((f"{mark} ", colour), first),
-        *(Text("  ") + each for each in rest),
+        *(Text("  ") + word for word in rest),
     ]
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[Text]:
-    """Over some lines: half of a time, or of what to do, is of no use."""
-    found = textwrap.wrap(
+    """The text on several lines, as half a sentence is of no use."""
+    lines = textwrap.wrap(
         text,
         max(_NARROWEST, width),
         initial_indent=indent,
@@ -313,15 +317,15 @@ def _wrapped(text: str, width: int, indent: str) -> list[Text]:
         max_lines=_MOST_LINES,
         placeholder=" …",
     )
-    return [Text(each) for each in found or [""]]
+    return [Text(line) for line in lines or [""]]
 
 
-def _load(standing: PipelineStatus, now: str) -> str:
+def _load(status: PipelineStatus, now: str) -> str:
     if now:
-        return f"{load_words(standing.last_load, standing.now)}; now: {shown(now)}"
-    begins = standing.last_load is None and not standing.failing_loads
-    first = " (the first load has to start Spark)" if begins else ""
-    return load_words(standing.last_load, standing.now) + first
+        return f"{load_words(status.last_load, status.now)}; now: {shown(now)}"
+    is_first = status.last_load is None and not status.failing_loads
+    note = " (the first load has to start Spark)" if is_first else ""
+    return load_words(status.last_load, status.now) + note
 
 
 def _places(seen: ScreenState, width: int) -> list[Text]:
@@ -336,15 +340,15 @@ def _places(seen: ScreenState, width: int) -> list[Text]:
         rows["commands"] = f". {shlex.quote(_short(seen.directory / 'environment', seen.here))}"
     return table(
         [
-            Column("", [Text(each, style="dim") for each in rows], 0),
-            Column("", [Text(shown(each)) for each in rows.values()], 0),
+            Column("", [Text(row, style="dim") for row in rows], 0),
+            Column("", [Text(shown(row)) for row in rows.values()], 0),
         ],
         width,
     )
 
 
 def _short(path: Path, here: Path) -> str:
-    """From where the user stands, if it is below."""
+    """The path relative to the working directory, if it is below it."""
     return f"./{path.relative_to(here)}" if path.is_relative_to(here) else str(path)
 
 

@@ -1,11 +1,11 @@
 """The screen of `penstock up` on a terminal.
 
-It is the terminal's other screen, so that the first one is as it was when this ends. Each picture
-is written over the last one, from the top, without clearing anything before: that would flicker.
-What is typed meanwhile, or a new size, is gone with the next picture.
+It uses the alternate screen, so that the main one is unchanged at the end. Each picture overwrites
+the last one from the top; the screen is not cleared first, as that would flicker. Typed characters
+and remains of another size vanish with the next picture.
 
-Ctrl-Z gives the terminal back before we stand still; in the background nothing is drawn. A terminal
-that has gone is drawn on no more: the pipeline does not end for that.
+Ctrl-Z restores the terminal before the process stops; in the background nothing is drawn. When the
+terminal has gone, drawing ends, but not the pipeline.
 """
 
 import os
@@ -25,16 +25,16 @@ from rich.text import Text
 from penstock.cli.output import give_up
 from penstock.directory.locks import ADMIN, Locks
 from penstock.directory.places import Addresses, Places
-from penstock.status.asking import EVERY_SECONDS
+from penstock.status.collector import EVERY_SECONDS
 from penstock.status.loader_log import load_at_work
 from penstock.status.values import PipelineStatus, Rates
 from penstock.status.words import shown
-from penstock.up.programs import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStatus
 from penstock.up.screen_picture import ScreenState, all_run, picture
 
-_USUAL_SIZE: Final = (80, 24)  # of a terminal that says 0, as one on a serial line does
-_UNTIL_IT_RUNS_S: Final = 2.0  # after its start, in which it has begun to work
-_ENTER: Final = "\x1b[?1049h\x1b[?25l"  # the other screen, no cursor
+_USUAL_SIZE: Final = (80, 24)  # for a terminal that reports 0, such as a serial line
+_UNTIL_IT_RUNS_S: Final = 2.0  # a loader may log before it counts as running
+_ENTER: Final = "\x1b[?1049h\x1b[?25l"  # alternate screen, no cursor
 _LEAVE: Final = "\x1b[?25h\x1b[?1049l"
 _TOP: Final = "\x1b[H"
 _END_OF_LINE: Final = "\x1b[K"
@@ -42,11 +42,11 @@ _END_OF_SCREEN: Final = "\x1b[J"
 
 
 class _Note(msgspec.Struct):
-    """`until` is the topic of which new lines end it; none if it is empty."""
+    """A note. New lines of the topic `until` end it; empty: it stays."""
 
     text: str
     until: str
-    begin: int | None = None  # where the topic ended when it was first looked at
+    begin: int | None = None  # the topic's end when it was first seen
 
     def is_over(self, ends: Mapping[str, int]) -> bool:
         end = ends.get(self.until, 0)
@@ -56,7 +56,7 @@ class _Note(msgspec.Struct):
 
 
 class TerminalScreen:
-    """Draws every second, and at once when a program has changed. Of the main thread."""
+    """Draws every second, and at once when a program has changed. For the main thread."""
 
     asks_every: float = EVERY_SECONDS
 
@@ -70,28 +70,28 @@ class TerminalScreen:
         self._console = Console(file=stream, highlight=False)
         self._rates = Rates()
         self._notes: list[_Note] = []
-        self._programs: Sequence[ProgramStanding] = ()
-        self._standing: PipelineStatus | None = None
+        self._programs: Sequence[ProgramStatus] = ()
+        self._status: PipelineStatus | None = None
         self._drawn_at = float("-inf")
         self._open = False
         self._gone = False
-        self._is_to_stand_still = False
+        self._must_suspend = False
         self._on_ctrl_z: Any = signal.getsignal(signal.SIGTSTP)
         if self._on_ctrl_z is not signal.SIG_IGN:
             signal.signal(signal.SIGTSTP, self._take_ctrl_z)
 
-    def show(self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None) -> None:
+    def show(self, programs: Sequence[ProgramStatus], status: PipelineStatus | None) -> None:
         changed = programs != self._programs
         self._programs = programs
-        if standing is not None and (standing.brokers or all_run(programs)):
+        if status is not None and (status.brokers or all_run(programs)):
             # While the brokers are away, what was last known of topics stays.
-            self._standing = standing
-            self._rates.add(standing)
-            if standing.brokers:
-                ends = {each.topic: each.end for each in standing.topics}
-                self._notes = [each for each in self._notes if not each.is_over(ends)]
-        if self._is_to_stand_still:
-            self._stand_still()
+            self._status = status
+            self._rates.add(status)
+            if status.brokers:
+                ends = {topic.topic: topic.end for topic in status.topics}
+                self._notes = [note for note in self._notes if not note.is_over(ends)]
+        if self._must_suspend:
+            self._suspend()
         if changed or time.monotonic() - self._drawn_at >= EVERY_SECONDS:
             self._draw()
 
@@ -101,7 +101,7 @@ class TerminalScreen:
 
     def close(self) -> None:
         signal.signal(signal.SIGTSTP, self._on_ctrl_z)
-        self._leave("".join(f"{each.text}\n" for each in self._notes))
+        self._leave("".join(f"{note.text}\n" for note in self._notes))
         self._notes.clear()
 
     def _draw(self) -> None:
@@ -114,20 +114,20 @@ class TerminalScreen:
             self._give_up()
 
     def _is_ours(self) -> bool:
-        """Whether it can be drawn on just now."""
+        """Whether drawing is possible now."""
         if self._gone or not select.select([], [self._stream], [], 0)[1]:
-            return False  # somebody has stopped it with Ctrl-S: the programs do not wait for that
+            return False  # stopped with Ctrl-S, for which programs must not wait
         try:
             return os.tcgetpgrp(self._stream.fileno()) == os.getpgrp()
-        except OSError:  # it is not the one that we were started from, which has no background
+        except OSError:  # not the controlling terminal, so there is no background
             return True
 
     def _drawn(self, columns: int, lines: int) -> str:
         seen = ScreenState(
             programs=self._programs,
-            standing=self._standing,
+            status=self._status,
             rates=self._rates,
-            notes=[each.text for each in self._notes],
+            notes=[note.text for note in self._notes],
             directory=self._places.directory,
             here=self._here,
             dashboard=self._addresses.audit,
@@ -139,17 +139,17 @@ class TerminalScreen:
         )
         drawn = f"{_END_OF_LINE}\r\n".join(
             # Not the last column: what ends a line would take away what stands there.
-            self._coded(each)
-            for each in picture(seen, columns - 1, lines)
+            self._coded(line)
+            for line in picture(seen, columns - 1, lines)
         )
         entered = "" if self._open else _ENTER
         self._open = True
         return f"{entered}{_TOP}{drawn}{_END_OF_LINE}{_END_OF_SCREEN}"
 
     def _loads(self) -> str:
-        for each in self._programs:
-            if each.name == "loader" and each.phase is ProgramPhase.RUNNING:
-                return load_at_work(Path(each.log), each.since - _UNTIL_IT_RUNS_S)
+        for program in self._programs:
+            if program.name == "loader" and program.phase is ProgramPhase.RUNNING:
+                return load_at_work(Path(program.log), program.since - _UNTIL_IT_RUNS_S)
         return ""
 
     def _coded(self, line: Text) -> str:
@@ -158,23 +158,23 @@ class TerminalScreen:
         return captured.get()
 
     def _take_ctrl_z(self, _: int, __: FrameType | None) -> None:
-        """Amid anything, so it is only noted: a picture may be half written."""
-        self._is_to_stand_still = True
+        """Only set a flag, as a picture may be half written."""
+        self._must_suspend = True
 
-    def _stand_still(self) -> None:
-        """As the shell expects it of whoever is sent to the background; returns with `fg`, `bg`."""
-        self._is_to_stand_still = False
+    def _suspend(self) -> None:
+        """Stop, as the shell expects after Ctrl-Z; returns after `fg` or `bg`."""
+        self._must_suspend = False
         self._leave("")
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, self._take_ctrl_z)
 
     def _leave(self, last_words: str) -> None:
-        left = f"{_LEAVE}{last_words}" if self._open else last_words
+        output = f"{_LEAVE}{last_words}" if self._open else last_words
         self._open = False
-        if left and not self._gone:
+        if output and not self._gone:
             try:
-                self._write(left)
+                self._write(output)
             except OSError:
                 self._give_up()
 

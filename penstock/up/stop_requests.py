@@ -1,11 +1,10 @@
-"""Being told to stop: Ctrl-C, SIGTERM, or the terminal is closed. Counted, as the second is meant.
+"""Counts requests to stop: Ctrl-C, SIGTERM, or a closed terminal. The second one kills.
 
-That a terminal is closed is told twice, by the shell and by the kernel, and nobody meant the second
-time: SIGHUP counts only where nothing was asked before.
+Both the shell and the kernel report a closed terminal, so SIGHUP counts only as the first request.
 
-Whoever waits for one is woken when a child has ended, too: the agent must be back at once.
+`wait` also returns when a child has ended, as the agent must be restarted at once.
 
-A context, on the main thread; the handlers that were there before are there again after it.
+A context for the main thread, which restores the earlier handlers.
 """
 
 import signal
@@ -18,11 +17,11 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequests:
-    """`times` is how often so far."""
+    """`times`: the number of requests so far."""
 
     def __init__(self) -> None:
         self.times = 0
-        self._came: SimpleQueue[int] = SimpleQueue()  # which a handler may write to
+        self._signals: SimpleQueue[int] = SimpleQueue()  # which a handler may write to
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -43,15 +42,15 @@ class StopRequests:
             signal.signal(number, handler)
 
     def wait(self, seconds: float) -> None:
-        """So long, or until the next request, or the end of a child."""
+        """Wait for the next request, the end of a child, or the end of the time."""
         with suppress(Empty):
-            self._came.get(timeout=seconds)
+            self._signals.get(timeout=seconds)
 
     def _take(self, number: int, _: FrameType | None) -> None:
         if number == signal.SIGHUP and self.times:
             return
         self.times += 1
-        self._came.put(number)
+        self._signals.put(number)
 
     def _child_has_ended(self, number: int, _: FrameType | None) -> None:
-        self._came.put(number)
+        self._signals.put(number)

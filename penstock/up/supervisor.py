@@ -1,23 +1,22 @@
-"""Programs that are started in order, started again when they die, and stopped in order.
+"""Starts programs in order, restarts them when they die, and stops them in order.
 
-`turn` looks at all of them once and never waits; whoever has the main thread calls it several times
-a second. Whether a program that has just started answers is asked in threads of their own, daemons:
-whoever leaves waits for none.
+`turn` looks at all of them once and never waits; the main thread calls it several times a second.
+Readiness is asked on daemon threads, which do not delay the end of the process.
 
-Rule 1: a program is started once all that it needs are running, so those that need nothing of each
-other start side by side. It is told to stop once nobody who needs or uses it is left.
+Rule 1: a program is started once all that it needs are running, so that independent ones start in
+parallel. It is stopped once no program that needs or uses it runs.
 
 Rule 2: a program that dies is started again after a pause that doubles with each death in a row,
-whatever it died of, and for ever. One that has lived for a minute begins with the shortest again.
+whatever the cause, without limit. After a minute of life the pause is the shortest again.
 
-Rule 3: one whose open files are kept is started again at once, and is handed them; if it dies soon
-after its start, half a second later, which does not grow. While it is away nobody sees what happens
-to its files.
+Rule 3: a program whose open files are kept is restarted at once, with them; if it dies soon after
+its start, after half a second, which does not grow. While it is down, changes of its files go
+unseen.
 
 Rule 4: a program that has not ended within its time after SIGTERM is killed.
 
-Rule 5: one that is to be restarted is told to stop, and started at once when it has ended; so is
-one that waits for its next start after a death. What needs it goes on meanwhile.
+Rule 5: on request a program is stopped, and started at once when it has ended; one that waits after
+a death is started at once. Programs that need it go on meanwhile.
 """
 
 import threading
@@ -28,14 +27,14 @@ from pathlib import Path
 from typing import Final
 
 from penstock.directory import log_files
+from penstock.up.child_process import Child
 from penstock.up.descriptor_store import ProgramDescriptors
-from penstock.up.programs import Program, ProgramPhase, ProgramStanding
-from penstock.up.running import Child
+from penstock.up.programs import Program, ProgramPhase, ProgramStatus
 
 LONGEST_PAUSE: Final = 30.0
 LIVED_SECONDS: Final = 60.0
 LAST_LINES: Final = 5
-UNASKED_SECONDS: Final = 1.0  # after which a program that cannot be asked counts as running
+UNASKED_SECONDS: Final = 1.0  # after which a program without a port counts as running
 DIED_SOON_SECONDS: Final = 5.0
 PAUSE_IF_SOON: Final = 0.5
 _CUTTING_SECONDS: Final = 10.0
@@ -43,12 +42,12 @@ _AT_WORK: Final = (ProgramPhase.STARTING, ProgramPhase.RUNNING)
 
 
 def pause_after(deaths: int) -> float:
-    """Seconds before the next start, after so many deaths in a row."""
+    """Seconds before the next start, after a number of deaths in a row."""
     return min(LONGEST_PAUSE, 2.0 ** min(deaths - 1, 10))
 
 
 class Supervisor:
-    """Belongs to the thread that made it, which must live as long as the process does."""
+    """Belongs to the thread that created it, which must live as long as the process."""
 
     def __init__(
         self,
@@ -60,82 +59,83 @@ class Supervisor:
     ) -> None:
         self._clock = clock
         self._watched = {
-            each.name: _Watched(each, log(each.name), directory, clock) for each in programs
+            program.name: _Watched(program, log(program.name), directory, clock)
+            for program in programs
         }
         self._cut_at = clock()
         self.stopping = False
 
-    def turn(self) -> tuple[ProgramStanding, ...]:
-        """One look at all of them."""
-        for each in self._watched.values():
-            each.look()
+    def turn(self) -> tuple[ProgramStatus, ...]:
+        """Look at all programs once, and return their statuses."""
+        for program in self._watched.values():
+            program.look()
         if self.stopping:
-            self._stop_those_that_may()
+            self._stop_unneeded()
         else:
-            self._start_those_that_may()
+            self._start_ready()
         if self._clock() - self._cut_at >= _CUTTING_SECONDS:
             self._cut_at = self._clock()
-            for each in self._watched.values():
-                log_files.cut(each.log)
-        return self.standings
+            for program in self._watched.values():
+                log_files.cut(program.log)
+        return self.statuses
 
     @property
-    def standings(self) -> tuple[ProgramStanding, ...]:
-        return tuple(each.standing for each in self._watched.values())
+    def statuses(self) -> tuple[ProgramStatus, ...]:
+        return tuple(program.status for program in self._watched.values())
 
     @property
     def ready(self) -> bool:
-        return all(each.phase is ProgramPhase.RUNNING for each in self._watched.values())
+        return all(program.phase is ProgramPhase.RUNNING for program in self._watched.values())
 
     @property
     def in_a_hurry(self) -> bool:
-        """Whether the next turn should come at once: one has died that must not be away."""
-        return any(each.is_to_be_back for each in self._watched.values())
+        """Whether the next turn should come at once, as a program must be restarted."""
+        return any(program.must_restart_now for program in self._watched.values())
 
     @property
     def stopped(self) -> bool:
-        return all(each.phase is ProgramPhase.STOPPED for each in self._watched.values())
+        return all(program.phase is ProgramPhase.STOPPED for program in self._watched.values())
 
     def begin_to_stop(self) -> None:
-        """Nothing is started from here on; `turn` does the rest."""
+        """Start no program from here on; `turn` stops the others."""
         self.stopping = True
-        for each in self._watched.values():
-            each.start_no_more()
+        for program in self._watched.values():
+            program.start_no_more()
 
     def restart(self, name: str) -> None:
-        """Begins to; nothing once it stops."""
+        """Restart one program, unless the pipeline is stopping."""
         if not self.stopping:
             self._watched[name].restart()
 
     def crash(self, name: str) -> None:
-        """Kills one, as a crash would end it; nothing if it does not run."""
+        """Kill one program, like a crash, if it runs."""
         self._watched[name].crash()
 
     def kill_all(self) -> None:
-        """At once, and in no order."""
+        """Kill all programs at once."""
         self.begin_to_stop()
-        for each in self._watched.values():
-            each.kill()
+        for program in self._watched.values():
+            program.kill()
 
-    def _start_those_that_may(self) -> None:
-        for each in self._watched.values():
-            if all(self._watched[name].phase is ProgramPhase.RUNNING for name in each.needs):
-                each.start_if_due()
+    def _start_ready(self) -> None:
+        for program in self._watched.values():
+            if all(self._watched[name].phase is ProgramPhase.RUNNING for name in program.needs):
+                program.start_if_due()
 
-    def _stop_those_that_may(self) -> None:
+    def _stop_unneeded(self) -> None:
         needed = {
             name
-            for each in self._watched.values()
-            if each.phase is not ProgramPhase.STOPPED
-            for name in each.needs | each.uses
+            for program in self._watched.values()
+            if program.phase is not ProgramPhase.STOPPED
+            for name in program.needs | program.uses
         }
-        for name, each in self._watched.items():
+        for name, program in self._watched.items():
             if name not in needed:
-                each.stop()
+                program.stop()
 
 
 class _Watched:
-    """One program, and what became of it so far. Times are the supervisor's clock's."""
+    """One program and its state. Times are those of the supervisor's clock."""
 
     def __init__(
         self, program: Program, log: Path, directory: Path, clock: Callable[[], float]
@@ -151,10 +151,10 @@ class _Watched:
         self._deaths = 0  # in a row
         self._started = 0.0
         self._retry = 0.0
-        self._killed_at = 0.0  # when it will be, if it has not stopped
+        self._killed_at = 0.0  # when it is killed if it has not stopped
         self._comes_back = False  # once it has stopped
-        self._log_size = 0  # when it was started
-        self.standing = ProgramStanding(
+        self._log_size = 0  # at its start
+        self.status = ProgramStatus(
             name=program.name,
             phase=ProgramPhase.WAITING,
             address=program.address,
@@ -164,21 +164,21 @@ class _Watched:
 
     @property
     def phase(self) -> ProgramPhase:
-        return self.standing.phase
+        return self.status.phase
 
     @property
-    def is_to_be_back(self) -> bool:
-        """Whether it can be started again in the next turn, and should be."""
+    def must_restart_now(self) -> bool:
+        """Whether it should be started again in the next turn."""
         dead = self.phase is ProgramPhase.DEAD
         return dead and self._program.keeps_open and self._clock() >= self._retry
 
     def look(self) -> None:
-        """What became of it since the look before."""
+        """Take note of what has happened since the last turn."""
         if self._child is not None and (ended := self._child.ended):
             self._child = None
             self._has_ended(ended)
         elif self.phase is ProgramPhase.STARTING:
-            self._look_whether_it_answers()
+            self._check_readiness()
         elif self.phase is ProgramPhase.STOPPING and self._clock() >= self._killed_at:
             self.kill()
         elif self.phase is ProgramPhase.DEAD and self._clock() >= self._retry:
@@ -195,7 +195,7 @@ class _Watched:
         except OSError as error:
             self._has_ended(f"could not be started: {error.strerror}")
         else:
-            self.standing = self.standing._replace(pid=self._child.pid)
+            self.status = self.status._replace(pid=self._child.pid)
             self._enter(ProgramPhase.STARTING)
 
     def _start(self) -> Child:
@@ -241,7 +241,7 @@ class _Watched:
             self._killed_at = self._clock()
             self._enter(ProgramPhase.STOPPING)
 
-    def _look_whether_it_answers(self) -> None:
+    def _check_readiness(self) -> None:
         if self._program.is_ready is None:
             if self._clock() - self._started >= UNASKED_SECONDS:
                 self._enter(ProgramPhase.RUNNING)
@@ -253,7 +253,7 @@ class _Watched:
             self._answer = None
 
     def _has_ended(self, how: str) -> None:
-        self.standing = self.standing._replace(pid=0)
+        self.status = self.status._replace(pid=0)
         if self.phase is ProgramPhase.STOPPING:
             self._enter(ProgramPhase.WAITING if self._comes_back else ProgramPhase.STOPPED)
             self._comes_back = False
@@ -264,8 +264,8 @@ class _Watched:
         if self._program.keeps_open:
             pause = PAUSE_IF_SOON if now - self._started < DIED_SOON_SECONDS else 0.0
         self._retry = now + pause
-        self.standing = self.standing._replace(
-            restarts=self.standing.restarts + 1,
+        self.status = self.status._replace(
+            restarts=self.status.restarts + 1,
             ended=how,
             last_lines=log_files.last_lines(self.log, self._log_size, LAST_LINES),
             retry_at=time.time() + pause,
@@ -277,7 +277,7 @@ class _Watched:
             self._store.close()
             self._store = None
         if phase is not self.phase:
-            self.standing = self.standing._replace(phase=phase, since=time.time())
+            self.status = self.status._replace(phase=phase, since=time.time())
 
 
 def _ask(is_ready: Callable[[], bool]) -> Future[bool]:
@@ -285,10 +285,10 @@ def _ask(is_ready: Callable[[], bool]) -> Future[bool]:
 
     def run() -> None:
         try:
-            said = is_ready()
-        except Exception:  # noqa: BLE001 whatever listens there may answer anything
-            said = False
-        answer.set_result(said)
+            is_ready_now = is_ready()
+        except Exception:  # noqa: BLE001 another program may listen there, and answer anything
+            is_ready_now = False
+        answer.set_result(is_ready_now)
 
     threading.Thread(target=run, name="readiness", daemon=True).start()
     return answer

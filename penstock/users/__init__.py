@@ -1,1 +1,1 @@
-"""`penstock users`: who may log in to the brokers with a password."""
+"""`penstock users`: the users who log in to the brokers with a password."""

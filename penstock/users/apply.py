@@ -1,4 +1,4 @@
-"""`penstock users apply`: the users that a file declares, added, given passwords, and removed.
+"""`penstock users apply`: adds and removes users, and sets passwords, as declared in a file.
 
     users:
     - {name: alice, password_file: /etc/penstock/secrets/alice}
@@ -52,7 +52,7 @@ class DeclaredUser(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise ValueError("a user has a name")
+            raise ValueError("a user needs a name")
         if self.state is State.PRESENT and not self.password_file:
             raise ValueError(f"{self.name} needs a password_file")
         count = self.iterations
@@ -87,7 +87,7 @@ def plan_of(
         return refused(wanted.name, before, lost)
     if found is not None and same and not wanted.renew and logs_in is not False:
         return between(wanted.name, before, before)
-    kinds = sorted(str(each) for each in (there or _MECHANISMS))
+    kinds = sorted(str(mechanism) for mechanism in (there or _MECHANISMS))
     after = {"iterations": dict.fromkeys(kinds, count), "password": "set anew"}
     return between(wanted.name, before, after)
 
@@ -111,7 +111,7 @@ def logs_in(bootstrap: str, security: Security, name: str, password: Path) -> bo
 @click.command()
 @declaration_options
 @click.option(
-    "--check-logins", is_flag=True, help="Try the passwords, and set those that are not right."
+    "--check-logins", is_flag=True, help="Try to log in, and set passwords that are wrong."
 )
 @place_options
 def command(
@@ -125,9 +125,9 @@ def command(
     zookeeper: str | None,
     zookeeper_secret_file: Path | None,
 ) -> None:
-    """Add and remove users, and set their passwords, as FILE declares them.
+    """Add and remove users, and set their passwords, as declared in FILE.
 
-    The paths of passwords are relative to FILE's folder. Who is not in FILE stays.
+    Paths of password files are relative to FILE's folder. Users that are not in FILE stay.
 
     \b
     Example:
@@ -135,16 +135,16 @@ def command(
         penstock users apply users.yaml --check-logins
     """
     wanted = declared_in(DeclaredUsers, declared).users
-    check_once("user", (each.name for each in wanted))
+    check_once("user", (user.name for user in wanted))
     folder = declared.parent
-    entries = {each.name: each for each in wanted}
+    entries = {user.name: user for user in wanted}
     with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
-        found = {each.name: each for each in users.find(None)}
+        found = {user.name: user for user in users.find(None)}
         tried: dict[str, bool | None] = {}
         if check_logins and zookeeper is None:
-            tried = _tried(bootstrap, [each for each in wanted if each.name in found], folder)
+            tried = _tried(bootstrap, [user for user in wanted if user.name in found], folder)
         plans = [
-            plan_of(each, found.get(each.name), logs_in=tried.get(each.name)) for each in wanted
+            plan_of(user, found.get(user.name), logs_in=tried.get(user.name)) for user in wanted
         ]
 
         def do(plan: Plan) -> None:
@@ -157,12 +157,12 @@ def _tried(bootstrap: str, wanted: list[DeclaredUser], folder: Path) -> dict[str
     security = brokers_security(bootstrap)
     found: dict[str, bool | None] = {}
     with connected(bootstrap):  # for its words, if nobody is there
-        for each in wanted:
-            if each.state is State.PRESENT and not each.renew and not each.only_new:
-                password = each.password(folder)
+        for user in wanted:
+            if user.state is State.PRESENT and not user.renew and not user.only_new:
+                password = user.password(folder)
                 if not password.is_file():
                     raise Failed(f"{password}: no such file")
-                found[each.name] = logs_in(bootstrap, security, each.name, password)
+                found[user.name] = logs_in(bootstrap, security, user.name, password)
     return found
 
 

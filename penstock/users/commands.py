@@ -1,4 +1,4 @@
-"""`penstock users list`, `add`, `password`, `remove`: asked of brokers, or of their ZooKeeper."""
+"""`penstock users list`, `add`, `password` and `remove`, by way of brokers or ZooKeeper."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,11 +57,9 @@ def place_options(command: F) -> F:
         metavar="FILE",
         expose_value=False,
         callback=_remember_log,
-        help="With --zookeeper: record the change in this file, a broker's.",
+        help="With --zookeeper: record the change in this administration log of a broker.",
     )
-    there = zookeeper_options(
-        "Write to this ZooKeeper instead of through brokers: for the first user."
-    )
+    there = zookeeper_options("Write to this ZooKeeper instead of to brokers: for the first user.")
     return bootstrap_option(there(noted(command)))
 
 
@@ -97,7 +95,7 @@ def users_at(
         return
     try:
         # An agent's host has no kazoo, and asks brokers.
-        from penstock.users.in_zookeeper import zookeeper_users  # noqa: PLC0415
+        from penstock.users.zookeeper_users import zookeeper_users  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         if missing.name != "kazoo":
             raise
@@ -112,7 +110,7 @@ def users_at(
 def list_users(
     *, bootstrap: str, zookeeper: str | None, zookeeper_secret_file: Path | None, as_json: bool
 ) -> None:
-    """List who can log in with a password, by name.
+    """List the users who can log in with a password, by name.
 
     \b
     Example:
@@ -125,14 +123,14 @@ def list_users(
         print_json(
             [
                 {
-                    "name": each.name,
-                    "mechanisms": {str(kind): count for kind, count in each.iterations.items()},
+                    "name": user.name,
+                    "mechanisms": {str(kind): count for kind, count in user.iterations.items()},
                 }
-                for each in found
+                for user in found
             ]
         )
     elif found:
-        print_table(COLUMNS, [_row(each) for each in found])
+        print_table(COLUMNS, [_row(user) for user in found])
     else:
         click.echo("no users", err=True)
 
@@ -165,7 +163,8 @@ def add(
 ) -> None:
     """Add a user who logs in with a password, by PLAIN or SCRAM.
 
-    The first one, before anybody can log in, is written into the brokers' ZooKeeper: --zookeeper.
+    The first user must be written into the brokers' ZooKeeper (--zookeeper), as no user can log in
+    yet.
 
     \b
     Example:
@@ -176,7 +175,9 @@ def add(
     """
     with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
         if users.find(name):
-            raise Failed(f"there is a user {name} already: `penstock users password {name}`")
+            raise Failed(
+                f"user {name} exists: `penstock users password {name}` changes the password"
+            )
         with said_password(name, password_file, generate) as password:
             users.set_password(name, password, iterations)
     _say("added", name, as_json=as_json)
@@ -199,7 +200,7 @@ def password(
     zookeeper_secret_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Give a user another password. Connections that are logged in stay.
+    """Change a user's password. Existing connections stay open.
 
     \b
     Example:
@@ -228,7 +229,7 @@ def remove(
     zookeeper_secret_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Remove a user, who cannot log in any more. Connections that are logged in stay.
+    """Remove a user, who can no longer log in. Existing connections stay open.
 
     \b
     Example:

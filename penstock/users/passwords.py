@@ -1,4 +1,4 @@
-"""The password of a command: from a file, from somebody at the terminal, or made up into a file.
+"""Passwords for commands: read from a file, typed at the terminal, or generated into a file.
 
 It is in no argument, where everybody on the machine could read it.
 """
@@ -35,7 +35,7 @@ def password_options(command: F) -> F:
         "--generate",
         type=kind,
         metavar="FILE",
-        help="Make up a password and write it into this new file, which only you can read.",
+        help="Generate a password and write it into this new file, readable by you only.",
     )
     return from_file(made_up(command))
 
@@ -80,7 +80,7 @@ def _checked(password: str) -> str:
     if len(password) > LONGEST_PASSWORD:
         raise Failed(f"the password has more than {LONGEST_PASSWORD} characters")
     if "\0" in password:
-        raise Failed("the password has a NUL in it, which PLAIN cannot send")
+        raise Failed("the password contains a NUL, which PLAIN cannot send")
     return password
 
 

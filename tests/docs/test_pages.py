@@ -87,7 +87,7 @@ def pipeline(folders: Path) -> Iterator[RunningPipeline]:
     _, *arguments = next(each for each in commands if each[:1] == ["up"])
     arguments += ["--port-base", str(base), "--load-every", "10s"]
     with Up(folder / "up.log", *arguments, directory=folder) as up:
-        up.until("everything runs")
+        up.until("all programs run")
         yield RunningPipeline(folder, Addresses.of(Ports.beginning_at(base)))
         up.interrupt()
         assert up.wait() == 0, up.said()

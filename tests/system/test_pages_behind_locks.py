@@ -20,7 +20,7 @@ from harness.penstock.broker import BrokerProcess
 from harness.processes.server_process import RunningServer, http_page
 from harness.processes.waiting import wait_until
 from penstock.certificates.authority import make_authority
-from penstock.certificates.signing import Purpose
+from penstock.certificates.x509 import Purpose
 from tests.penstock.running import penstock
 
 NOBODY = "127.0.0.1:9"

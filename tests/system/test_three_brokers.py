@@ -365,7 +365,7 @@ def test_no_broker_is_the_controller(cluster: Cluster, new_topic: str) -> None:
         must_produce(cluster.broker(partition["leader"]).bootstrap, new_topic, [b"all the same"])
         refused = at.run("topics", "create", f"{new_topic}2")
         assert refused.returncode == 1
-        assert "no broker is controller" in refused.stderr
+        assert "no broker is the controller" in refused.stderr
     finally:
         usurper.stop()
         usurper.close()

@@ -1,1 +1,1 @@
-"""Programs that write logs as real ones do, and rotate them."""
+"""Sample applications, which write and rotate logs like real ones."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from random import Random
 from typing import Final
 
-from penstock.demo.applications.writing import Application, Numbered, main
+from penstock.demo.applications.log_writer import Application, Numbered, main
 
 _FRAMES: Final = (
     "java.base/sun.nio.ch.NioSocketImpl.timedRead(NioSocketImpl.java:278)",

@@ -9,7 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import Final
 
-from penstock.demo.applications.writing import Application, Shifted, main
+from penstock.demo.applications.log_writer import Application, Shifted, main
 
 _PRODUCTS: Final = ("lamp", "kettle", "chair", "bicycle", "umbrella", "radio", "blanket")
 _BROWSERS: Final = (

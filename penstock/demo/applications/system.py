@@ -8,7 +8,7 @@ from datetime import datetime
 from random import Random
 from typing import Final
 
-from penstock.demo.applications.writing import Application, NewNames, main
+from penstock.demo.applications.log_writer import Application, NewNames, main
 
 _MESSAGES: Final = (
     ("sshd", "session opened for mira"),

@@ -34,9 +34,9 @@ from penstock.connections.reachability import (
     registry_failure,
     registry_within,
 )
-from penstock.services.findings import print_section
+from penstock.services.checks.findings import print_section
+from penstock.services.checks.locks_check import broken_locks
 from penstock.services.load.spark import SparkJvm, check_spark
-from penstock.services.locks_check import broken_locks
 from schemas.errors import RegistryError
 from schemas.registry_client import RegistryClient
 

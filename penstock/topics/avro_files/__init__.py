@@ -1,1 +1,1 @@
-"""Container files of Avro's, as `consume` and `produce` write and read them."""
+"""Avro container files, which `consume` writes and `produce` reads."""

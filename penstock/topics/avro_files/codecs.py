@@ -1,8 +1,8 @@
-"""The codecs of Avro's container files, as Apache's `avro` is to have them.
+"""The codecs of Avro's container files, registered with Apache's `avro`.
 
-`avro` itself has null, deflate and bzip2, and snappy and zstandard where two more packages are
-there. Penstock has both in cramjam already, so they are added to its table of codecs, in which it
-looks them up by name. What a block unpacks to is bounded, as `avro` bounds its own.
+`avro` itself has null, deflate and bzip2; snappy and zstandard need two more packages. Penstock has
+both in cramjam, so they are added to the table in which `avro` looks codecs up. The decompressed
+size is limited, as by `avro`.
 """
 
 from binascii import crc32
@@ -23,7 +23,7 @@ _CRC_SIZE: Final = 4
 
 
 class SnappyCodec(Codec):
-    """A raw block of snappy, and the CRC-32 of what is in it, big-endian."""
+    """A raw snappy block, and the CRC-32 of its contents, big-endian."""
 
     @staticmethod
     def compress(data: bytes) -> tuple[bytes, int]:

@@ -1,10 +1,8 @@
-"""Where a container file's bytes go: a file that is whole whenever it is there, or stdout.
+"""The destination of a container file: a file that is always whole, or stdout.
 
-Under its name a file is there from `publish` on. Until then it lies beside, as NAME.….partial, and
-is removed with the context: whoever finds the name finds all that had been written before. A file
-that goes on growing then does so by what is written at once, which are whole blocks; where a write
-fails, what came of it is cut off again. Killed with SIGKILL, nothing is cleared away.
-"""
+Until `publish`, the file is named NAME.….partial, and removed if the context ends. After that it
+has its name and grows by whole blocks; if a write fails, its part is truncated again. SIGKILL
+leaves the partial file behind."""
 
 import os
 import secrets
@@ -23,22 +21,22 @@ STDOUT: Final = Path("-")
 
 
 def check_destination(path: Path, *, overwrite: bool) -> None:
-    """Before anybody is asked for what is to be written."""
+    """Check the destination, before any server is contacted."""
     if path != STDOUT:
         _check_free(path, overwrite=overwrite)
     elif sys.stdout.isatty():
-        raise click.UsageError("--avro-file - writes bytes: send them to a file or a program")
+        raise click.UsageError("--avro-file - writes binary data: redirect stdout")
 
 
 def _check_free(path: Path, *, overwrite: bool) -> None:
     if path.exists() and not path.is_file():
-        raise Failed(f"{path} is no file")
+        raise Failed(f"{path} is not a file")
     if not overwrite and os.path.lexists(path):
-        raise Failed(f"{path} is there already; --overwrite replaces it")
+        raise Failed(f"{path} exists; --overwrite replaces it")
 
 
 class Output(Protocol):
-    """Takes bytes; a context that closes it."""
+    """A destination for bytes. A context."""
 
     def __enter__(self) -> Self: ...
 
@@ -50,14 +48,14 @@ class Output(Protocol):
     ) -> None: ...
 
     def write(self, data: bytes) -> None:
-        """All of it, now."""
+        """Write all of the data now."""
 
     def publish(self) -> None:
-        """From now on it is there for others."""
+        """Make it visible to others."""
 
 
 class StandardOutput:
-    """What is written is there for others at once."""
+    """Stdout, where data are visible at once."""
 
     def __enter__(self) -> Self:
         return self
@@ -79,7 +77,7 @@ class StandardOutput:
 
 
 class NewFile:
-    """One that is not there yet, unless it may be replaced. What goes wrong is a Failed."""
+    """A new file, or a replaced one. All errors are Failed."""
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:
         self._path = Path(os.path.realpath(path)) if overwrite else path
@@ -119,7 +117,7 @@ class NewFile:
         self._size += len(data)
 
     def publish(self) -> None:
-        """Once what is written is on the disk."""
+        """Sync the file and its directory, and give it its name."""
         try:
             os.fsync(self._file.fileno())
             if not self._published:

@@ -1,4 +1,4 @@
-"""Which version of a topic's subject a container file is of."""
+"""The version of a topic's schema that a container file has."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from schemas.remote.answers import RegisteredSchema
 
 
 class RegisteredTopicSchema(NamedTuple):
-    """A version; `is_new` if it was made for the file."""
+    """A version; `is_new` if it was registered for the file."""
 
     schema: AvroSchema
     subject: str
@@ -30,7 +30,7 @@ class RegisteredTopicSchema(NamedTuple):
 
 
 def version_of(client: RegistryClient, topic: str, which: Which) -> RegisteredTopicSchema:
-    """The version that was asked for. SchemaError if there is none, or none that can be used."""
+    """The requested version. SchemaError if it does not exist or cannot be used."""
     found = client.version(subject_of_topic(topic), which)
     return _of(found, client.resolved(found))
 
@@ -38,15 +38,15 @@ def version_of(client: RegistryClient, topic: str, which: Which) -> RegisteredTo
 def version_for(
     client: RegistryClient, topic: str, path: Path, schema: AvroSchema
 ) -> RegisteredTopicSchema:
-    """The version that is a file's schema: it becomes the next one, unless it is one already, as
-    with `penstock schemas register`."""
+    """The version with the file's schema, registered as the next one if there is none, as by
+    `penstock schemas register`."""
     subject, text = subject_of_topic(topic), schema.text
     plan = Planner(client).plan(SchemaFile(one_line(str(path)), subject, text, needs_of(text)))
     if plan.outcome is Outcome.REFUSED:
         raise Failed(
             f"the schema of {path} cannot be registered as {subject}: "
             f"{shortened('; '.join(plan.reasons))}; with --schema-version latest its values are "
-            "written by the schema that the topic has"
+            "written with the topic's present schema"
         )
     done = register(client, plan, {})
     return _of(done, schema, is_new=plan.outcome is not Outcome.UNCHANGED)
@@ -56,5 +56,5 @@ def _of(
     found: RegisteredSchema, schema: AvroSchema, *, is_new: bool = False
 ) -> RegisteredTopicSchema:
     if not 0 <= found.id < 2**31:
-        raise RegistryError(f"the registry says that {found.subject} has the id {found.id}")
+        raise RegistryError(f"the registry returned the invalid id {found.id} for {found.subject}")
     return RegisteredTopicSchema(schema, found.subject, found.version, found.id, is_new)

@@ -89,7 +89,7 @@ class Site:
     def __enter__(self) -> Self:
         try:
             self.process.spawn()
-            self.process.wait_ready(lambda: "everything runs" in self.process.log(), within=START)
+            self.process.wait_ready(lambda: "all programs run" in self.process.log(), within=START)
             self._loader = _child(self.process.pid, self.places.log("loader"))
             freeze(self._loader)
         except BaseException:

@@ -110,19 +110,22 @@ def test_super_users_and_everybody(guarded: At, who: str) -> None:
         (["add", "alice", "--topic", "t"], "no operation"),
         (["add", "alice", "--operation", "read"], "no resource"),
         (["add", "alice", "--operation", "fly", "--topic", "t"], "fly"),
-        (["add", "alice", "--operation", "write", "--group", "g"], "nothing that can be done"),
+        (["add", "alice", "--operation", "write", "--group", "g"], "is not an operation on a"),
         (["add", "alice", "--consumer", "--topic", "t"], "--group"),
-        (["add", "alice", "--producer", "--group", "g"], "does not apply to a Group"),
+        (
+            ["add", "alice", "--producer", "--group", "g"],
+            "--producer and --consumer do not apply to a Group",
+        ),
         (["add", "alice", "--producer", "--deny", "--topic", "t"], "--deny"),
         (["add", "alice", "--operation", "read", "--topic", "t", "--host", "web-1"], "IP address"),
-        (["add", "alice", "--operation", "read", "--topic", "*", "--prefixed"], "star"),
+        (["add", "alice", "--operation", "read", "--topic", "*", "--prefixed"], "asterisk"),
         (["add", "alice", "--operation", "read", "--topic", ""], "empty"),
         (["add", "", "--operation", "read", "--topic", "t"], "name"),
         (["list", "--matching"], "--matching"),
         (["remove", "alice"], "--yes"),
         (["test", "alice", "read", "views"], "topic:NAME"),
-        (["test", "alice", "all", "topic:t"], "one operation"),
-        (["test", "alice", "write", "group:g"], "nothing that can be done"),
+        (["test", "alice", "all", "topic:t"], "a single operation"),
+        (["test", "alice", "write", "group:g"], "is not an operation on a"),
     ],
 )
 def test_wrong_usage_is_one_line(guarded: At, arguments: list[str], said: str) -> None:
@@ -179,7 +182,7 @@ def test_rules_become_what_is_declared(guarded: At, tmp_path: Path) -> None:
         (({"principal": "x", "operations": ["raed"], "topics": ["t"]},), "'raed' is none of"),
         (({"principal": "x", "operations": ["read"]},), "acls[0]: no resource"),
         (({"principal": "x", "topics": ["t"]},), "acls[0]: no operation"),
-        (({"principal": "", "operations": ["read"], "topics": ["t"]},), "a principal has a name"),
+        (({"principal": "", "operations": ["read"], "topics": ["t"]},), "a principal needs a name"),
         ((AGENTS, {**AGENTS, "state": "absent"}), "as present and as absent"),
     ):
         nothing, line = acls.refused(*entries, code=2)

@@ -102,7 +102,7 @@ def test_a_file_that_is_no_backup(tmp_path: Path) -> None:
     for body in (b"", b"{}", b"[" * 100_000, os.urandom(100)):
         file.write_bytes(body)
         ended = penstock("backup", "show", str(file))
-        assert (ended.returncode, "is no backup of this release" in ended.stderr) == (1, True)
+        assert (ended.returncode, "is not a backup of this release" in ended.stderr) == (1, True)
     for path in (
         *("/controller", "/brokers/topics/a", "/config/topics/../a", "/config/topics/", ""),
         *("/config/brokers/a", "/config/quotas/..", "/acls/literal/Topic/", "config/topics/a"),
@@ -112,4 +112,4 @@ def test_a_file_that_is_no_backup(tmp_path: Path) -> None:
         backup = {"program_version": "0", "made": 0, "cluster": "c", "nodes": {path: ""}}
         file.write_text(json.dumps(backup))
         ended = penstock("backup", "restore", str(file), "--zookeeper", "127.0.0.1:9", "--yes")
-        assert (ended.returncode, "is no backup of this release" in ended.stderr) == (1, True)
+        assert (ended.returncode, "is not a backup of this release" in ended.stderr) == (1, True)

@@ -28,7 +28,7 @@ from penstock.brokers.placement import (
     filled,
     spread,
 )
-from penstock.brokers.replica_roles import AWAY, BEHIND, IN_SYNC, LEADS, standings, why_under
+from penstock.brokers.replica_roles import AWAY, BEHIND, IN_SYNC, LEADS, roles_by_broker, why_under
 
 
 def partition(
@@ -49,7 +49,7 @@ def cluster(*partitions: PartitionMetadata) -> ClusterMetadata:
 
 
 def test_who_leads_follows_and_is_away() -> None:
-    found = standings(
+    found = roles_by_broker(
         cluster(
             partition(1, (1, 2, 3), (1, 2)),
             partition(2, (2, 1), (2,)),
@@ -115,7 +115,7 @@ def test_a_drained_broker_has_nothing_and_all_else_stays(cluster: Cluster) -> No
     gone = min(racks)
     left = {each: rack for each, rack in racks.items() if each != gone}
     if any(gone in each and len(each) > len(left) for each in before.values()):
-        with pytest.raises(NoPlace, match="nowhere to go"):
+        with pytest.raises(NoPlace, match="no broker can take"):
             drained(before, racks, gone)
         return
     changed = drained(before, racks, gone)
@@ -242,7 +242,7 @@ def test_what_is_led_is_shared_out_too() -> None:
 
 
 def test_nobody_is_left_to_go_to() -> None:
-    with pytest.raises(NoPlace, match=r"1 partitions have nowhere to go \(t-0 is on 1,2\)"):
+    with pytest.raises(NoPlace, match=r"no broker can take 1 partitions \(t-0 is on 1,2\)"):
         drained({("t", 0): (1, 2), ("t", 1): (2,)}, {1: None, 2: None}, 1)
     assert drained({("t", 1): (2,)}, {1: None, 2: None}, 1) == {}
 

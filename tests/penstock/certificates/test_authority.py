@@ -15,7 +15,7 @@ from ground.tls.client import Tls, client_context
 from ground.tls.server import ListenerTls, server_context
 from penstock.certificates.authority import USUAL_DAYS, Authority, Entry, Refused, make_authority
 from penstock.certificates.names import BadName, check_host, check_name
-from penstock.certificates.signing import Purpose
+from penstock.certificates.x509 import Purpose
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
@@ -133,7 +133,7 @@ def test_who_is_revoked_is_so_with_all_earlier_certificates(authority: Authority
     authority.file_of("lost").write_bytes(stolen)
     with pytest.raises(ssl.SSLError, match="revoked"):
         shake_hands(authority, "broker-1", "lost")
-    with pytest.raises(Refused, match="lost is revoked: sign it anew"):
+    with pytest.raises(Refused, match="lost is revoked: sign a new one"):
         authority.renew("lost", days=None, now=NOW)
     signed(authority, "lost", force=True)
     assert shake_hands(authority, "broker-1", "lost") == "lost"
@@ -154,13 +154,13 @@ def test_the_list_is_written_again_if_somebody_lost_it(authority: Authority) -> 
 
 def test_nothing_takes_anothers_place_unasked(authority: Authority) -> None:
     signed(authority, "broker-1")
-    with pytest.raises(Refused, match="signed already"):
+    with pytest.raises(Refused, match="already signed"):
         signed(authority, "broker-1")
     authority.file_of("broker-1").unlink()  # it was moved to its host
-    with pytest.raises(Refused, match="signed already"):
+    with pytest.raises(Refused, match="already signed"):
         signed(authority, "broker-1")
     authority.file_of("other").write_text("somebody's")
-    with pytest.raises(Refused, match="is there already"):
+    with pytest.raises(Refused, match="exists: --force"):
         signed(authority, "other")
     signed(authority, "other", force=True)
     with pytest.raises(Refused, match="has an authority"):
@@ -216,7 +216,7 @@ def test_files_that_do_not_fit(authority: Authority, tmp_path: Path) -> None:
     for content, said in (
         ((other.directory / "ca.key").read_bytes(), "is not the key of"),
         (b"nonsense", "cannot be used"),
-        (None, "signs nothing"),
+        (None, "cannot sign"),
     ):
         key.unlink()
         if content is not None:

@@ -99,9 +99,9 @@ def test_what_cannot_be_done_is_one_line(made: Path, tmp_path: Path) -> None:
         (2, ("sign", "x", "--host", "a b", *at), "'a b' is no host"),
         (2, ("sign", "x", "--client", "--days", "0", *at), "0 is not in the range"),
         (2, ("make", str(tmp_path / "n"), "--name", ""), "is no name of an authority"),
-        (1, ("make", str(made)), "has an authority: take another directory"),
-        (1, ("renew", "nobody", *at), "has signed no nobody"),
-        (1, ("revoke", "nobody", *at), "has signed no nobody"),
+        (1, ("make", str(made)), "already has an authority: choose another directory"),
+        (1, ("renew", "nobody", *at), "has no certificate nobody"),
+        (1, ("revoke", "nobody", *at), "has no certificate nobody"),
         (1, ("list", "--authority", str(tmp_path)), f"`penstock certificates make {tmp_path}`"),
         (1, ("make", "/proc/x"), "/proc/x: No such file or directory"),
     ):

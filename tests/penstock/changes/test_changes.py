@@ -16,8 +16,8 @@ from ground.administration import Change, Kind, Program, Who, read_entry
 from ground.administration_log import rotated
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
-from penstock.changes.choosing import since_millis
 from penstock.changes.command import command
+from penstock.changes.filters import since_millis
 from schemas.envelope import Encoder
 from schemas.parsing import parse
 from schemas.registry_client import RegistryClient

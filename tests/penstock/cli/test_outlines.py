@@ -8,7 +8,7 @@ import pytest
 from penstock.cli.lazy_group import Lazy, LazyGroup
 from penstock.cli.outlines import outlined
 from penstock.command_line import penstock
-from penstock.outlining import asks
+from penstock.command_outlines import asks
 
 
 def commands_below(group: LazyGroup) -> Iterator[Lazy]:

@@ -313,7 +313,7 @@ def test_what_can_be_wrong_with_a_secret_file(path: Path) -> None:
         (
             b"hunter2",
             f"rack: a\nrack_file: {folder}/s",
-            ":2:1: rack_file: give either rack or rack_file, not both",
+            ":2:1: rack_file: set either rack or rack_file, not both",
         ),
         (
             b"hunter2",

@@ -218,7 +218,7 @@ def test_a_terminal_has_the_meaning_under_the_key() -> None:
 
 def test_what_nobody_speaks_of_and_a_program_without_configuration() -> None:
     ended = penstock("keys", "agent", "flux", "capacitor")
-    said = "no key of agent has the words flux capacitor; `penstock keys agent` shows all keys"
+    said = "no key of agent matches flux capacitor; `penstock keys agent` shows all keys"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"penstock: {said}\n")
     ended = penstock("keys", "completion")
     assert (ended.returncode, "not one of 'agent', 'broker'" in ended.stderr) == (2, True)

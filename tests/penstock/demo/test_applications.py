@@ -12,16 +12,16 @@ import pytest
 
 from agent.configuration.inputs import Format, Input
 from agent.events.fields import by_named_groups, fields_of_syslog
-from penstock.demo.applications.payments import PAYMENTS
-from penstock.demo.applications.shop import SHOP
-from penstock.demo.applications.system import SYSTEM
-from penstock.demo.applications.writing import (
+from penstock.demo.applications.log_writer import (
     SHIFTED_FILES,
     Application,
     RotatedLog,
     Shifted,
 )
-from penstock.demo.counting import number_of
+from penstock.demo.applications.payments import PAYMENTS
+from penstock.demo.applications.shop import SHOP
+from penstock.demo.applications.system import SYSTEM
+from penstock.demo.counts import number_of
 from penstock.demo.samples import SAMPLES, inputs, schema_text
 from schemas.definitions.types import Record
 from schemas.event_schemas import check_event_schema

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from audit.api.answers import Flow, ReportAnswer, TierTotals, TopicReport
 from audit.reconciling.findings import FaultKind, Finding, State
 from audit.reconciling.topic_verdict import Wait
-from penstock.demo.applications.writing import WrittenTally
+from penstock.demo.applications.log_writer import WrittenTally
 from penstock.demo.command import show_outcome
 from penstock.demo.figures import (
     Arrivals,
@@ -52,7 +52,7 @@ def said(state: State = State.COMPLETE, *, shipped: int = 10, read: int = 14) ->
 
 
 BEFORE = [tier("agent"), tier("origin"), tier("broker")]  # of files
-GOOD = Figures(tally=TALLY, said=said(), stored=ALL, mirrored=ALL, landed=ALL)
+GOOD = Figures(tally=TALLY, report=said(), stored=ALL, mirrored=ALL, landed=ALL)
 
 
 def outcome(*figures: Figures, unsettled: str = "") -> DemonstrationOutcome:
@@ -81,7 +81,7 @@ def test_what_agrees_agrees(capsys: pytest.CaptureFixture[str]) -> None:
 NOT_EVERY = "Not every line arrived."
 NOBODYS = "Every line arrived, and events that nobody wrote."
 NOT_ONCE = "Every line arrived, but not all of them once."
-OTHERWISE = "{arrived}; but the agent counted 1 of 2 topics otherwise."
+OTHERWISE = "{arrived}; but the agent's counts differ for 1 of 2 topics."
 NOT_COMPLETE = "{arrived}; but the audit does not call 1 of 2 topics complete."
 ARRIVED = "Every line arrived, once, although the agent, the mirror and the broker were killed"
 # What differs, as it is said; of what; and the last sentence, which is true.
@@ -101,17 +101,17 @@ def of(*numbers: int) -> Arrivals:
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("the agent says that it shipped 9 of 10 events", {"said": said(shipped=9)}, OTHERWISE),
-    ("the agent says that it read 13 of 14 lines", {"said": said(read=13)}, OTHERWISE),
+    ("the agent reports 9 of 10 events as shipped", {"report": said(shipped=9)}, OTHERWISE),
+    ("the agent reports 13 of 14 lines as read", {"report": said(read=13)}, OTHERWISE),
     ("1 event was not stored: number 9", {"stored": of(*range(9))}, NOT_EVERY),
     ("stored more than once: number 3 (1 too many)", {"stored": of(*range(10), 3)}, NOT_ONCE),
     ("1 event was not mirrored: number 0", {"mirrored": of(*range(1, 10))}, NOT_EVERY),
     ("3 events were not landed: numbers 0 to 2", {"landed": of(*range(3, 10))}, NOT_EVERY),
     ("landed more than once: number 9 (1 too many)", {"landed": of(*range(10), 9)}, NOT_ONCE),
     ("landed, but never written: number 10", {"landed": of(*range(11))}, NOBODYS),
-    ("the audit knows no such topic", {"said": None}, NOT_COMPLETE),
-    (f"the audit says missing; {A_LOG}", {"said": LOST}, NOT_COMPLETE),
-    ("the audit says pending; it waits for the next load", {"said": LATE}, NOT_COMPLETE),
+    ("the topic is unknown to the audit", {"report": None}, NOT_COMPLETE),
+    (f"the audit's verdict is missing; {A_LOG}", {"report": LOST}, NOT_COMPLETE),
+    ("the audit's verdict is pending; it waits for the next load", {"report": LATE}, NOT_COMPLETE),
 ]
 
 
@@ -139,19 +139,19 @@ def test_what_cannot_be_proven_is_no_loss(capsys: pytest.CaptureFixture[str]) ->
         to_time=1_795_158_134_000,
     )
     unknown = msgspec.structs.replace(said(State.UNKNOWN), findings=[blind])
-    found = outcome(GOOD, GOOD, msgspec.structs.replace(GOOD, said=unknown))
+    found = outcome(GOOD, GOOD, msgspec.structs.replace(GOOD, report=unknown))
     assert not found.agrees
     show_outcome(found)
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "? payments: the audit says unknown; possible loss: dc1.payments, host web-1, "
+        "? payments: the audit's verdict is unknown; possible loss: dc1.payments, host web-1, "
         "2026-11-20 07:02:11 to 07:02:14 UTC (3 s); all 10 events arrived; names changed while "
         "no agent watched",
         f"? {ARRIVED}; but 1 of 3 topics cannot be proven.",
     ]
-    both = outcome(GOOD, msgspec.structs.replace(GOOD, said=unknown, landed=arrivals([], 10)))
+    both = outcome(GOOD, msgspec.structs.replace(GOOD, report=unknown, landed=arrivals([], 10)))
     show_outcome(both)
     assert capsys.readouterr().out.splitlines()[-1] == "✗ Not every line arrived."
-    late = outcome(msgspec.structs.replace(GOOD, said=unknown), unsettled="there is no verdict")
+    late = outcome(msgspec.structs.replace(GOOD, report=unknown), unsettled="there is no verdict")
     show_outcome(late)
     assert capsys.readouterr().out.splitlines()[-1] == (
         f"✗ {ARRIVED}; but 1 of 1 topics cannot be proven and there was no verdict in time."
@@ -217,11 +217,11 @@ def report(*topics: TopicReport, as_of: int = 20) -> ReportAnswer:
 def test_it_waits_until_everybody_has_spoken() -> None:
     topics = ["dc1.payments"]
     assert waits_for(report(said()), topics) == ""
-    assert waits_for(report(said(), as_of=9), topics) == "the audit still reads the ledger"
-    assert waits_for(report(), topics) == "the audit has not heard of dc1.payments yet"
+    assert waits_for(report(said(), as_of=9), topics) == "the audit is still reading the ledger"
+    assert waits_for(report(), topics) == "dc1.payments is not known to the audit yet"
     for silent in ([], [tier("hdfs", 0)]):
         unloaded = msgspec.structs.replace(said(), tiers=[*BEFORE, *silent])
-        assert waits_for(report(unloaded), topics) == "dc1.payments: nothing was heard of hdfs yet"
+        assert waits_for(report(unloaded), topics) == "dc1.payments: no report from hdfs yet"
     pending = msgspec.structs.replace(
         said(State.PENDING), waits=[Wait(on="agent", words="web-1: the agent is done up to 7:12")]
     )

@@ -15,17 +15,17 @@ import pytest
 from ground.network.listening import is_free
 from harness.hadoop.spark_jvm import quick_java_environment
 from harness.processes.waiting import wait_until
-from penstock.demo.applications.writing import TALLY, kept
-from penstock.demo.counting import landed_files, landed_numbers
+from penstock.demo.applications.log_writer import TALLY, kept
+from penstock.demo.counts import landed_files, landed_numbers
 from penstock.demo.demonstration import applications_of
 from penstock.demo.figures import arrivals
 from penstock.demo.folder import Folder, free_ports
 from penstock.demo.samples import SAMPLES
 from penstock.demo.watch import DemoFailed, DemonstrationStopped, Watch
 from penstock.directory.places import HOST, Places
-from penstock.status.asking import Asking, KeptStatus
+from penstock.status.collector import LatestStatus, StatusCollector
 from penstock.up.pipeline import LocalPipeline
-from penstock.up.screen import watching
+from penstock.up.screen import screen_for
 from penstock.up.stop_requests import StopRequests
 from tests.penstock.running import PENSTOCK, REPOSITORY, penstock, running
 
@@ -99,7 +99,7 @@ def test_what_it_says_is_what_the_files_hold(ended: Ended) -> None:
 @pytest.mark.slow
 @patient
 def test_a_file_that_is_taken_away_is_noticed(ended: Ended, tmp_path: Path) -> None:
-    """By the numbers of the events that were in it, without asking anybody."""
+    """By the numbers of the events that were in it, without asking the brokers."""
     shop = next(sample for sample in SAMPLES if sample.name == "shop")
     tally = kept(applications_of(ended.places) / "shop" / TALLY)
     warehouse = tmp_path / "warehouse"
@@ -158,8 +158,8 @@ def test_a_program_that_does_not_start_ends_the_demonstration(tmp_path: Path) ->
     asked = StopRequests()
     ports, mirror = free_ports()
     with LocalPipeline(places, ports, mirror=mirror) as pipeline:
-        screen = watching(io.StringIO(), places, pipeline.addresses)
-        watch = Watch(pipeline, screen, KeptStatus(Asking(pipeline.access)), asked)
+        screen = screen_for(io.StringIO(), places, pipeline.addresses)
+        watch = Watch(pipeline, screen, LatestStatus(StatusCollector(pipeline.access)), asked)
         with pytest.raises(DemoFailed, match="zookeeper does not start \\(exit code 2\\): "):
             watch.until_ready(60.0, lambda: None)
         assert not watch.runs("zookeeper")

@@ -7,7 +7,7 @@ import pytest
 from agent.files.patterns import Exclusion
 from penstock.directory.errors import WrongFollow
 from penstock.directory.places import Places, Ports
-from penstock.directory.preparing import FOLLOW_FILE, Follow, follow_text, parse_follow, prepare
+from penstock.directory.preparation import FOLLOW_FILE, Follow, follow_text, parse_follow, prepare
 from penstock.services.agent_configuration import load_inputs
 
 HERE = Path("/home/ann")

@@ -14,7 +14,7 @@ from ground.logins.token_file import TokenFile
 from ground.tls.client import Tls, client_context
 from ground.tls.server import ListenerTls, ServerTls
 from penstock.certificates.authority import Authority
-from penstock.certificates.reading import certificates_in
+from penstock.certificates.pem_files import certificates_in
 from penstock.config.configuration import load
 from penstock.directory.errors import DirectoryUnusable
 from penstock.directory.keys import RENEW_BEFORE, make_keys, renew_certificates

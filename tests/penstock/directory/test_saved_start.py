@@ -10,7 +10,7 @@ from penstock.directory.errors import DirectoryUnusable
 from penstock.directory.locks import Locks
 from penstock.directory.log_files import cut, last_lines, open_log, size
 from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
-from penstock.directory.preparing import prepare
+from penstock.directory.preparation import prepare
 from penstock.directory.saved_start import SavedStart, load_start, save_start
 
 

@@ -17,7 +17,7 @@ from loader.planning.table_selection import matching
 from mirror.config import MirrorConfig
 from penstock.config.configuration import load
 from penstock.directory.places import WINDOW_SECONDS, MirrorPorts, Places, Ports
-from penstock.directory.preparing import SETTINGS_HEADER, literal, settings, settings_text
+from penstock.directory.preparation import SETTINGS_HEADER, literal, settings, settings_text
 from penstock.services.agent_configuration import load_agent
 from registry.config import RegistryConfig
 

@@ -99,7 +99,7 @@ def test_a_group_is_reset(at: At, new_topic: str, tmp_path: Path) -> None:
         assert offsets(at, new_topic) == after, arguments
     clamped = at.json(*reset, "--all-topics", "--to-offset", "100", "--yes")["offsets"]
     assert [each["after"] for each in clamped] == [4, 3]
-    assert [each["why"] for each in clamped] == ["100 is not there: the log ends here"] * 2
+    assert [each["why"] for each in clamped] == ["100 does not exist: the log ends here"] * 2
     said = at.output(*reset, "--all-topics", "--to-beginning", "--yes").splitlines()
     assert said[0].split() == ["group", "topic", "partition", "before", "after"]
     assert said[1].split() == [new_topic, new_topic, "0", "4", "0"]
@@ -144,11 +144,11 @@ def test_what_is_lost_by_retention_is_said(at: At, new_topic: str) -> None:
         done.result(60)
     [only] = describe(at, new_topic)["partitions"]
     assert (only["committed"], only["end"], only["lag"]) == (0, 3, 1)
-    assert only["why"] == "2 were removed before the group had read them"
+    assert only["why"] == "2 messages were deleted before the group read them"
     lines = at.output("groups", "describe", new_topic).splitlines()
     assert lines[4].endswith(only["why"])
     [moved] = at.json(*reset, "--to-offset", "0", "-y")["offsets"]
-    assert (moved["after"], moved["why"]) == (2, "0 is not there: the log begins here")
+    assert (moved["after"], moved["why"]) == (2, "0 does not exist: the log begins here")
 
 
 def test_topics_that_are_read_no_more_are_forgotten(at: At, new_topic: str) -> None:
@@ -166,9 +166,9 @@ def test_topics_that_are_read_no_more_are_forgotten(at: At, new_topic: str) -> N
     left = [(each["topic"], each["partition"]) for each in describe(at, new_topic)["partitions"]]
     assert left == [(new_topic, 0), (new_topic, 1), (other, 0)]
     said = at.output(*forget, "--topic", other, "--topic", f"{new_topic}:0", "--yes")
-    assert said == f"deleted what {new_topic} had committed in {new_topic}-0, {other}-0\n"
+    assert said == f"deleted the offsets of {new_topic} in {new_topic}-0, {other}-0\n"
     again = at.refused(*forget, "--topic", other, "--yes")
-    assert f"group {new_topic} has committed nothing in topic {other}" in again
+    assert f"group {new_topic} has no offsets in topic {other}" in again
     assert at.json(*forget, "--topic", new_topic, "--yes")["deleted"]
 
 
@@ -181,7 +181,8 @@ def test_who_is_in_the_way_is_named(at: At, new_topic: str) -> None:
             ["delete", new_topic],
         ):
             assert at.refused("groups", *command, "--yes") == (
-                f"penstock: group {new_topic} has 1 member, who would go on where they are: stop "
+                f"penstock: group {new_topic} has 1 member, which would overwrite the offsets: "
+                "stop "
                 "it first: reader-of-a-test at 127.0.0.1"
             )
 
@@ -193,26 +194,26 @@ def test_what_cannot_be_done_is_one_line(at: At, new_topic: str, tmp_path: Path)
     file.write_text(f"{new_topic},0,1\n{new_topic},0\n")
     reset = ["reset", new_topic]
     for arguments, code, said in (
-        (["describe", "nobody"], 1, "no group nobody: `penstock groups list` shows those"),
+        (["describe", "nobody"], 1, "no group nobody: see `penstock groups list`"),
         (["delete", new_topic, "nobody", "-y"], 1, "no group nobody"),
         (["delete-offsets", "nobody", "-t", new_topic, "-y"], 1, "no group nobody"),
         (["delete-offsets", new_topic, "-y"], 2, "missing option '-t' / '--topic'"),
-        (["delete-offsets", new_topic, "-t", "x", "-y"], 1, "committed nothing in topic x"),
+        (["delete-offsets", new_topic, "-t", "x", "-y"], 1, "has no offsets in topic x"),
         (["delete-offsets", new_topic, "-t", f"{new_topic}:9", "-y"], 1, f"in {new_topic}-9"),
         (["export", "nobody"], 1, "no group nobody"),
-        (["export"], 2, "say which groups"),
+        (["export"], 2, "name the groups, or pass --all"),
         (["reset", "nobody", "--topic", new_topic, "--to-end", "-y"], 1, "no group nobody"),
         ([*reset, "--to-end", "-y"], 2, "either --topic or --all-topics"),
-        ([*reset, "--all-topics", "-y"], 2, "say where to go on with one of --to-beginning"),
+        ([*reset, "--all-topics", "-y"], 2, "pass one of --to-beginning"),
         ([*reset, "--all-topics", "--to-end", "--shift", "1"], 2, "not --to-end and --shift"),
         ([*reset, "--topic", f"{new_topic}:x", "--to-end"], 2, "neither a topic nor one with"),
         ([*reset, "--topic", f"{new_topic}:7", "--to-end", "-y"], 1, "only 0 to 1"),
         ([*reset, "--topic", "no-such-topic", "--to-end", "-y"], 1, "no topic no-such-topic"),
         ([*reset, "--all-topics", "--to-end"], 2, "stdin is not a terminal: pass --yes to confirm"),
-        ([*reset, "--all-topics", "--by-duration", "soon"], 2, "none of 90s, 15m"),
-        ([*reset, "--from-file", str(file), "-y"], 1, "line 2: 2 columns are not"),
+        ([*reset, "--all-topics", "--by-duration", "soon"], 2, "not a duration such as 90s, 15m"),
+        ([*reset, "--from-file", str(file), "-y"], 1, "line 2: 2 columns; expected"),
         ([*reset, "--from-file", str(tmp_path), "-y"], 2, "is a directory"),
-        (["import", str(file), "-y"], 1, "line 1: 3 columns are not group,topic"),
+        (["import", str(file), "-y"], 1, "line 1: 3 columns; expected group,topic"),
         (["import", f"{file}x", "-y"], 1, "no such file"),
     ):
         ended = at.run("groups", *arguments)

@@ -10,7 +10,7 @@ from harness.penstock.audit import AuditProcess
 from harness.processes.waiting import wait_until
 from penstock.config.configuration import load
 from penstock.directory.places import Places, Ports
-from penstock.directory.preparing import prepare
+from penstock.directory.preparation import prepare
 from tests.audit.alerting.listener import Listener
 from tests.penstock.running import penstock
 
@@ -35,9 +35,9 @@ def test_an_alert_is_told_known_and_silenced(tmp_path: Path) -> None:
         said = alert("test", "hook", "--config", config).splitlines()
         assert said == [f"hook (webhook), {e}: HTTP 200: …?…" for e in ("raised", "resolved")]
         listener.status = 500
-        failed = "penstock: hook (webhook) did not take it: HTTP 500: …?…\n"
+        failed = "penstock: hook (webhook) did not accept it: HTTP 500: …?…\n"
         assert alert("test", "hook", "--config", config, code=1) == failed
-    assert "there are: hook" in alert("test", "other", "--config", config, code=1)
+    assert "its receivers: hook" in alert("test", "other", "--config", config, code=1)
     shown = penstock("check-config", "audit", config, "--offline", "--show").stdout
     assert "alerts.receivers.hook.url" in shown
     assert "key=" not in shown
@@ -48,7 +48,7 @@ def _note(audit: AuditProcess, name: str) -> None:
     for said, *arguments in (
         ("the ledger of test cannot be read", "list"),
         ("receiver hook (webhook): ", "list"),
-        (f"{name} is acknowledged, by ", "ack", name, "--reason", "on it"),
+        (f"{name} is acknowledged by ", "ack", name, "--reason", "on it"),
         ("Silence ", "silence", "--kind", "away", "--for", "1h", "--reason", "moved"),
     ):
         assert said in alert(*arguments, *at)
@@ -59,7 +59,7 @@ def _note(audit: AuditProcess, name: str) -> None:
     ):
         assert said in alert(*arguments, *at, code=1)
     audit.restart()
-    wait_until(lambda: "known to" in alert("list", *at), what="kept")
+    wait_until(lambda: "acknowledged by" in alert("list", *at), what="kept")
     assert re.search(": on it .*: moved", alert("list", *at), re.DOTALL)
     answer = json.loads(alert("list", "--json", *at))
     (silence,) = answer["silences"]

@@ -108,7 +108,7 @@ def test_a_host_is_retired_from_a_time_on(cluster: Cluster) -> None:
     said = cluster.said("retire", "web-3", "--since", "2026-11-20T07", "--reason", "disk broke")
     assert said.startswith(
         f"web-3 is retired in cluster {cluster.name}: nothing is expected from 2026-11-20 07:00 "
-        "UTC on, until it is heard of again.\n"
+        "UTC on, until it is heard from again.\n"
     )
     (entry,) = cluster.entries()
     assert (entry["tier"], entry["version"], entry["header"]["seq"]) == ("operator", 1, 0)
@@ -167,8 +167,8 @@ def test_offsets_are_accepted(cluster: Cluster, new_topic: str) -> None:
     ranges = ("--offsets", "4,711-4,722", "--offsets", "7")
     said = cluster.said("accept", new_topic, "--partition", "0", *ranges, "--reason", "disk broke")
     assert said == (
-        f"{new_topic} of cluster {cluster.name}: accepted is partition 0, offsets 4,711 to 4,722, "
-        f"offsets 7.\nWhat is left is in `penstock report {new_topic}`.\n"
+        f"{new_topic} of cluster {cluster.name}: accepted partition 0, offsets 4,711 to 4,722, "
+        f"offsets 7.\n`penstock report {new_topic}` shows what remains.\n"
     )
     found = accepted(cluster)
     assert found["topic_id"] == topic_id != ""
@@ -193,7 +193,7 @@ def test_a_part_of_a_file_is_accepted(
 ) -> None:
     source = ("--source", "a1-7", "--reason", "known")
     said = cluster.said("accept", new_topic, *options, *source)
-    assert f"accepted is {words} of source a1-7.\n" in said
+    assert f"accepted {words} of source a1-7.\n" in said
     found = accepted(cluster)
     assert (found["topic_id"], found["partition"]) == ("", -1)  # there is no such topic now
     (known,) = found["runs"]
@@ -225,7 +225,7 @@ def test_times_of_a_host_are_accepted(cluster: Cluster, new_topic: str) -> None:
 
 def test_all_that_is_older_is_accepted(cluster: Cluster, new_topic: str) -> None:
     said = cluster.said("accept", new_topic, "--to", "2026-11-20T07", "--reason", "not counted yet")
-    assert "accepted is windows before 2026-11-20 07:00 UTC.\n" in said
+    assert "accepted windows before 2026-11-20 07:00 UTC.\n" in said
     found = accepted(cluster)
     assert (found["from_time"], found["to_time"], found["partition"]) == (None, SEVEN, -1)
 
@@ -247,26 +247,29 @@ def test_clusters_stand_in_the_audits_configuration(cluster: Cluster, tmp_path: 
     assert penstock(*accept, "--cluster", names[0]).returncode == 0
     assert len(cluster.entries()) == 2
     other = penstock(*accept, "--cluster", "dc9")
-    assert (other.returncode, f"has no cluster dc9, but {names[0]}" in other.stderr) == (2, True)
+    assert (other.returncode, f"has no cluster dc9; its clusters: {names[0]}" in other.stderr) == (
+        2,
+        True,
+    )
 
 
 WRONG = [
-    ("", "give --config FILE, or every key with --set"),
-    ("--count retire web-3", "options come after retire"),
+    ("", "pass --config FILE, or every key with --set"),
+    ("--count retire web-3", "put options after retire"),
     ("retire web-3", "--reason"),
-    ("retire web-3 --since soon --reason x", "is no time like"),
-    ("accept clicks --reason x", "say what is accepted"),
+    ("retire web-3 --since soon --reason x", "is not a time such as"),
+    ("accept clicks --reason x", "pass --whole-topic alone"),
     ("accept clicks --host h", "--reason"),
-    ("accept clicks --host h --reason REASON", "write the reason itself"),
-    ("accept clicks --topic-id 7 --host h", "is no topic's id"),
-    ("accept clicks --offsets 1-2 --reason x", "are those of a --partition"),
-    ("accept clicks --bytes 1-2 --reason x", "are those of a --source"),
-    ("accept clicks --source s --reason x", "give --seqs or --bytes of this"),
-    ("accept clicks --source s --seqs 1 --bytes 1-2 --reason x", "not both"),
+    ("accept clicks --host h --reason REASON", "replace the placeholder by a reason"),
+    ("accept clicks --topic-id 7 --host h", "is not a topic id"),
+    ("accept clicks --offsets 1-2 --reason x", "--offsets needs --partition"),
+    ("accept clicks --bytes 1-2 --reason x", "--seqs and --bytes need --source"),
+    ("accept clicks --source s --reason x", "--source needs --seqs or --bytes"),
+    ("accept clicks --source s --seqs 1 --bytes 1-2 --reason x", "pass either --seqs or --bytes"),
     ("accept clicks --from 2026-11-20 --to 2026-11-20 --reason x", "--from must be before --to"),
     (
         "accept clicks --config audit.yaml -b a --host h --reason x",
-        "stand in the file that --config names",
+        "--config names a file with brokers and registries",
     ),
 ]
 

@@ -13,7 +13,7 @@ from audit.api.answers import ListPage, Problem, ReportAnswer, TopicReport
 from audit.reconciling.findings import CommandKind, State
 from harness.penstock.audit import AuditProcess
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS
-from penstock.report.asking import last_day, verdict
+from penstock.report.audit_requests import last_day, verdict
 from penstock.report.command import command, exit_code
 from tests.penstock.answering_audit import Query, always, answering
 from tests.penstock.report.made_up_report import (
@@ -238,12 +238,12 @@ def refused(*arguments: str) -> str:
     ("wrong", "said"),
     [
         (["--dya", "today"], "--dya"),
-        (["--day", "2026-02-30"], "is no day like 2026-11-20"),
-        (["--hour", "2026-11-20T07:30"], "is no hour like"),
-        (["--from", "soon"], "is no time like"),
+        (["--day", "2026-02-30"], "is not a day such as 2026-11-20"),
+        (["--hour", "2026-11-20T07:30"], "is not an hour such as"),
+        (["--from", "soon"], "is not a time such as"),
         (["--to", "2026-11-20"], "--to needs --from"),
-        (["--day", "today", "--hour", "2026-11-20T07"], "give one of --day"),
-        (["--from", "2026-11-20", "--to", "2026-11-19"], "begin before it ends"),
+        (["--day", "today", "--hour", "2026-11-20T07"], "pass only one of --day"),
+        (["--from", "2026-11-20", "--to", "2026-11-19"], "the range must begin before its end"),
         (["--day", "9000-01-01"], "before now"),
         (["--audit", "file:///etc/passwd"], "is not the URL of an audit"),
         (["--audit", "http://"], "is not the URL of an audit"),
@@ -267,7 +267,10 @@ def test_wrong_usage_is_no_verdict(wrong: list[str], said: str) -> None:
         ((200, b"\xff"), "is not an audit of this release"),
         ((200, b"[" * 60_000), "is not an audit of this release"),
         ((502, b"[" * 60_000), "502: [["),
-        ((200, msgspec.json.encode(report(COMPLETE, topics=[]))), "knows no topic clicks"),
+        (
+            (200, msgspec.json.encode(report(COMPLETE, topics=[]))),
+            "topic clicks is unknown to the audit",
+        ),
     ],
 )
 def test_what_an_audit_does_not_say(answer: tuple[int, bytes], said: str) -> None:

@@ -107,4 +107,4 @@ def test_whatever_they_hold(name: str) -> None:
 def test_a_report_of_nothing() -> None:
     page = Reading(report_page(report(COMPLETE, topics=[])))
     assert "… pending" in page.text
-    assert "The audit knows no topic." in page.text
+    assert "The audit knows of no topic." in page.text

@@ -48,7 +48,7 @@ def cells(line: str) -> list[str]:
 def test_the_verdict_and_what_it_is_about_come_first(shown: Shown) -> None:
     assert shown(report(MISSING, COMPLETE))[:2] == [
         "✗ missing at the brokers: 12 events of clicks, host web-3",
-        "2026-11-20 07:00 to 2026-11-20 08:00 UTC; the ledger is read up to 2026-11-20 08:00:04",
+        "2026-11-20 07:00 to 2026-11-20 08:00 UTC; the ledger was read up to 2026-11-20 08:00:04",
     ]
 
 
@@ -215,8 +215,9 @@ def test_more_than_was_said_is_at_least_that(shown: Shown) -> None:
             [
                 "i 1 event at the brokers is reported by no agent: other producers sent it, or an "
                 "agent did so just before its host lost power, and sent it again",
-                "i 1 event is not reported by an earlier tier yet: it is of other producers, or an "
-                "agent or a broker has still to report it",
+                "i 1 event is not reported by an earlier tier yet: it is from other producers, or "
+                "an "
+                "agent or a broker has yet to report it",
             ],
         ),
         (
@@ -225,8 +226,9 @@ def test_more_than_was_said_is_at_least_that(shown: Shown) -> None:
             [
                 "i 1,234 events at the brokers are reported by no agent: other producers sent them,"
                 " or an agent did so just before its host lost power, and sent them again",
-                "i 5 events are not reported by an earlier tier yet: they are of other producers, "
-                "or an agent or a broker has still to report them",
+                "i 5 events are not reported by an earlier tier yet: they are from other "
+                "producers, "
+                "or an agent or a broker has yet to report them",
             ],
         ),
     ],

@@ -121,7 +121,7 @@ def test_deleting(schemas: AtRegistry, new_topic: str, tmp_path: Path) -> None:
 
     assert schemas.output("delete", user, "-y") == f"deleted {user}: version 1\n"
     said = schemas.refused("delete", user, "-y")
-    assert said == "it is deleted already; --permanent deletes it for good"
+    assert said == "it is already deleted; --permanent deletes it permanently"
     assert not [each for each in schemas.json("list") if each["subject"] == user]
     deleted = [each for each in schemas.json("list", "--deleted") if each["subject"] == user]
     assert [(each["version"], each["deleted"]) for each in deleted] == [(1, True)]
@@ -320,4 +320,4 @@ def test_settings_of_a_folder(schemas: AtRegistry, folder: Path, space: str) -> 
         assert (ended.returncode, ended.stdout, wrong in ended.stderr) == (2, "", True)
     settings.unlink()
     settings.symlink_to("/etc/hostname")
-    assert "a link that leads out of the folder" in schemas.run("apply", str(folder)).stderr
+    assert "a link to a path outside of the folder" in schemas.run("apply", str(folder)).stderr

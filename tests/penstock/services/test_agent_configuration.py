@@ -15,7 +15,7 @@ from agent.configuration.inputs import Format, Input, LongLines, UnknownFields
 from agent.configuration.lines import Filter, Multiline, Redaction, Time
 from agent.errors import ConfigRejected
 from penstock.config.configuration import ConfigurationError
-from penstock.services.agent_configuration import load_agent, load_inputs, or_not_taken
+from penstock.services.agent_configuration import load_agent, load_inputs, or_rejected
 
 INPUT = "inputs: [{paths: [/a], topic: a}]\n"
 
@@ -200,7 +200,7 @@ def test_an_applications_own_file(tmp_path: Path) -> None:
     ):
         path.write_text(text)
         with pytest.raises(ConfigRejected, match=why):
-            or_not_taken(lambda: load_inputs(path))
+            or_rejected(lambda: load_inputs(path))
 
 
 WORDS = st.one_of(

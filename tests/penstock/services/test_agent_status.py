@@ -103,7 +103,7 @@ def test_what_somebody_should_know_comes_first(
         "registry: no registry at",
         "inotify: no watches left",
         "journal: 12 bytes were cut off",
-        "its data directory was copied from agent a0",
+        "its data directory is a copy of agent a0's",
     ):
         assert f"\n{remark}" in before_tables
 

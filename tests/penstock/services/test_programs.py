@@ -55,10 +55,13 @@ def test_recovery_takes_no_other_brokers_directory(tmp_path: Path) -> None:
     settings = ["--set", "id=1", "--set", "zookeeper=127.0.0.1:1", "--set"]
     recover = ["topics", "recover", *settings]
     ended = penstock(*recover, f"data_dir={tmp_path}")
-    assert (ended.returncode, "is no broker's" in ended.stderr) == (1, True)
+    assert (ended.returncode, "is not a broker's" in ended.stderr) == (1, True)
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=2\ncluster.id=x\n")
     ended = penstock(*recover, f"data_dir={tmp_path}")
-    assert ended.stderr == f"penstock: {tmp_path} is of broker 2, the configuration is broker 1's\n"
+    assert (
+        ended.stderr
+        == f"penstock: {tmp_path} belongs to broker 2, but the configuration is broker 1's\n"
+    )
     ended = penstock(*recover, f"data_dir={tmp_path}/absent")
     assert ended.stderr == f"penstock: {tmp_path}/absent is not a directory\n"
 
@@ -80,11 +83,11 @@ def test_a_damaged_partition_is_cut_off_when_that_is_wanted(
     segment.write_bytes(content.replace(b"second", b"secnod"))
     refused = penstock(*repair)
     assert (refused.returncode, segment.stat().st_size) == (2, len(content))
-    assert "will be lost: say --give-up" in refused.stderr
+    assert "will be lost: pass --give-up" in refused.stderr
     cut = json.loads(penstock(*repair, "--give-up", "--json").stdout)
     assert (cut["lost"]["first_offset"], cut["lost"]["path"]) == (1, str(segment))
     elsewhere = penstock("topics", "repair", "b", "0", *repair[4:], "--give-up")
-    assert "is no partition's directory" in elsewhere.stderr
+    assert "is not the directory of a partition" in elsewhere.stderr
     with broker:
         assert at.output("consume", "a", "--from", "beginning", "--to-end") == "first\n"
         at.output("produce", "a", stdin="fourth\n")

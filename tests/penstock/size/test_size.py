@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from penstock.size import measured
+from penstock.size import unit_costs
 from penstock.size.model import Site, agent_cores, broker_cores, plan, wire_bytes
 from tests.penstock.running import REPOSITORY, penstock
 
@@ -82,48 +82,48 @@ def mirror(case: str) -> float:
 
 
 def test_constants_are_what_the_pages_say() -> None:
-    fifty = measured.BROKER_REPLICATED_BATCH_SECONDS * 3 / (50 * MESSAGE) * GB
+    fifty = unit_costs.BROKER_REPLICATED_BATCH_SECONDS * 3 / (50 * MESSAGE) * GB
     for constant, said in (
         (
-            measured.AGENT_PLAIN_LINE_SECONDS * 1e6,
+            unit_costs.AGENT_PLAIN_LINE_SECONDS * 1e6,
             point("agent", "agent-steady", "plain, one file", STEADY),
         ),
         (
-            measured.AGENT_JSON_LINE_SECONDS * 1e6,
+            unit_costs.AGENT_JSON_LINE_SECONDS * 1e6,
             point("agent", "agent-steady", "JSON, one file", STEADY),
         ),
-        (measured.AGENT_READ_SECONDS * 1000, cores_of(MANY_FILES)),
-        (measured.AGENT_MB, point("agent", "agent-steady", MANY_FILES, "peak RSS, MB")),
-        (measured.PLAIN_WIRE_BYTES, backlog("plain", ON_WIRE)),
-        (measured.JSON_WIRE_BYTES, backlog(JSON, ON_WIRE)),
-        (measured.BROKER_APPEND_GB_SECONDS, broker("produce-1mb", "acks=all, 1 connection")),
+        (unit_costs.AGENT_READ_SECONDS * 1000, cores_of(MANY_FILES)),
+        (unit_costs.AGENT_MB, point("agent", "agent-steady", MANY_FILES, "peak RSS, MB")),
+        (unit_costs.PLAIN_WIRE_BYTES, backlog("plain", ON_WIRE)),
+        (unit_costs.JSON_WIRE_BYTES, backlog(JSON, ON_WIRE)),
+        (unit_costs.BROKER_APPEND_GB_SECONDS, broker("produce-1mb", "acks=all, 1 connection")),
         (broker_gb(50 * MESSAGE), broker("produce-50", "acks=all, 4 connections")),
         (fifty, cluster_point("brokers' CPU-s/GB", "batches of fifty: messages")),
         (
-            measured.BROKER_FETCH_GB_SECONDS,
+            unit_costs.BROKER_FETCH_GB_SECONDS,
             broker("consume", "raw, batches of 1 MB, fetches of 1 MB"),
         ),
         (
-            measured.CONNECTION_BYTES,
+            unit_costs.CONNECTION_BYTES,
             point("broker", "connections", "idle connections", "bytes a connection"),
         ),
-        (measured.LOADER_ROW_SECONDS * 1e6, loader("8 partitions, hours closed and merged")),
+        (unit_costs.LOADER_ROW_SECONDS * 1e6, loader("8 partitions, hours closed and merged")),
         (
-            measured.ROW_FILE_BYTES,
+            unit_costs.ROW_FILE_BYTES,
             loader("8 partitions, hours left open", "bytes of files per row"),
         ),
         (
-            measured.AUDIT_ENTRIES,
+            unit_costs.AUDIT_ENTRIES,
             point("audit", "audit-folding", "decoded and folded", "entries/s"),
         ),
-        (measured.MIRROR_GB_SECONDS, mirror("lz4")),
+        (unit_costs.MIRROR_GB_SECONDS, mirror("lz4")),
     ):
         assert constant == pytest.approx(said, rel=0.001)
 
 
-LOADER = measured.LOADER_ROW_SECONDS * 1e6
-START = 1000 * measured.BROKER_START_PARTITION_SECONDS
-FETCH, MIRROR = measured.BROKER_FETCH_GB_SECONDS, measured.MIRROR_GB_SECONDS
+LOADER = unit_costs.LOADER_ROW_SECONDS * 1e6
+START = 1000 * unit_costs.BROKER_START_PARTITION_SECONDS
+FETCH, MIRROR = unit_costs.BROKER_FETCH_GB_SECONDS, unit_costs.MIRROR_GB_SECONDS
 LINES, JSON_LINES = agent_cores(1e6), agent_cores(1e6, json=True)
 BROKERS = "brokers' CPU-s/GB"
 # Said by the model, measured, within this factor: the same table as in docs/capacity.md.
@@ -279,7 +279,7 @@ def test_a_program_reads_the_same() -> None:
 def test_what_is_no_size_is_said(size: str) -> None:
     ended = penstock("size", "--hosts", "1", f"--per-day={size}")
     assert ended.returncode == 2
-    assert f"{size!r} is no size like 300GB" in ended.stderr
+    assert f"{size!r} is not a size such as 300GB" in ended.stderr
 
 
 def test_loads_without_an_interval() -> None:

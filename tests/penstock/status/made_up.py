@@ -12,7 +12,7 @@ from audit.reconciling.topic_verdict import Wait, WindowVerdict
 from audit.store.judged_hours import HOUR
 from penstock.status.audit import AuditPart, OpenTopic
 from penstock.status.cluster import ClusterPart, StoredTopic
-from penstock.status.values import BrokerStanding, LoadStanding, PipelineStatus, TopicStanding
+from penstock.status.values import BrokerStatus, LoadStatus, PipelineStatus, TopicStatus
 
 NOW = 500_000 * HOUR + HOUR // 2
 THIS_HOUR = 500_000 * HOUR
@@ -167,7 +167,7 @@ def answers_of(
 def cluster_part(**ends: int) -> ClusterPart:
     """A topic of each name, with as many messages."""
     return ClusterPart(
-        brokers=(BrokerStanding(id=1, address="here:9092", controller=True),),
+        brokers=(BrokerStatus(id=1, address="here:9092", controller=True),),
         topics={
             name: StoredTopic(partitions=1, stored=end, end=end, without_leader=0)
             for name, end in ends.items()
@@ -183,20 +183,20 @@ def agent_status(agent: str = "a1", phase: AgentPhase = AgentPhase.RUNNING) -> S
     return Status(phase=phase, version="0.1.0", agent=agent, host="h", cluster="c", inputs=inputs)
 
 
-def standing(
-    topics: Sequence[TopicStanding] = (),
+def status_of(
+    topics: Sequence[TopicStatus] = (),
     *,
     verdict: str = "pending",
     now: int = NOW,
     problems: Sequence[str] = (),
-    load: LoadStanding | None = None,
+    load: LoadStatus | None = None,
     alerts: int = 0,
 ) -> PipelineStatus:
     """Of a pipeline that answers."""
     return PipelineStatus(
         now=now,
         cluster="c",
-        brokers=(BrokerStanding(id=1, address="here:9092", controller=True),),
+        brokers=(BrokerStatus(id=1, address="here:9092", controller=True),),
         registry_subjects=3,
         topics=tuple(topics),
         last_load=load,
@@ -218,8 +218,8 @@ def topic(
     until: int = NOW - 40_000,
     waits: str = "",
     kinds: Kinds = (),
-) -> TopicStanding:
-    return TopicStanding(
+) -> TopicStatus:
+    return TopicStatus(
         topic=name,
         partitions=1,
         stored=end,
@@ -236,4 +236,4 @@ def topic(
 
 
 MISSING = KindCount(kind=FaultKind.MISSING, findings=1, events=3)
-LOAD = LoadStanding(destination="file:///w", time=NOW - 12_000, topics=2, rows=4_000, lag=50)
+LOAD = LoadStatus(destination="file:///w", time=NOW - 12_000, topics=2, rows=4_000, lag=50)

@@ -9,8 +9,8 @@ import pytest
 from penstock.cli import event_log
 from penstock.cli.event_log import FORMATS, LogFormat
 from penstock.status.loader_log import LoaderLog, load_at_work
-from penstock.status.values import FailingLoadStanding, PipelineStatus
-from tests.penstock.status.made_up import standing, topic
+from penstock.status.values import FailingLoadStatus, PipelineStatus
+from tests.penstock.status.made_up import status_of, topic
 
 SINCE = 1_800_000_000.0
 TABLE = "table  rows\nweb     650\n"
@@ -60,7 +60,7 @@ FAILED = f"table failed table=t reason={REASON}"
 
 def said(log: LoaderLog, by_audit: PipelineStatus | None = None) -> list[tuple[str, int, str]]:
     log.read()
-    found = log.added_to(by_audit or standing([topic("t", state="complete"), topic("other")]))
+    found = log.added_to(by_audit or status_of([topic("t", state="complete"), topic("other")]))
     failing = {each.topic for each in found.failing_loads}
     assert [each.load_fails for each in found.topics] == [
         each.topic in failing for each in found.topics
@@ -127,8 +127,8 @@ def test_of_a_long_log_the_end_counts(tmp_path: Path) -> None:
 
 def test_what_the_loader_said_is_newer_than_what_the_audit_heard(tmp_path: Path) -> None:
     path = tmp_path / "loader.log"
-    heard = FailingLoadStanding(topic="t", since=5, reason="as heard", cure="do something")
-    audit = msgspec.structs.replace(standing([topic("t")]), failing_loads=(heard,))
+    heard = FailingLoadStatus(topic="t", since=5, reason="as heard", cure="do something")
+    audit = msgspec.structs.replace(status_of([topic("t")]), failing_loads=(heard,))
     log = LoaderLog(path)
     assert said(log, audit) == [("t", 5, "as heard")]
     path.write_text(line(FAILED, "text"))

@@ -21,7 +21,7 @@ from client.connection.metadata import (
 from client.producing.delivery import TopicPartition
 from ground.http.client import parse_program_url
 from penstock.status.audit import (
-    AskingAudit,
+    AuditQuery,
     OpenTopic,
     complete_until,
     first_open_hour,
@@ -30,7 +30,7 @@ from penstock.status.audit import (
 )
 from penstock.status.cluster import StoredTopic, cluster_part
 from penstock.status.part import NoStatus, Part, Silent
-from penstock.status.values import BrokerStanding, Rates
+from penstock.status.values import BrokerStatus, Rates
 from tests.penstock.answering_audit import answering
 from tests.penstock.status.made_up import (
     NOW,
@@ -39,7 +39,7 @@ from tests.penstock.status.made_up import (
     audit_part,
     consumer_row,
     load_row,
-    standing,
+    status_of,
     topic,
     topic_row,
 )
@@ -128,8 +128,8 @@ T0, T1, HALF = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("h
 
 def test_brokers_with_what_they_lead_and_hold() -> None:
     assert cluster_part(KNOWN, {}, {}).brokers == (
-        BrokerStanding(id=1, address="a:1", leads=4, partitions=6),
-        BrokerStanding(id=2, address="b:2", controller=True, leads=1, partitions=6),
+        BrokerStatus(id=1, address="a:1", leads=4, partitions=6),
+        BrokerStatus(id=2, address="b:2", controller=True, leads=1, partitions=6),
     )
 
 
@@ -204,9 +204,9 @@ def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest()
     ]
     bodies = answers_of(part, cells=[cell(THIS_HOUR + 60_000, State.PENDING)], waits=waits)
     with answering(lambda path, _: (200, bodies[path])) as audit:
-        asking = AskingAudit(parse_program_url(audit.url), within=30)
-        first, second = asking.ask(), asking.ask()
-        asking.close()
+        collector = AuditQuery(parse_program_url(audit.url), within=30)
+        first, second = collector.ask(), collector.ask()
+        collector.close()
     assert first == second
     assert (first.topics, first.agents, first.loads) == (part.topics, part.agents, part.loads)
     assert first.open == {
@@ -228,17 +228,17 @@ def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest()
 )
 def test_what_is_no_audit_is_no_answer(body: bytes) -> None:
     with answering(lambda _path, _query: (200, body)) as audit:
-        asking = AskingAudit(parse_program_url(audit.url), within=30)
+        collector = AuditQuery(parse_program_url(audit.url), within=30)
         with pytest.raises(NoStatus, match="not an audit of this release"):
-            asking.ask()
-        asking.close()
+            collector.ask()
+        collector.close()
 
 
 def rates_of(*seen: tuple[int, int]) -> float:
     """Of a topic that had these ends, at so many milliseconds each."""
     rates = Rates()
     for at, end in seen:
-        rates.add(standing([topic("t", end)], now=NOW + at))
+        rates.add(status_of([topic("t", end)], now=NOW + at))
     return rates.of("t")
 
 
@@ -265,9 +265,9 @@ def test_a_clock_that_is_set_back_begins_anew() -> None:
 def test_a_topic_that_is_made_anew_or_not_seen_has_none() -> None:
     assert rates_of((0, 100), (1_000, 10)) == -1
     rates = Rates()
-    rates.add(standing([topic("t", 1)], now=NOW))
-    rates.add(standing([topic("t", 5)], now=NOW + 1_000))
-    rates.add(standing([topic("other", 5)], now=NOW + 2_000))
+    rates.add(status_of([topic("t", 1)], now=NOW))
+    rates.add(status_of([topic("t", 5)], now=NOW + 1_000))
+    rates.add(status_of([topic("other", 5)], now=NOW + 2_000))
     assert rates.of("t") == -1
 
 

@@ -16,15 +16,15 @@ from harness.penstock.registry import RegistryProcess
 from harness.processes.waiting import wait_until
 from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.directory.saved_start import SavedStart, save_start
-from penstock.status.command import show_standing
+from penstock.status.command import show_status
 from penstock.status.values import (
-    AgentStanding,
-    AlertStanding,
-    BrokerStanding,
-    FailingLoadStanding,
-    LoadStanding,
+    AgentStatus,
+    AlertStatus,
+    BrokerStatus,
+    FailingLoadStatus,
+    LoadStatus,
     PipelineStatus,
-    TopicStanding,
+    TopicStatus,
 )
 from tests.penstock.answering_audit import Query, answering
 from tests.penstock.running import FORKS, REPOSITORY, Ended, penstock, running
@@ -35,7 +35,7 @@ from tests.penstock.status.made_up import (
     agent_status,
     answers_of,
     audit_part,
-    standing,
+    status_of,
     topic,
     topic_row,
 )
@@ -89,8 +89,8 @@ def test_something_is_missing(
 ) -> None:
     ended = heard(running_broker, running_registry, state=State.MISSING, more=("--json",))
     assert (ended.returncode, ended.stderr) == (1, "")
-    standing = msgspec.json.decode(ended.stdout, type=PipelineStatus)
-    assert (standing.verdict, standing.problems) == ("missing", ())
+    status = msgspec.json.decode(ended.stdout, type=PipelineStatus)
+    assert (status.verdict, status.problems) == ("missing", ())
 
 
 def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
@@ -143,15 +143,15 @@ def test_watching_repeats_until_ctrl_c() -> None:
         first = read_until(main, b"\x1b[?1049h", b"no audit answers", b"\x1b[J\x1b[H", b"\x1b[J")
         assert b"\x1b[2J" not in first
         call.send_signal(signal.SIGTERM)
-        assert b"no audit answers" in read_until(main, b"\x1b[?1049l", b"Nothing runs here")
+        assert b"no audit answers" in read_until(main, b"\x1b[?1049l", b"No pipeline runs here")
         assert call.wait(WITHIN) == 128 + signal.SIGTERM
 
 
 def test_every_field_is_documented() -> None:
     page = (REPOSITORY / "docs" / "status.md").read_text().partition("## `--json`")[2]
     kinds = (
-        *(PipelineStatus, BrokerStanding, TopicStanding, AgentStanding, AlertStanding),
-        *(LoadStanding, FailingLoadStanding, KindCount, AlteredTotal),
+        *(PipelineStatus, BrokerStatus, TopicStatus, AgentStatus, AlertStatus),
+        *(LoadStatus, FailingLoadStatus, KindCount, AlteredTotal),
     )
     fields = {field for kind in kinds for field in kind.__struct_fields__}
     documented = set(re.findall(r"`(\w+)(?:\[\])?`", page))
@@ -159,18 +159,18 @@ def test_every_field_is_documented() -> None:
     assert documented - fields == set()
 
 
-AGENT = AgentStanding(
+AGENT = AgentStatus(
     agent="a1", host="web-1", state="ok", version="0.1.0", files=2, lag_bytes=700, heard=NOW - 3_000
 )
 
 
 def printed(said: PipelineStatus, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    show_standing(said)
+    show_status(said)
     return capsys.readouterr().out.splitlines()
 
 
 def test_everything_in_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    said = standing([topic("logs", 12_345), topic("shop", 70)], load=LOAD)
+    said = status_of([topic("logs", 12_345), topic("shop", 70)], load=LOAD)
     said = msgspec.structs.replace(said, agents=(AGENT,))
     assert printed(said, capsys) == [
         f"✓ {CALM}",
@@ -197,8 +197,8 @@ def test_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_somebody_is_away(capsys: pytest.CaptureFixture[str]) -> None:
-    late = AlertStanding(kind="late", words="t waits", raised=NOW, command="penstock report t")
-    said = standing([topic("t")], problems=["no agent"], alerts=2)
+    late = AlertStatus(kind="late", words="t waits", raised=NOW, command="penstock report t")
+    said = status_of([topic("t")], problems=["no agent"], alerts=2)
     lines = printed(msgspec.structs.replace(said, raised=(late,)), capsys)
     assert lines[2:6] == [
         "! 2 alerts are raised",
@@ -212,7 +212,7 @@ def test_somebody_is_away(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_came_from_outside_commands_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     bad = "\x1b[2J\nx"
     said = msgspec.structs.replace(
-        standing([topic(bad, waits=bad, until=0)], problems=[bad]),
+        status_of([topic(bad, waits=bad, until=0)], problems=[bad]),
         agents=(msgspec.structs.replace(AGENT, agent=bad, host=bad, version=bad, state=bad),),
     )
     lines = printed(said, capsys)
@@ -221,7 +221,7 @@ def test_what_came_from_outside_commands_no_terminal(capsys: pytest.CaptureFixtu
 
 
 def test_of_many_agents_the_first_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    said = msgspec.structs.replace(standing(), agents=(AGENT,) * 25, expected_hosts=26)
+    said = msgspec.structs.replace(status_of(), agents=(AGENT,) * 25, expected_hosts=26)
     lines = printed(said, capsys)
     assert "  the audit's inventory names 26 hosts" in lines
     assert lines[-1] == "and 5 more agents"

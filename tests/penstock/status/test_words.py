@@ -1,11 +1,11 @@
-"""A standing in words."""
+"""A status in words."""
 
 import pytest
 from msgspec.structs import replace
 
 from audit.reconciling.findings import FaultKind, KindCount, State
 from penstock.status.command import is_well
-from penstock.status.values import FailingLoadStanding, PipelineStatus
+from penstock.status.values import FailingLoadStatus, PipelineStatus
 from penstock.status.words import (
     COLOURS,
     count,
@@ -19,18 +19,18 @@ from penstock.status.words import (
     verdict_words,
     waiting_words,
 )
-from tests.penstock.status.made_up import CALM, LOAD, MISSING, NOW, standing, topic
+from tests.penstock.status.made_up import CALM, LOAD, MISSING, NOW, status_of, topic
 
 CHANGED = KindCount(kind=FaultKind.CHANGED, findings=2, events=1_200, uncounted=1)
 BLIND = KindCount(kind=FaultKind.UNKNOWN, findings=2, uncounted=2)
 
 
-def failing_of(load: FailingLoadStanding) -> PipelineStatus:
-    return replace(standing([topic("t")], verdict="complete", load=LOAD), failing_loads=(load,))
+def failing_of(load: FailingLoadStatus) -> PipelineStatus:
+    return replace(status_of([topic("t")], verdict="complete", load=LOAD), failing_loads=(load,))
 
 
 FAILING = failing_of(
-    FailingLoadStanding(
+    FailingLoadStatus(
         topic="t",
         since=NOW - 200_000,
         reason="1 of 1 records are \x1b[31mdead",
@@ -42,20 +42,20 @@ FAILING = failing_of(
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (standing(verdict=""), "· nothing to judge yet"),
+        (status_of(verdict=""), "· nothing to judge yet"),
         (PipelineStatus(now=NOW), "? unknown: no audit answers"),
-        (standing([topic("t")], verdict="pending"), f"✓ {CALM}"),
+        (status_of([topic("t")], verdict="pending"), f"✓ {CALM}"),
         (
-            replace(standing(verdict="pending"), calm="", mark=""),
+            replace(status_of(verdict="pending"), calm="", mark=""),
             "… pending: nothing is known to be wrong; some lines are still on their way",
         ),
-        (standing(verdict="complete"), "✓ complete: every line is accounted for"),
+        (status_of(verdict="complete"), "✓ complete: every line is accounted for"),
         (
-            standing([topic("t", state="missing", kinds=(MISSING,))], verdict="missing"),
+            status_of([topic("t", state="missing", kinds=(MISSING,))], verdict="missing"),
             "✗ missing: 3 events have not arrived",
         ),
         (
-            standing(
+            status_of(
                 [topic("t", kinds=(CHANGED, MISSING)), topic("u", kinds=(MISSING, BLIND))],
                 verdict="changed",
             ),
@@ -63,11 +63,11 @@ FAILING = failing_of(
             "6 events have not arrived; 2 stretches cannot be proven",
         ),
         (
-            standing([topic("t", state="unknown", kinds=(BLIND,))], verdict="unknown"),
+            status_of([topic("t", state="unknown", kinds=(BLIND,))], verdict="unknown"),
             "? unknown: 2 stretches cannot be proven",
         ),
         (
-            replace(standing([topic("t")], verdict="unknown"), headline="possible loss: t\x1b"),
+            replace(status_of([topic("t")], verdict="unknown"), headline="possible loss: t\x1b"),
             "? possible loss: t\\x1b",
         ),
         (FAILING, "! not loaded: 1 table cannot be loaded"),
@@ -102,10 +102,10 @@ def test_the_worst_of_a_topic_hides_nothing_else() -> None:
 def test_of_a_topic_without_events_nothing_is_proven() -> None:
     quiet = topic("t", state="empty")
     assert topic_words(quiet) == ("·", "", "empty")
-    assert verdict_words(standing([quiet], verdict="empty")) == (
+    assert verdict_words(status_of([quiet], verdict="empty")) == (
         *("·", "", "empty: no events in this time"),
     )
-    both = standing([quiet, topic("other")], verdict="complete")
+    both = status_of([quiet, topic("other")], verdict="complete")
     assert verdict_words(both).mark == "✓"
 
 
@@ -134,7 +134,7 @@ def test_why_a_table_is_not_loaded_and_what_to_do() -> None:
     ],
 )
 def test_when_all_is_well(verdict: str, problems: tuple[str, ...], well: bool) -> None:
-    assert is_well(standing(verdict=verdict, problems=problems)) is well
+    assert is_well(status_of(verdict=verdict, problems=problems)) is well
 
 
 def test_nothing_is_well_that_is_not_loaded() -> None:
@@ -147,7 +147,7 @@ def test_only_who_waits_for_long_says_what_for() -> None:
         topic("old", until=NOW - 3_600_000, waits="an \x1b[31magent"),
         topic("well", until=NOW - 3_600_000),
     ]
-    assert waiting_words(standing(topics)) == ["old waits: an \\x1b[31magent"]
+    assert waiting_words(status_of(topics)) == ["old waits: an \\x1b[31magent"]
 
 
 def test_the_last_load() -> None:

@@ -75,10 +75,10 @@ def test_who_cannot_join_or_meet_the_others(
     for arguments, code, said in (
         (in_group, 1, "is for kafka consumers; penstock consumers cannot join"),
         ([*consume, *group], 2, "this needs --zookeeper"),
-        ([*with_others, "--to-end"], 2, "--group goes with none of"),
-        ([*with_others, "--partition", "0"], 2, "--group goes with none of"),
-        ([*with_others, "--avro-file", "-"], 2, "--group goes with none of"),
-        ([*consume, *zookeeper], 2, "--zookeeper goes with --group"),
+        ([*with_others, "--to-end"], 2, "--group excludes"),
+        ([*with_others, "--partition", "0"], 2, "--group excludes"),
+        ([*with_others, "--avro-file", "-"], 2, "--group excludes"),
+        ([*consume, *zookeeper], 2, "--zookeeper needs --group"),
         ([*consume, *group, "--zookeeper", f"{address}/elsewhere"], 1, "no broker has used ZooKee"),
         ([*consume, *group, "--zookeeper", f"127.0.0.1:{port}"], 1, "no ZooKeeper answers"),
     ):

@@ -71,7 +71,7 @@ def test_keys(at: At, new_topic: str) -> None:
     printed = at.output(*all_of(new_topic), "--key-separator", "=")
     assert sorted(printed.splitlines()) == ["k1=", "k1=a", "k2=b::c"]
     refused = at.refused("produce", new_topic, "--key-separator", ":", stdin="no key\n")
-    assert refused == "penstock: no ':' in the line 'no key'"
+    assert refused == "penstock: no ':' in line 'no key'"
 
 
 def test_json_holds_all_there_is(at: At, new_topic: str, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_whoever_types_messages_is_told_how_to_end(at: At, new_topic: str) -> No
     with typed("typed\n\x04") as terminal:
         ended = at.run("produce", new_topic, stdin=terminal)
     said = (
-        "Each line is sent as it is typed; Ctrl-D ends.\n"
+        "Each line is sent when you press Enter; Ctrl-D ends.\n"
         f"penstock: created topic {new_topic}: 1 partition; if the name is a typo: "
         f"penstock topics delete {new_topic}\n"
     )

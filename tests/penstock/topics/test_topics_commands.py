@@ -76,7 +76,7 @@ def test_a_topic_is_deleted_by_whoever_says_yes(at: At, new_topic: str) -> None:
         with typed(answer) as terminal:
             ended = at.run("topics", "delete", new_topic, stdin=terminal)
         assert (ended.returncode, said in ended.stderr) == (code, True)
-        assert f"delete {new_topic} and all messages, for good? [y/N]" in ended.stderr
+        assert f"delete {new_topic} with all messages, irreversibly? [y/N]" in ended.stderr
     assert ended.stdout == f"deleted {new_topic}\n"
 
 
@@ -129,7 +129,7 @@ def test_nothing_is_begun_if_anything_would_be_refused(
     topics.apply({"name": new_topic, "partitions": 2})
     well = {"name": f"{new_topic}.well"}
     for entry, why in (
-        ({"name": new_topic, "partitions": 1}, "never has fewer partitions"),
+        ({"name": new_topic, "partitions": 1}, "partitions cannot be removed"),
         ({"name": new_topic, "replication": 3}, "its replication factor stays 1"),
         ({"name": new_topic, "configs": {"no.such": 1}}, "no.such"),
         ({"name": new_topic, "configs": {"retention.ms": "soon"}}, "retention.ms"),

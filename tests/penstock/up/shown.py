@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from penstock.up.programs import ProgramPhase, ProgramStanding
+from penstock.up.programs import ProgramPhase, ProgramStatus
 
 NOW = 1_800_000_000.0
 NAMES = ("zookeeper", "broker", "registry", "agent", "loader", "audit")
@@ -18,8 +18,8 @@ def program(
     ended: str = "",
     last_lines: tuple[str, ...] = (),
     retry_at: float = 0.0,
-) -> ProgramStanding:
-    return ProgramStanding(
+) -> ProgramStatus:
+    return ProgramStatus(
         name=name,
         phase=phase,
         address="" if name == "loader" else f"127.0.0.1:{2000 + NAMES.index(name)}",
@@ -34,8 +34,8 @@ def program(
 
 
 def programs(
-    phase: ProgramPhase = ProgramPhase.RUNNING, *others: ProgramStanding
-) -> tuple[ProgramStanding, ...]:
+    phase: ProgramPhase = ProgramPhase.RUNNING, *others: ProgramStatus
+) -> tuple[ProgramStatus, ...]:
     """All six in that phase, but for these."""
     named = {each.name: each for each in others}
     return tuple(named.get(name) or program(name, phase) for name in NAMES)

@@ -16,8 +16,8 @@ from harness.hadoop.spark_jvm import quick_java_environment
 from harness.processes.server_process import free_ports
 from harness.processes.waiting import wait_until
 from penstock.directory.places import MirrorPorts, Ports
-from penstock.status.asking import Asking
-from penstock.status.values import PipelineStatus, TopicStanding
+from penstock.status.collector import StatusCollector
+from penstock.status.values import PipelineStatus, TopicStatus
 from tests.penstock.running import INTERPRETER, REPOSITORY
 
 ALL = ("zookeeper", "broker", "registry", "agent", "loader", "audit")
@@ -128,10 +128,10 @@ class WrittenLog:
             file.writelines(f"{line}\n" for line in new)
         self.lines.extend(new)
 
-    def are_stored(self, topic: TopicStanding) -> bool:
+    def are_stored(self, topic: TopicStatus) -> bool:
         return topic.stored == len(self.lines)
 
-    def are_landed(self, topic: TopicStanding) -> bool:
+    def are_landed(self, topic: TopicStatus) -> bool:
         return topic.landed == len(self.lines)
 
     def assert_landed_once(self, table: Path) -> None:
@@ -161,14 +161,18 @@ def wait_until_gone(pids: Iterable[int]) -> None:
     wait_until(lambda: not any(map(is_alive, pids)), within=PATIENCE, what="nothing is left")
 
 
-def wait_until_standing(
-    asking: Asking, holds: Callable[[TopicStanding], bool], *, verdict: str = "", topic: str = "web"
+def wait_until_status(
+    collector: StatusCollector,
+    holds: Callable[[TopicStatus], bool],
+    *,
+    verdict: str = "",
+    topic: str = "web",
 ) -> None:
     """Until all answer, and this holds for the topic, and the verdict is that one."""
 
     def is_so() -> bool:
         nonlocal seen
-        seen = asking.ask()
+        seen = collector.ask()
         web = [each for each in seen.topics if each.topic == topic]
         return bool(web) and holds(web[0]) and verdict in {"", seen.verdict}
 

@@ -58,10 +58,10 @@ def test_users_have_the_passwords_of_their_files(locks: Locks, chroot: str) -> N
 
 
 def permissions_of(*, mirrored: bool) -> Permissions:
-    standing: dict[ResourcePattern, tuple[Acl, ...]] = {}
+    status: dict[ResourcePattern, tuple[Acl, ...]] = {}
     for pattern, acl in rules(mirrored=mirrored):
-        standing[pattern] = (*standing.get(pattern, ()), acl)
-    return Permissions(standing)
+        status[pattern] = (*status.get(pattern, ()), acl)
+    return Permissions(status)
 
 
 def who_may(operation: Operation, topic: str, *, mirrored: bool = False) -> list[str]:
@@ -118,7 +118,7 @@ def test_both_clusters_know_who_may_come_in(tmp_path: Path, zookeeper: EmbeddedZ
 def test_what_never_will_be_is_said(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
     admission = Admission(Places(tmp_path), Ports(zookeeper=zookeeper.port))
     assert not admission.is_done()
-    assert admission.failure.startswith("users and rules cannot be written into ZooKeeper: ")
+    assert admission.failure.startswith("cannot write users and ACLs into ZooKeeper: ")
     assert "admin.password cannot be read" in admission.failure
 
 

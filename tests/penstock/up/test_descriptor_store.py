@@ -12,8 +12,8 @@ import pytest
 
 from agent.kept.store import DescriptorStore as AgentsSide
 from harness.processes.waiting import wait_until
+from penstock.up.child_process import Child
 from penstock.up.descriptor_store import ProgramDescriptors
-from penstock.up.running import Child
 
 WITHIN = 30.0
 

@@ -9,10 +9,10 @@ import msgspec
 from msgspec.structs import replace
 
 from penstock.directory.places import Addresses, Places, Ports
-from penstock.status.values import FailingLoadStanding, PipelineStatus
-from penstock.up.programs import ProgramPhase, ProgramStanding
-from penstock.up.screen import PlainScreen, watching
-from tests.penstock.status.made_up import CALM, LOAD, MISSING, standing, topic
+from penstock.status.values import FailingLoadStatus, PipelineStatus
+from penstock.up.programs import ProgramPhase, ProgramStatus
+from penstock.up.screen import PlainScreen, screen_for
+from tests.penstock.status.made_up import CALM, LOAD, MISSING, status_of, topic
 from tests.penstock.status.made_up import NOW as MILLIS
 from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
 
@@ -30,11 +30,11 @@ class Watched:
         self._screen = PlainScreen(self._stream, places, addresses, clock=lambda: self.now)
 
     def shows(
-        self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None = None
+        self, programs: Sequence[ProgramStatus], status: PipelineStatus | None = None
     ) -> list[str]:
         """Without the time, which is the first word of each line that is not indented."""
         begin = self._stream.tell()
-        self._screen.show(programs, standing)
+        self._screen.show(programs, status)
         self._stream.seek(begin)
         lines = self._stream.read().splitlines()
         return [line if line.startswith(" ") else line.partition(" ")[2] for line in lines]
@@ -47,7 +47,7 @@ class Watched:
 
 
 def test_what_is_no_terminal_gets_lines() -> None:
-    screen = watching(io.StringIO(), Places(DIRECTORY), Addresses())
+    screen = screen_for(io.StringIO(), Places(DIRECTORY), Addresses())
     assert isinstance(screen, PlainScreen)
     screen.close()
     screen.close()
@@ -61,7 +61,7 @@ def test_a_program_from_its_start_to_its_end() -> None:
     assert watched.shows([starting]) == []
     assert watched.shows([program("agent", since=NOW)]) == [
         "agent runs at 127.0.0.1:2003 after 5 s",
-        "everything runs: dashboard http://127.0.0.1:8090, data in /somewhere/penstock-data",
+        "all programs run: dashboard http://127.0.0.1:8090, data in /somewhere/penstock-data",
     ]
     died = DEAD._replace(name="agent")
     assert watched.shows([died]) == [
@@ -106,19 +106,19 @@ def test_a_program_that_dies_again_is_said_again() -> None:
 def test_figures_come_each_minute_and_when_something_is_wrong() -> None:
     watched = Watched()
     watched.shows(programs())
-    well = standing([topic("a"), topic("b")], load=LOAD)
+    well = status_of([topic("a"), topic("b")], load=LOAD)
     assert watched.shows(programs(), well) == []
     watched.now += 60
-    later = standing([topic("a", 300), topic("b", 100)], load=LOAD, now=MILLIS + 10_000)
+    later = status_of([topic("a", 300), topic("b", 100)], load=LOAD, now=MILLIS + 10_000)
     assert watched.shows(programs(), later) == [
         f"{CALM}; 2 topics; 20 events/s; "
         "4.0 KiB not read; last load 22 s ago: 4,000 rows of 2 topics, 50 not landed yet"
     ]
     assert watched.shows(programs(), later) == []
     watched.now += 60
-    (line,) = watched.shows(programs(), standing([topic("a")], alerts=-1, now=MILLIS + 15_000))
+    (line,) = watched.shows(programs(), status_of([topic("a")], alerts=-1, now=MILLIS + 15_000))
     assert "loaded" not in line, "only the audit knows of loads"
-    wrong = standing(
+    wrong = status_of(
         [topic("a", state="missing", kinds=(MISSING,))], verdict="missing", now=MILLIS + 20_000
     )
     (line,) = watched.shows(programs(), wrong)
@@ -132,10 +132,8 @@ def test_figures_come_each_minute_and_when_something_is_wrong() -> None:
 def test_a_table_that_cannot_be_loaded_is_said_at_once_and_once() -> None:
     watched = Watched()
     watched.shows(programs())
-    failing = FailingLoadStanding(
-        topic="t", since=MILLIS - 5_000, reason="all dead", cure="mend it"
-    )
-    said = standing([topic("t", state="complete")], verdict="complete", load=LOAD)
+    failing = FailingLoadStatus(topic="t", since=MILLIS - 5_000, reason="all dead", cure="mend it")
+    said = status_of([topic("t", state="complete")], verdict="complete", load=LOAD)
     fails = msgspec.structs.replace(said, failing_loads=(failing,))
     words = "t is not loaded, for 5 s: all dead; what to do: mend it"
     assert watched.shows(programs(), fails) == [words]

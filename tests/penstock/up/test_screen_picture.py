@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.status.values import FailingLoadStanding, PipelineStatus, Rates
+from penstock.status.values import FailingLoadStatus, PipelineStatus, Rates
 from penstock.up.programs import ProgramPhase
 from penstock.up.screen_picture import ScreenState, picture
-from tests.penstock.status.made_up import CALM, LOAD, standing, topic
+from tests.penstock.status.made_up import CALM, LOAD, status_of, topic
 from tests.penstock.status.made_up import NOW as MILLIS
 from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
 
@@ -19,14 +19,14 @@ TOPICS = [topic("logs", 1_234), topic("shop", 987_654_321)]
 
 def rates() -> Rates:
     found = Rates()
-    found.add(standing([topic("logs", 1_034), topic("shop", 987_654_320)], now=MILLIS - 2_000))
-    found.add(standing(TOPICS))
+    found.add(status_of([topic("logs", 1_034), topic("shop", 987_654_320)], now=MILLIS - 2_000))
+    found.add(status_of(TOPICS))
     return found
 
 
 SEEN = ScreenState(
     programs=programs(),
-    standing=standing(TOPICS, load=LOAD),
+    status=status_of(TOPICS, load=LOAD),
     rates=rates(),
     notes=(),
     directory=DIRECTORY,
@@ -71,7 +71,7 @@ def test_all_is_well() -> None:
 
 
 def test_a_table_that_cannot_be_loaded_is_before_all_that_is_waited_for() -> None:
-    failing = FailingLoadStanding(
+    failing = FailingLoadStatus(
         topic="logs",
         since=MILLIS - 200_000,
         reason="1 of 1 records are dead, which is more than dead_share allows (0.01)",
@@ -79,9 +79,9 @@ def test_a_table_that_cannot_be_loaded_is_before_all_that_is_waited_for() -> Non
     )
     complete = msgspec.structs.replace(topic("logs", state="complete"), load_fails=True)
     said = msgspec.structs.replace(
-        standing([complete], verdict="complete", load=LOAD), failing_loads=(failing,)
+        status_of([complete], verdict="complete", load=LOAD), failing_loads=(failing,)
     )
-    shown = lines(60, standing=said)
+    shown = lines(60, status=said)
     assert "! loader                     12 min" in shown
     assert next(each for each in shown if each.startswith("logs  ")).endswith("! not loaded")
     at = shown.index("! not loaded: 1 table cannot be loaded")
@@ -91,13 +91,13 @@ def test_a_table_that_cannot_be_loaded_is_before_all_that_is_waited_for() -> Non
         "  what to do: look at logs.dead, or raise dead_share",
     ]
     unheard = msgspec.structs.replace(said, alerts=-1, topics=(), verdict="")
-    assert "! logs is not loaded, for 3 min" in "\n".join(lines(standing=unheard))
+    assert "! logs is not loaded, for 3 min" in "\n".join(lines(status=unheard))
 
 
 def test_what_is_waited_for_is_not_cut_within_its_time() -> None:
     waits = "web-1: the agent is done up to 2026-11-20 07:12:00 (last heard at 2026-11-20 07:13:02)"
     old = topic("logs", until=MILLIS - 3_600_000, waits=waits)
-    shown = lines(60, standing=standing([old], load=LOAD))
+    shown = lines(60, status=status_of([old], load=LOAD))
     at = next(number for number, each in enumerate(shown) if "logs waits" in each)
     assert " ".join(each.strip() for each in shown[at : at + 2]) == f"logs waits: {waits}"
 
@@ -132,7 +132,7 @@ def test_a_program_that_came_back() -> None:
     ],
 )
 def test_phases(phase: ProgramPhase, head: str, first: str) -> None:
-    shown = lines(programs=programs(phase), standing=standing(problems=["no broker"]))
+    shown = lines(programs=programs(phase), status=status_of(problems=["no broker"]))
     assert shown[0].startswith(head)
     assert shown[2] == first
     # Neither that nothing has come, nor that nobody answers, is news then.
@@ -140,28 +140,28 @@ def test_phases(phase: ProgramPhase, head: str, first: str) -> None:
 
 
 def test_nothing_has_come_yet() -> None:
-    shown = lines(standing=standing())
+    shown = lines(status=status_of())
     words = "No lines have come yet. To follow files: penstock up --follow '/var/log/*.log'"
     assert words in shown
     assert not any("pending" in line for line in shown)
-    shown = lines(standing=standing(), follows=True)
-    assert "No lines have come yet from what is followed: penstock agent --status" in shown
+    shown = lines(status=status_of(), follows=True)
+    assert "No lines have come yet from the followed files: penstock agent --status" in shown
 
 
 def test_that_the_first_load_takes_its_time() -> None:
-    shown = lines(standing=standing(TOPICS))
+    shown = lines(status=status_of(TOPICS))
     assert "  nothing has been loaded yet (the first load has to start Spark)" in shown
-    shown = lines(standing=standing(TOPICS), loads="starting Spark")
+    shown = lines(status=status_of(TOPICS), loads="starting Spark")
     assert "  nothing has been loaded yet; now: starting Spark" in shown
 
 
 def test_until_the_audit_answers_nothing_is_said_of_loads_and_verdicts() -> None:
-    said = standing(TOPICS, alerts=-1, verdict="")
+    said = status_of(TOPICS, alerts=-1, verdict="")
     starting = program("audit", ProgramPhase.STARTING)
     programs_ = programs(ProgramPhase.RUNNING, starting)
-    shown = lines(standing=said, programs=programs_)
+    shown = lines(status=said, programs=programs_)
     assert not any("audit answers" in line or "loaded" in line for line in shown)
-    shown = lines(standing=said)
+    shown = lines(status=said)
     assert "? unknown: no audit answers" in shown
     assert not any("loaded" in line for line in shown)
 
@@ -177,12 +177,12 @@ def test_at_other_ports_it_says_how_commands_find_it() -> None:
 
 
 def test_nobody_has_been_asked_yet() -> None:
-    assert len(lines(standing=None)) == 12
+    assert len(lines(status=None)) == 12
 
 
 def test_what_is_wrong_is_said() -> None:
-    said = standing([topic("t", until=0, waits="an agent")], problems=["no agent", "a", "b", "c"])
-    shown = lines(standing=said)
+    said = status_of([topic("t", until=0, waits="an agent")], problems=["no agent", "a", "b", "c"])
+    shown = lines(status=said)
     assert [line for line in shown if line.startswith(("! ", "  t "))] == [
         "  t waits: an agent",
         *("! no agent", "! a", "! b"),
@@ -191,15 +191,15 @@ def test_what_is_wrong_is_said() -> None:
 
 def test_what_a_broker_has_lost_is_not_cut_off_before_it_says_what() -> None:
     lost = "broker at http://127.0.0.1:9095: lost: shop-0 has lost acknowledged messages "
-    said = standing([topic("t")], problems=[lost + "51,200 to 51,399"])
-    shown = lines(standing=said)
+    said = status_of([topic("t")], problems=[lost + "51,200 to 51,399"])
+    shown = lines(status=said)
     assert "acknowledged messages 51,200 to 51,399" in " ".join(each.strip() for each in shown)
 
 
 def test_of_many_topics_and_notes_the_newest_notes_and_first_topics_are_shown() -> None:
-    said = standing([topic(f"t{number:02}") for number in range(40)])
+    said = status_of([topic(f"t{number:02}") for number in range(40)])
     notes = [f"12:00:{number:02}  note {number}" for number in range(20)]
-    shown = lines(standing=said, notes=notes)
+    shown = lines(status=said, notes=notes)
     assert len(shown) == 24
     assert shown[-1] == "warehouse  ./penstock-data/warehouse"
     assert "12:00:19  note 19" in shown
@@ -217,7 +217,7 @@ COUNTS = st.integers(-1, 10**15)
     phases=st.lists(st.sampled_from(ProgramPhase), min_size=6, max_size=6),
     said=st.none()
     | st.builds(
-        lambda names, end, problems: standing(
+        lambda names, end, problems: status_of(
             [topic(name, end) for name in names], problems=problems
         ),
         st.lists(TEXTS, max_size=30),
@@ -236,7 +236,7 @@ def test_it_fits_whatever_is_shown(
     shown = tuple(
         each._replace(phase=phase) for each, phase in zip(programs(), phases, strict=True)
     )
-    seen = msgspec.structs.replace(SEEN, programs=shown, standing=said, notes=notes)
+    seen = msgspec.structs.replace(SEEN, programs=shown, status=said, notes=notes)
     drawn = picture(seen, width, height)
     assert len(drawn) <= height
     assert all(line.cell_len <= width for line in drawn)

@@ -20,10 +20,10 @@ import pytest
 
 from harness.processes.waiting import wait_until
 from penstock.directory.places import Addresses, Places
-from penstock.up.screen import PlainScreen, Screen, watching
+from penstock.up.screen import PlainScreen, Screen, screen_for
 from penstock.up.screen_terminal import TerminalScreen
 from tests.penstock.running import REPOSITORY
-from tests.penstock.status.made_up import standing, topic
+from tests.penstock.status.made_up import status_of, topic
 from tests.penstock.terminals import opened, read_until
 from tests.penstock.up.shown import DIRECTORY, NOW, program, programs
 
@@ -76,7 +76,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
 
 @contextmanager
 def screen_on(terminal: Terminal) -> Iterator[Screen]:
-    screen = watching(terminal.stream, Places(DIRECTORY), Addresses())
+    screen = screen_for(terminal.stream, Places(DIRECTORY), Addresses())
     try:
         yield screen
     finally:
@@ -86,7 +86,7 @@ def screen_on(terminal: Terminal) -> Iterator[Screen]:
 def test_it_is_the_other_screen_until_it_is_closed(terminal: Terminal) -> None:
     with screen_on(terminal) as screen:
         assert isinstance(screen, TerminalScreen)
-        screen.show(programs(), standing([topic("logs")]))
+        screen.show(programs(), status_of([topic("logs")]))
         seen = terminal.seen()
         assert seen.startswith(OTHER_SCREEN)
         for shown in ("zookeeper", "logs", "http://127.0.0.1:8090", GREEN):
@@ -121,10 +121,10 @@ def test_a_note_about_lines_to_come_goes_when_they_come(terminal: Terminal) -> N
         screen.note("no file yet", until="shop")
         screen.note("no other file", until="logs")
         for end in (7, 7):  # what an earlier run has left
-            screen.show(programs(), standing([topic("shop", end)]))
+            screen.show(programs(), status_of([topic("shop", end)]))
         screen.note("a note")
         assert "no file yet" in terminal.seen()
-        screen.show(programs(), standing([topic("shop", 8)]))
+        screen.show(programs(), status_of([topic("shop", 8)]))
         screen.close()
         last_words = terminal.seen().partition(FIRST_SCREEN)[2]
     assert "no file yet" not in last_words
@@ -149,18 +149,18 @@ def test_without_colours_nothing_is_lost(
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     with screen_on(terminal) as screen:
-        screen.show(programs(), standing([topic("logs", state="complete")], verdict="complete"))
+        screen.show(programs(), status_of([topic("logs", state="complete")], verdict="complete"))
         seen = terminal.seen()
     assert GREEN not in seen
     assert "✓ complete" in seen
 
 
 def test_while_brokers_are_away_what_was_known_of_topics_stays(terminal: Terminal) -> None:
-    nothing = standing(problems=["no broker"])
+    nothing = status_of(problems=["no broker"])
     nothing = type(nothing)(now=nothing.now, problems=nothing.problems)
     starting = program("broker", programs()[1].phase.STARTING, since=NOW)
     with screen_on(terminal) as screen:
-        screen.show(programs(), standing([topic("logs")]))
+        screen.show(programs(), status_of([topic("logs")]))
         terminal.seen()
         screen.show(programs(programs()[1].phase, starting), nothing)
         assert "logs" in terminal.seen()
@@ -183,7 +183,7 @@ def test_a_terminal_that_has_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TERM", "xterm")
     seen_by, written_to = pty.openpty()
     with open(written_to, "w", encoding="utf-8") as stream:  # noqa: PTH123 it is no path
-        screen = watching(stream, Places(DIRECTORY), Addresses())
+        screen = screen_for(stream, Places(DIRECTORY), Addresses())
         screen.show(programs(), None)
         os.close(seen_by)
         screen.note("a line")
@@ -206,10 +206,10 @@ SHOWING = """
 import sys, time
 from pathlib import Path
 from penstock.directory.places import Addresses, Places
-from penstock.up.screen import watching
+from penstock.up.screen import screen_for
 
 shown, until = Path(sys.argv[1]), Path(f"{sys.argv[1]}.end")
-screen = watching(sys.stdout, Places(Path("/any")), Addresses())
+screen = screen_for(sys.stdout, Places(Path("/any")), Addresses())
 screen.note("a note")
 times = 0
 while not until.exists():

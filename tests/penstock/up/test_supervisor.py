@@ -13,7 +13,7 @@ import pytest
 from harness.processes.waiting import wait_until
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import MirrorPorts, Places, Ports
-from penstock.up.programs import Program, ProgramPhase, ProgramStanding, programs
+from penstock.up.programs import Program, ProgramPhase, ProgramStatus, programs
 from penstock.up.stop_requests import StopRequests
 from penstock.up.supervisor import LONGEST_PAUSE, Supervisor, pause_after
 from tests.penstock.up.started import is_alive
@@ -49,13 +49,13 @@ class Run:
             clock=lambda: self.now,
         )
 
-    def standing(self, name: str) -> ProgramStanding:
+    def status(self, name: str) -> ProgramStatus:
         (found,) = (each for each in self.supervisor.turn() if each.name == name)
         return found
 
-    def until(self, name: str, phase: ProgramPhase) -> ProgramStanding:
-        wait_until(lambda: self.standing(name).phase is phase, what=f"{name} is {phase}")
-        return self.standing(name)
+    def until(self, name: str, phase: ProgramPhase) -> ProgramStatus:
+        wait_until(lambda: self.status(name).phase is phase, what=f"{name} is {phase}")
+        return self.status(name)
 
     def stop(self) -> None:
         self.supervisor.begin_to_stop()
@@ -91,8 +91,8 @@ def test_a_program_is_started_when_those_it_needs_answer(start: Start, tmp_path:
         program("alone", FOR_EVER),
     )
     run.until("alone", RUNNING)
-    assert run.standing("first").phase is STARTING
-    assert run.standing("second").phase is WAITING
+    assert run.status("first").phase is STARTING
+    assert run.status("second").phase is WAITING
     assert not run.supervisor.ready
     answers.touch()
     run.until("second", RUNNING)
@@ -103,9 +103,9 @@ def test_one_that_cannot_be_asked_runs_once_it_has_lived_for_a_moment(start: Sta
     run = start(program("mute", FOR_EVER, is_ready=None))
     run.until("mute", STARTING)
     run.now = 0.9
-    assert run.standing("mute").phase is STARTING
+    assert run.status("mute").phase is STARTING
     run.now = 1.0
-    assert run.standing("mute").phase is RUNNING
+    assert run.status("mute").phase is RUNNING
 
 
 def test_whatever_goes_wrong_when_it_is_asked_it_is_not_ready_yet(start: Start) -> None:
@@ -125,16 +125,16 @@ def test_whatever_goes_wrong_when_it_is_asked_it_is_not_ready_yet(start: Start) 
 def test_who_dies_is_shown_with_its_last_lines_and_started_again(start: Start) -> None:
     run = start(program("weak", "echo before; for i in 1 2 3 4 5; do echo $i; done; exit 3"))
     run.until("weak", DEAD)
-    dead = run.standing("weak")
+    dead = run.status("weak")
     assert (dead.ended, dead.last_lines, dead.restarts) == ("exit code 3", tuple("12345"), 1)
     assert (dead.pid, dead.retry_at > dead.since) == (0, True)
     for pause in (1, 2, 4, 8):
         run.now += pause - 0.01
-        assert run.standing("weak").phase is DEAD
-        restarts = run.standing("weak").restarts
+        assert run.status("weak").phase is DEAD
+        restarts = run.status("weak").restarts
         run.now += 0.02
         run.until("weak", DEAD)
-        assert run.standing("weak").restarts == restarts + 1
+        assert run.status("weak").restarts == restarts + 1
 
 
 def test_its_last_lines_are_those_of_its_last_life(start: Start, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_who_has_lived_for_a_minute_is_started_again_soon(start: Start) -> None:
         run.supervisor.crash("old")
         assert run.until("old", DEAD).ended == "killed by SIGKILL"
         run.now += pause - 0.01
-        assert run.standing("old").phase is DEAD
+        assert run.status("old").phase is DEAD
         run.now += 0.02
 
 
@@ -173,11 +173,11 @@ def test_who_must_not_be_away_is_started_again_at_once(start: Start) -> None:
         before = run.until("agent", RUNNING)
         run.now += lived
         run.supervisor.crash("agent")
-        wait_until(lambda: run.standing("agent").phase is DEAD, what="its death is seen")
+        wait_until(lambda: run.status("agent").phase is DEAD, what="its death is seen")
         assert run.supervisor.in_a_hurry
-        assert run.standing("agent").phase is STARTING
+        assert run.status("agent").phase is STARTING
         assert not run.supervisor.in_a_hurry
-        assert run.standing("agent").restarts == before.restarts + 1
+        assert run.status("agent").restarts == before.restarts + 1
 
 
 @pytest.mark.not_quick("starts a process")
@@ -187,10 +187,10 @@ def test_in_a_loop_of_deaths_the_pause_is_short_and_stays_so(start: Start) -> No
         run.until("agent", DEAD)
         run.now += 0.49
         assert not run.supervisor.in_a_hurry
-        assert run.standing("agent").phase is DEAD
+        assert run.status("agent").phase is DEAD
         run.now += 0.02
         assert run.supervisor.in_a_hurry
-        assert run.standing("agent").phase is STARTING
+        assert run.status("agent").phase is STARTING
     assert run.until("agent", DEAD).restarts == 13
 
 
@@ -208,7 +208,7 @@ def test_who_is_used_is_not_waited_for_and_stops_later(start: Start, tmp_path: P
         program("broker", script("broker", wait), is_ready=(tmp_path / "broker").exists),
     )
     run.until("agent", RUNNING)
-    assert run.standing("broker").phase is STARTING
+    assert run.status("broker").phase is STARTING
     may.touch()
     run.until("broker", RUNNING)
     run.stop()
@@ -226,14 +226,14 @@ def test_a_restart_of_one_that_runs_that_hangs_and_that_has_died(
     if signal.SIGKILL in signals:
         run.until("registry", DEAD)
     run.supervisor.restart("registry")
-    assert run.standing("registry").phase is not RUNNING
+    assert run.status("registry").phase is not RUNNING
     run.now += 1.6 if signal.SIGSTOP in signals else 0
     after = run.until("registry", RUNNING)
     assert (after.pid not in {0, before.pid}, is_alive(before.pid)) == (True, False)
-    assert run.standing("loader") == loader
+    assert run.status("loader") == loader
     run.supervisor.restart("registry")
     run.stop()
-    assert run.standing("registry").phase is STOPPED
+    assert run.status("registry").phase is STOPPED
 
 
 KEEPS = """
@@ -304,9 +304,9 @@ def test_who_does_not_stop_in_its_time_is_killed_with_its_children(
     run = start(program("deaf", script, stop_seconds=3.0, is_ready=pids.exists))
     run.until("deaf", RUNNING)
     run.supervisor.begin_to_stop()
-    assert run.standing("deaf").phase is ProgramPhase.STOPPING
+    assert run.status("deaf").phase is ProgramPhase.STOPPING
     run.now += 2.9
-    assert run.standing("deaf").phase is ProgramPhase.STOPPING
+    assert run.status("deaf").phase is ProgramPhase.STOPPING
     run.now += 0.2
     run.until("deaf", STOPPED)
     child = int(pids.read_text())

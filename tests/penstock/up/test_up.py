@@ -18,7 +18,7 @@ from harness.processes.waiting import wait_until
 from penstock.directory.locks import ADMIN, TOKENS, USERS, Locks
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
-from penstock.status.asking import Asking
+from penstock.status.collector import StatusCollector
 from tests.penstock.running import penstock
 from tests.penstock.up.started import (
     ALL,
@@ -29,7 +29,7 @@ from tests.penstock.up.started import (
     family,
     free_base,
     wait_until_gone,
-    wait_until_standing,
+    wait_until_status,
 )
 
 
@@ -65,7 +65,7 @@ def test_from_an_open_pipeline_to_one_behind_locks(
     followed = (f"web={tmp_path}/app.log*", f"web={other}", f"shop={shop.path}")
     follow = [word for each in followed for word in ("--follow", each)]
     with Up(tmp_path / "open.txt", *directory, "--port-base", str(base), *follow) as up:
-        up.until("everything runs")
+        up.until("all programs run")
         assert sorted(up.programs()) == sorted(ALL)
         up.kill(("loader", "agent"))
         os.kill(up.programs()["registry"], signal.SIGSTOP)
@@ -77,15 +77,15 @@ def test_from_an_open_pipeline_to_one_behind_locks(
         web.write(200)
         shop.write(50)
         up.kill(("zookeeper", "broker", "audit"))
-        with Asking(open_to_all) as asking:
-            wait_until_standing(asking, web.are_stored)
+        with StatusCollector(open_to_all) as collector:
+            wait_until_status(collector, web.are_stored)
             up.replace("agent", rotate_other)
-            wait_until_standing(asking, web.are_stored)
-            wait_until_standing(asking, shop.are_stored, topic="shop")
+            wait_until_status(collector, web.are_stored)
+            wait_until_status(collector, shop.are_stored, topic="shop")
             wait_until(lambda: loader_lag(base) == 0, within=PATIENCE, what="it is shown")
         pids = family(up.process.pid)
         up.stop()
-        assert "Everything has stopped. penstock up --dir " in up.said()
+        assert "The pipeline has stopped. penstock up --dir " in up.said()
         wait_until_gone(pids)
     assert not locks.folder.exists()
 
@@ -94,9 +94,12 @@ def test_from_an_open_pipeline_to_one_behind_locks(
     web.write(50)
     shop.write(50)
     locked = PipelineAccess.of(places, ports, secure=True)
-    with Up(tmp_path / "locked.txt", *directory, "--secure") as up, Asking(locked) as asking:
-        wait_until_standing(asking, web.are_stored)
-        assert up.times("this pipeline was open, and is behind locks from now on") == 1
+    with (
+        Up(tmp_path / "locked.txt", *directory, "--secure") as up,
+        StatusCollector(locked) as collector,
+    ):
+        wait_until_status(collector, web.are_stored)
+        assert up.times("this pipeline was open and is now secure") == 1
         pids = family(up.process.pid)
         assert_private(places, pids)
         up.process.kill()
@@ -106,12 +109,17 @@ def test_from_an_open_pipeline_to_one_behind_locks(
 
     shop.write(50)
     pipeline_access = PipelineAccess.of(places, ports, secure=True)
-    with Up(tmp_path / "again.txt", *directory) as up, Asking(pipeline_access) as asking:
-        up.until("everything runs: dashboard https://")
+    with (
+        Up(tmp_path / "again.txt", *directory) as up,
+        StatusCollector(pipeline_access) as collector,
+    ):
+        up.until("all programs run: dashboard https://")
         # A file was renamed while nothing ran: others may have come and gone.
-        wait_until_standing(asking, web.are_landed, verdict="unknown")
-        wait_until_standing(
-            asking, lambda topic: shop.are_landed(topic) and topic.state == "complete", topic="shop"
+        wait_until_status(collector, web.are_landed, verdict="unknown")
+        wait_until_status(
+            collector,
+            lambda topic: shop.are_landed(topic) and topic.state == "complete",
+            topic="shop",
         )
         assert sorted(up.programs()) == sorted(ALL)
         assert {path: path.read_bytes() for path in secrets_of(locks)} == made
@@ -243,17 +251,20 @@ def test_lines_land_by_way_of_a_second_cluster(tmp_path: Path, base: int) -> Non
     directory = ("--dir", str(places.directory), "--load-every", "10s")
     first = ("--mirror", "--port-base", str(base), "--follow", f"web={log.path}")
     log.write(200)
-    with Up(tmp_path / "first.txt", *directory, *first) as up, Asking(offline) as asking:
-        up.until("everything runs")
+    with (
+        Up(tmp_path / "first.txt", *directory, *first) as up,
+        StatusCollector(offline) as collector,
+    ):
+        up.until("all programs run")
         assert sorted(up.programs()) == sorted(WITH_MIRROR)
-        wait_until_standing(asking, log.are_stored, topic="dc1.web")
+        wait_until_status(collector, log.are_stored, topic="dc1.web")
         up.kill(("mirror", "offline-broker", "offline-registry"))
         log.write(200)
-        wait_until_standing(asking, log.are_stored, topic="dc1.web")
+        wait_until_status(collector, log.are_stored, topic="dc1.web")
         up.stop()
     log.write(200)
-    with Up(tmp_path / "second.txt", *directory) as up, Asking(offline) as asking:
-        wait_until_standing(asking, log.are_landed, verdict="complete", topic="dc1.web")
+    with Up(tmp_path / "second.txt", *directory) as up, StatusCollector(offline) as collector:
+        wait_until_status(collector, log.are_landed, verdict="complete", topic="dc1.web")
         reporting = {"agent", "broker", "loader", "mirror", "zookeeper"}
         wait_until(lambda: reports_of(base) >= reporting, within=PATIENCE, what="all report")
         up.stop()
@@ -290,7 +301,7 @@ def test_a_second_ctrl_c_does_not_wait(tmp_path: Path, base: int) -> None:
         up.interrupt()
         up.process.send_signal(signal.SIGTERM)  # another number: no two of them become one
         assert up.wait() == 0, up.said()
-    assert "Everything was killed, as by a crash. " in up.said()
+    assert "The pipeline was killed, as by a crash. " in up.said()
     wait_until_gone(pids)
 
 
@@ -301,8 +312,8 @@ def test_a_directory_that_is_removed_ends_it(tmp_path: Path, base: int) -> None:
         pids = family(up.process.pid)
         directory.rename(tmp_path / "elsewhere")
         assert up.wait() == 1, up.said()
-    assert f"penstock up: {directory} was removed while everything ran" in up.said()
-    assert "goes on where it stood" not in up.said()
+    assert f"penstock up: {directory} was removed while the pipeline ran" in up.said()
+    assert "continues where it stopped" not in up.said()
     wait_until_gone(pids)
 
 
@@ -318,4 +329,4 @@ def test_ctrl_c_while_it_still_looks_whether_it_can_start(tmp_path: Path, base: 
         up.interrupt()
         asked.unlink()
         assert up.wait() == 0
-    assert up.said() == "Nothing was started.\n"
+    assert up.said() == "No program was started.\n"

@@ -58,7 +58,7 @@ def test_the_life_of_a_user(at: At, name: str, password_file: str) -> None:
     assert found["mechanisms"] == {"SCRAM-SHA-256": 16384, "SCRAM-SHA-512": 16384}
     (row,) = [line for line in at.output("users", "list").splitlines() if line.startswith(name)]
     assert row.split() == [name, "SCRAM-SHA-256,", "SCRAM-SHA-512", "16384"]
-    assert f"there is a user {name} already" in at.refused("users", "add", name, *given)
+    assert f"user {name} exists" in at.refused("users", "add", name, *given)
     changed = at.json("users", "password", name, *given, "--iterations", "4096")
     assert changed == {"changed": name}
     (found,) = [each for each in at.json("users", "list") if each["name"] == name]

@@ -46,7 +46,7 @@ def test_a_broker_of_apache_kafka_is_drained_and_filled_again(kafka: ReplicasAt)
     kafka.until_throttles_are(RATES | LISTS, "t")
     watched = at.run("brokers", "drain", "3")
     assert watched.returncode == 0, watched.stderr
-    assert "the throttle is taken away" in watched.stderr
+    assert "the throttle was removed" in watched.stderr
     assert kafka.loads("t") == {1: 6, 2: 6}
     kafka.until_throttles_are(set(), "t")
     other = at.run("brokers", "drain", "2")
@@ -55,7 +55,7 @@ def test_a_broker_of_apache_kafka_is_drained_and_filled_again(kafka: ReplicasAt)
 
     filled = at.run("brokers", "fill", "2", "--throttle", "5e6")
     assert filled.returncode == 0, filled.stderr
-    assert "broker 2 has its share of the replicas now" in filled.stderr
+    assert "broker 2 now has its share of the replicas" in filled.stderr
     assert kafka.loads("t") == {1: 4, 2: 4, 3: 4}
     assert Counter(each[0] for each in kafka.replicas("t")) == {1: 2, 2: 2, 3: 2}
     kafka.until_throttles_are(set(), "t")

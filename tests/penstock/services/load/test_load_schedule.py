@@ -29,7 +29,7 @@ def test_what_can_be_said(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "h", "0", "-1h", "1.5h", "1 h", "1w", "7h", "36h", "1h30m"])
 def test_what_cannot(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no time such as|neither divides a day"):
+    with pytest.raises(ValueError, match=r"is not an interval such as|neither divides a day"):
         parse_every(text)
 
 

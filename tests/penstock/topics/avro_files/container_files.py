@@ -9,8 +9,8 @@ import fastavro
 from avro.datafile import DataFileReader
 from avro.io import DatumReader
 
-from penstock.topics.avro_files.reading import AvroFile
-from penstock.topics.avro_files.receiving import BlockWriter
+from penstock.topics.avro_files.block_reader import AvroFile
+from penstock.topics.avro_files.consume_to_file import BlockWriter
 from schemas.envelope import PREFIX_SIZE, Encoder
 from schemas.parsing import AvroSchema
 

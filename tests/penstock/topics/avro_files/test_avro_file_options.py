@@ -134,7 +134,7 @@ def test_of_many_not_all_are_named(topic: EventTopic, path: Path) -> None:
     said = ended.stderr.splitlines()
     assert (ended.returncode, len(said)) == (1, 102)
     assert said[-2:] == [
-        "penstock: there are more, which are only counted",
+        "penstock: further ones are only counted",
         f"penstock: 150 of 150 messages of {topic.name} are not in {path}",
     ]
 
@@ -143,7 +143,7 @@ def test_a_file_that_is_there_is_left_alone(topic: EventTopic, path: Path) -> No
     topic.write(visit(), {"url": "/"})
     path.write_text("mine")
     ended = topic.consume(*into(path))
-    said = f"penstock: {path} is there already; --overwrite replaces it\n"
+    said = f"penstock: {path} exists; --overwrite replaces it\n"
     assert (ended.returncode, ended.stderr) == (1, said)
     assert path.read_text() == "mine"
     link = path.with_name("link.avro")
@@ -158,7 +158,7 @@ def test_a_place_that_is_none(topic: EventTopic, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for where, code, why in (
         (".", 2, "is a directory"),
-        ("pipe", 1, "is no file"),
+        ("pipe", 1, "is not a file"),
         ("no/such/folder/visits.avro", 1, "No such file or directory"),
     ):
         ended = topic.consume(*into(tmp_path / where), "--overwrite")
@@ -185,7 +185,7 @@ def test_on_stdout_and_on_a_terminal(topic: EventTopic, path: Path) -> None:
     said = on_a_terminal(*topic.at.arguments(*topic.consuming(*into(path))))
     assert said.startswith(f"3,000 events of {topic.name} in {path}, in ")
     on_screen = topic.at.arguments("consume", topic.name, "--avro-file", "-")
-    assert "send them to a file or a program" in on_a_terminal(*on_screen, code=2)
+    assert "redirect stdout" in on_a_terminal(*on_screen, code=2)
 
 
 def wait_for_values(path: Path, count: int) -> None:
@@ -223,7 +223,7 @@ def test_what_is_to_be_complete_is_not_there_when_it_is_not(
     with topic.consumes("--count", "3001", "--avro-file", str(path), "--overwrite") as process:
         wait_until(lambda: len(only(path)) == 2, what="a file is begun")
         assert process.end(number) == 128 + number
-        said = f"penstock: {path} was not written: it was not complete yet\n"
+        said = f"penstock: {path} was not written, as it was not complete\n"
         assert process.stderr.read().decode() == said
     assert path.read_text() == "of yesterday"
     assert only(path) == ["visits.avro"]
@@ -343,7 +343,7 @@ def test_a_schema_that_may_not_follow_is_refused(topic: EventTopic, path: Path) 
         f"penstock: the schema of {path} cannot be registered as {topic.subject}: field `url` of "
         "shop.Visit (at /fields/0): is not in version 1 and has no default"
     )
-    advice = "with --schema-version latest its values are written by the schema that the topic has"
+    advice = "with --schema-version latest its values are written with the topic's present schema"
     assert line.endswith(f"; {advice}")
     assert topic.documents() == []
 
@@ -388,7 +388,7 @@ def test_what_comes_before_damage_is_sent(topic: EventTopic, path: Path, damage:
 def test_what_a_producer_cannot_send(topic: EventTopic, path: Path) -> None:
     path.write_text('{"url": "/"}\n')
     ended = topic.produce("--avro-file", str(path))
-    said = f"penstock: {path}: it begins with b'{{\"ur': it is no Avro container file\n"
+    said = f"penstock: {path}: it is not an Avro container file: it begins with b'{{\"ur'\n"
     assert (ended.returncode, ended.stderr) == (1, said)
     assert topic.client.latest(topic.subject) is None
 

@@ -45,7 +45,7 @@ def test_of_two_the_first_is_kept(tmp_path: Path) -> None:
         first.write(b"first")
         second.write(b"second")
         first.publish()
-        with pytest.raises(Failed, match="is there already"):
+        with pytest.raises(Failed, match="exists; --overwrite"):
             second.publish()
     assert path.read_bytes() == b"first"
     assert names(tmp_path) == ["a.avro"]

@@ -1,0 +1,112 @@
+"""Filters entries, and makes rows of a table of them. Pure."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Final
+
+import click
+import msgspec
+
+from ground.administration import OK, Entry
+from penstock.cli.time_arguments import day, time_millis
+
+COLUMNS: Final = ("time", "who", "address", "what", "name", "change", "result")
+
+_AGO: Final = re.compile(r"([0-9]{1,5})([smhdw])")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+class SinceType(click.ParamType[int]):
+    """A time, a day, or an age, as milliseconds since 1970."""
+
+    name = "since"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return since_millis(value, datetime.now(UTC))
+        except ValueError:
+            self.fail(
+                f"{value!r} is not a time like 2026-11-20T07:00:00Z, a day like yesterday, or an "
+                "age like 2h or 7d"
+            )
+
+
+def since_millis(text: str, now: datetime) -> int:
+    """Raises ValueError."""
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        before = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        return max(0, round(before.timestamp() * 1000))
+    if text in {"today", "yesterday"}:
+        return day(text, now).begin
+    return time_millis(text)
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What an entry must be to be shown; empty is everything. Times as they stand in entries."""
+
+    since: str = ""
+    until: str = ""
+    who: str = ""
+    kinds: tuple[str, ...] = ()
+    name: str = ""
+    refused: bool = False
+
+    def takes(self, entry: Entry) -> bool:
+        if entry.time < self.since or (self.until and entry.time >= self.until):
+            return False
+        if self.kinds and entry.kind not in self.kinds:
+            return False
+        if self.refused and entry.result == OK:
+            return False
+        if self.who and not any(_is(self.who, actor) for actor in (entry.principal, entry.address)):
+            return False
+        return not self.name or any(_is(self.name, name) for name in _names(entry))
+
+
+def entry_time(millis: int) -> str:
+    """As it stands in entries: what is earlier is less."""
+    time = datetime.fromtimestamp(millis / 1000, UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def row(entry: Entry) -> Mapping[str, object]:
+    times = f" ×{entry.times}" if entry.times > 1 else ""
+    return {
+        "time": entry.time.removesuffix("Z").replace("T", " ")[:19],
+        "who": entry.principal or "-",
+        "address": entry.address or "-",
+        "what": f"{entry.action} {entry.kind.replace('_', ' ')}",
+        "name": entry.name,
+        "change": _change(entry),
+        "result": f"{entry.result}{times}",
+    }
+
+
+def _change(entry: Entry) -> str:
+    """`retention.ms: 86400000 → 3600000, partitions: 8`."""
+    before, after = entry.before, entry.after
+    told = []
+    for key in dict.fromkeys((*before, *after)):
+        match before.get(key), after.get(key):
+            case None, new:
+                told.append(f"{key}: {new}")
+            case old, None:
+                told.append(
+                    f"{key}: {old} → -" if after or entry.action != "delete" else f"{key}: {old}"
+                )
+            case old, new:
+                told.append(f"{key}: {old} → {new}")
+    return ", ".join(told) or entry.message or "-"
+
+
+def _names(entry: Entry) -> list[str]:
+    """A name, and those in it: `topic:page_views` is of page_views, `user=alice` of alice."""
+    parts = (part.partition("=")[2] for part in entry.name.split(",") if "=" in part)
+    return [entry.name, entry.name.partition(":")[2], *parts]
+
+
+def _is(wanted: str, text: str) -> bool:
+    return fnmatchcase(text, wanted) if "*" in wanted else text == wanted

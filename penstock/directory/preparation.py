@@ -1,0 +1,410 @@
+"""Prepares the directory of a pipeline for a start. After a crash, the next start completes it.
+
+What a user keeps there is never touched: data, and all of `inputs.d` but `follow.yaml`, which is
+`--follow [TOPIC=]GLOB` as inputs of the agent. It stays for the next start, until other files are
+asked for. What `penstock up` writes itself is never followed: an agent that ships its own log would
+have something new to say of every line.
+
+What each program is told is a configuration file. Everything listens on this machine only, open to
+whoever is on it or, if that is asked for, behind the locks of locks.py. Each
+time that counts is shorter than in production, so that a verdict is there soon: windows are ten
+seconds, and the ledger is written every two.
+"""
+
+import glob
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from agent.configuration.inputs import Input
+from agent.files.patterns import split
+from audit.cures.program_commands import UP_BROKER
+from ground.administration_log import FILE_NAME
+from ground.files.durable_files import replace_file
+from penstock.directory.errors import DirectoryUnusable, WrongFollow
+from penstock.directory.locks import Locks, locked_settings
+from penstock.directory.places import (
+    CLUSTER,
+    HOST,
+    OFFLINE,
+    PRIVATE,
+    SOURCE,
+    WINDOW_SECONDS,
+    Addresses,
+    MirrorPorts,
+    Places,
+    Ports,
+)
+from penstock.directory.saved_start import SavedStart, save_start
+
+SETTINGS_HEADER: Final = """\
+# Written by `penstock up` at each start: changes are lost.
+# To run this program by itself, stop `penstock up` and copy this file.
+"""
+_LEDGER_SECONDS: Final = 2.0
+_GRACE_SECONDS: Final = 10.0  # nothing is far away
+_POLL_SECONDS: Final = _LEDGER_SECONDS  # of the audit: entries come no sooner
+_GROUPS_SECONDS: Final = 5.0
+_ALERTS: Final = {"after": 20.0, "gather": 2.0, "silent": 60.0}
+_LATE_SECONDS: Final = 120.0  # and three loads
+# Damage is found within a minute, at the cost of a megabyte a second.
+_CHECKS: Final = {"young_seconds": 30.0, "young_bytes_per_second": 1_000_000}
+_DRAIN_SECONDS: Final = 3.0  # all must be stopped within ten
+_LOOKS_SECONDS: Final = 2.0  # a mirror for new topics
+_OFFLINE_IDS: Final = 1_000_000_000  # of its own schemas, apart from those that are copied
+# Loads are small here, and over before Java's second compiler is worth its start.
+_SPARK: Final = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+_PROGRAMS: Final = Path(sys.executable).parent  # of this installation
+Settings = Mapping[str, Any]
+DEFAULT_TOPIC: Final = "logs"
+FOLLOW_FILE: Final = "follow.yaml"
+FOLLOW_HEADER: Final = """\
+# Written by `penstock up --follow`, and again at the next start with --follow.
+# Inputs of your own go into other files beside this one: they are taken while it runs.
+"""
+_TOPIC: Final = re.compile(r"([^/=]*)=(.*)", re.DOTALL)
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def settings(
+    places: Places,
+    ports: Ports,
+    mirror: MirrorPorts | None = None,
+    *,
+    secure: bool = False,
+    alerts: bool = False,
+    load_every: int = 60,
+) -> Mapping[str, Settings]:
+    """By program. With a mirror, lines land by way of the cluster into which it copies. With
+    `alerts` they are sent to the URL in the directory's file."""
+    addresses = Addresses.of(ports, secure=secure)
+    found = _settings(places, ports, addresses)
+    found["audit"]["alerts"] = _ALERTS | {"late": _LATE_SECONDS + 3 * load_every}
+    if alerts:
+        receiver = {"url_file": literal(str(places.alert_url))}
+        found["audit"]["alerts"]["receivers"] = {"alert": receiver}
+    if mirror:
+        found = _with_mirror(found, places, addresses, mirror)
+    if secure:
+        added = locked_settings(Locks.of(places), ports, mirror)
+        return {
+            program: _joined(said, literal_in(added[program])) for program, said in found.items()
+        }
+    found["broker"]["port"] = ports.broker
+    if mirror:
+        found["offline-broker"]["port"] = mirror.offline_broker
+    return found
+
+
+def _joined(some: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings in them likewise."""
+    found = dict(some)
+    for key, value in more.items():
+        both = isinstance(value, dict) and isinstance(found.get(key), dict)
+        found[key] = _joined(found[key], value) if both else value
+    return found
+
+
+def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, dict[str, Any]]:
+    """All but where the broker listens, and for whom."""
+    shared = {"cluster": CLUSTER, "window": WINDOW_SECONDS}
+    reached = {"brokers": [addresses.brokers], "registry": addresses.registry}
+    return {
+        "broker": shared
+        | {
+            "id": UP_BROKER,
+            "data_dir": literal(str(places.data("broker"))),
+            "http_port": ports.broker_http,
+            "zookeeper": f"{HOST}:{ports.zookeeper}",
+            "zookeeper_secret_file": literal(str(places.data("zookeeper") / "secret")),
+            "registry": addresses.registry,
+            "ledger_interval": _LEDGER_SECONDS,
+            "checks": _CHECKS,
+        },
+        "registry": {
+            "cluster": CLUSTER,
+            "brokers": [addresses.brokers],
+            "port": ports.registry,
+            "administration_log": {"file": literal(str(places.data("registry") / FILE_NAME))},
+        },
+        "agent": shared
+        | reached
+        | {
+            "inputs_dir": literal(str(places.inputs)),
+            "data_dir": literal(str(places.data("agent"))),
+            "http_port": ports.agent_http,
+            "ledger_interval": _LEDGER_SECONDS,
+            "drain": _DRAIN_SECONDS,
+        },
+        "loader": shared
+        | reached
+        | {
+            "root": literal(f"file://{places.warehouse}"),
+            "topics": ["*"],
+            "audit": addresses.audit,
+            "spark": {"master": "local[2]", "conf": _SPARK},
+        },
+        "audit": shared
+        | reached
+        | {
+            "data_dir": literal(str(places.data("audit"))),
+            "port": ports.audit,
+            "grace": _GRACE_SECONDS,
+            "poll": _POLL_SECONDS,
+            "groups": {"interval": _GROUPS_SECONDS},
+            "messages": {"topics": ["*"], "shown_to": "readers"},
+            "commands": {
+                "loader": literal(str(places.config("loader"))),
+                "audit": literal(str(places.config("audit"))),
+                "environment": literal(str(places.environment)),
+                "up": literal(str(places.directory)),
+            },
+        },
+    }
+
+
+def _with_mirror(
+    alone: Mapping[str, dict[str, Any]], places: Places, addresses: Addresses, ports: MirrorPorts
+) -> dict[str, dict[str, Any]]:
+    """Of these programs as they are alone: two clusters, in one ZooKeeper, and a mirror between."""
+    offline = addresses.offline(ports)
+    zookeeper = alone["broker"]["zookeeper"]
+    there = {"brokers": [addresses.brokers], "registry": addresses.registry}
+    here = {"brokers": [offline.brokers], "registry": offline.registry}
+    log = literal(str(places.data("offline-registry") / FILE_NAME))
+    audit = {key: said for key, said in alone["audit"].items() if key not in {"cluster", *there}}
+    return {
+        "broker": alone["broker"] | {"cluster": SOURCE, "zookeeper": f"{zookeeper}/{SOURCE}"},
+        "registry": alone["registry"] | {"cluster": SOURCE},
+        "agent": alone["agent"] | {"cluster": SOURCE},
+        "mirror": {
+            "name": f"{SOURCE}-to-{OFFLINE}",
+            "source": {"cluster": SOURCE, "brokers": there["brokers"]},
+            "target": {"cluster": OFFLINE, **here},
+            "schemas": True,
+            "interval": _LOOKS_SECONDS,
+            "window": WINDOW_SECONDS,
+            "ledger_interval": _LEDGER_SECONDS,
+            "groups": {"interval": _GROUPS_SECONDS},
+            "data_dir": literal(str(places.data("mirror"))),
+            "http_port": ports.mirror_http,
+        },
+        "offline-broker": alone["broker"]
+        | {
+            "cluster": OFFLINE,
+            "data_dir": literal(str(places.data("offline-broker"))),
+            "http_port": ports.offline_broker_http,
+            "zookeeper": f"{zookeeper}/{OFFLINE}",
+            "registry": offline.registry,
+        },
+        "offline-registry": alone["registry"]
+        | {
+            "cluster": OFFLINE,
+            "brokers": here["brokers"],
+            "port": ports.offline_registry,
+            "administration_log": {"file": log},
+            "id_base": _OFFLINE_IDS,
+            "mirrored": [{"topic": f"{SOURCE}._schemas"}],
+        },
+        "loader": alone["loader"] | here | {"cluster": OFFLINE, "topics": [f"{SOURCE}.*"]},
+        "audit": audit | {"clusters": {SOURCE: there, OFFLINE: here}},
+    }
+
+
+def literal(text: str) -> str:
+    """As it must stand in a configuration file, where ${NAME} would be filled in."""
+    return text.replace("${", "$${")
+
+
+def literal_in(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of every text in it."""
+
+    def value(of: Any) -> Any:
+        match of:
+            case str():
+                return literal(of)
+            case dict():
+                return literal_in(of)
+            case list():
+                return [value(item) for item in of]
+        return of
+
+    return {key: value(of) for key, of in content.items()}
+
+
+def settings_text(content: Settings) -> str:
+    """The file's text."""
+    return SETTINGS_HEADER + yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
+
+
+class Follow(NamedTuple):
+    """Files to be followed, from their beginning, as plain lines."""
+
+    pattern: str  # absolute
+    topic: str = DEFAULT_TOPIC
+
+    def has_files(self) -> bool:
+        """Whether there is one now; taken for granted of `**`, as a whole disk may be below it."""
+        if "**" in self.pattern:
+            return True
+        try:
+            return any(Path("/").glob(self.pattern[1:]))
+        except OSError:
+            return False
+
+
+def parse_follow(text: str, working_directory: Path) -> Follow:
+    """Raises WrongFollow. `./a=b.log` is a file, `a=b.log` is the file b.log for the topic a."""
+    found = _TOPIC.fullmatch(text)
+    topic, pattern = found.groups() if found else (DEFAULT_TOPIC, text)
+    if not pattern or "\0" in pattern:
+        raise WrongFollow(f"{text!r} names no file: '/var/log/*.log' or 'TOPIC=/var/log/*.log'")
+    if not _NAME.fullmatch(topic):
+        raise WrongFollow(
+            f"{text}: no topic can be called {topic!r}: letters, digits, '.', '_' and '-' can be "
+            f"in its name. If a file is called so, say './{text}'"
+        )
+    if topic.startswith("_"):
+        raise WrongFollow(f"{text}: topics that begin with _ are Penstock's own")
+    try:
+        asked = Path(pattern).expanduser()
+        # What is not a pattern is no pattern even if its name looks like one.
+        path = Path(glob.escape(str(working_directory))) / asked
+        if pattern.endswith("/") or (working_directory / asked).is_dir():
+            path = path / "*"
+        meant = f"/{str(path).lstrip('/')}"  # two slashes at the beginning would stay two
+        Input(paths=(meant,), topic=topic)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise WrongFollow(f"{text}: {error}") from None
+    return Follow(meant, topic)
+
+
+def follow(places: Places, follows: Sequence[Follow]) -> None:
+    """From the next start on, these and no others. Raises OSError."""
+    places.inputs.mkdir(parents=True, exist_ok=True)
+    replace_file(places.inputs / FOLLOW_FILE, follow_text(places, follows).encode())
+
+
+def follow_text(places: Places, follows: Sequence[Follow]) -> str:
+    """The file's text: one input for each topic."""
+    topics = dict.fromkeys(followed.topic for followed in follows)
+    ours = [f"{glob.escape(name)}/**" for name in _names_of(places.directory, follows)]
+    inputs: list[dict[str, Any]] = [
+        {
+            "name": f"follow-{topic}",
+            "topic": topic,
+            "paths": [literal(followed.pattern) for followed in follows if followed.topic == topic],
+            "exclude": [literal(our) for our in ours],
+        }
+        for topic in topics
+    ]
+    return FOLLOW_HEADER + yaml.safe_dump({"inputs": inputs}, sort_keys=False, allow_unicode=True)
+
+
+def _names_of(directory: Path, follows: Iterable[Follow]) -> list[str]:
+    """All names under which these patterns may come upon it: links lead to it, too."""
+    real = directory.resolve()
+    names = {directory, real}
+    for followed in follows:
+        root = Path(split(followed.pattern)[0])
+        with suppress(OSError, RuntimeError):  # links that lead to each other lead nowhere
+            begin = root.resolve()
+            if begin.is_relative_to(real):
+                names.add(root)
+            elif real.is_relative_to(begin):
+                names.add(root / real.relative_to(begin))
+    return sorted(map(str, names))
+
+
+def prepare(
+    places: Places,
+    ports: Ports,
+    follows: Sequence[Follow],
+    *,
+    mirror: MirrorPorts | None = None,
+    secure: bool = False,
+    alert: str | None = None,
+    load_every: int = 60,
+) -> None:
+    """`alert`: a URL for alerts from now on, or empty for none; None: as before.
+
+    Raises DirectoryUnusable. Behind locks the keys are keys.py's to make, and nobody else may
+    look into the folders, also where the directory was there before."""
+    try:
+        for folder in (
+            places.config("").parent,
+            places.log("").parent,
+            places.inputs,
+            places.data("registry"),
+            *map(places.data, ("mirror", "offline-registry") if mirror else ()),
+        ):
+            folder.mkdir(parents=True, exist_ok=True)
+        places.warehouse.mkdir(exist_ok=True)
+        if secure:
+            for folder in filter(Path.is_dir, places.folders):
+                folder.chmod(PRIVATE)
+        if alert:
+            replace_file(places.alert_url, alert.encode(), mode=0o600)
+        elif alert is not None:
+            places.alert_url.unlink(missing_ok=True)
+        alerts = places.alert_url.exists()
+        content_of = settings(
+            places, ports, mirror, secure=secure, alerts=alerts, load_every=load_every
+        )
+        for program, content in content_of.items():
+            replace_file(places.config(program), settings_text(content).encode())
+        if follows:
+            follow(places, follows)
+        addresses = Addresses.of(ports, secure=secure)
+        environments = {places.environment: addresses}
+        if mirror:
+            environments[places.environment_offline] = addresses.offline(mirror)
+        for path, of in environments.items():
+            replace_file(path, environment(places, of, secure=secure).encode())
+        save_start(places, SavedStart(ports, secure, mirror=mirror))
+    except OSError as error:
+        raise DirectoryUnusable(
+            f"{error.filename or places.directory} cannot be written: {error.strerror}"
+        ) from None
+
+
+def _on_path(folder: Path) -> str:
+    """Has a shell find `penstock` there, if it has none."""
+    return f'command -v penstock > /dev/null || export PATH={shlex.quote(str(folder))}:"$PATH"'
+
+
+def environment(
+    places: Places, addresses: Addresses, *, secure: bool, programs: Path = _PROGRAMS
+) -> str:
+    """For the shell's `.`: all commands are found, talk to this pipeline, and get in."""
+    locks = Locks.of(places)
+    files = {
+        "PENSTOCK_SECURITY": locks.for_commands("brokers"),
+        "PENSTOCK_REGISTRY_SECURITY": locks.for_commands("registry"),
+        "PENSTOCK_AUDIT_SECURITY": locks.for_commands("audit"),
+        "PENSTOCK_AUTHORITY": locks.authority,
+    }
+    if secure:
+        ways = [f"export {name}={shlex.quote(str(path))}" for name, path in files.items()]
+    else:
+        ways = [f"unset {' '.join(files)}"]  # of another pipeline
+    lines = [
+        "# . this file, and all penstock commands talk to this pipeline.",
+        *([_on_path(programs)] if (programs / "penstock").exists() else []),
+        f"export PENSTOCK_BOOTSTRAP={addresses.brokers}",
+        f"export PENSTOCK_REGISTRY={addresses.registry}",
+        f"export PENSTOCK_AUDIT={addresses.audit}",
+        f"export PENSTOCK_AGENT={addresses.agent}",
+        f"export PENSTOCK_BROKER_HTTP={addresses.broker_http}",
+        *ways,
+    ]
+    return "".join(f"{line}\n" for line in lines)

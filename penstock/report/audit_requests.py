@@ -1,0 +1,140 @@
+"""Requests of commands to an audit over HTTP, and the verdict that `penstock report` shows.
+
+An answer is used only if it has the expected shape. Its texts are untrusted: the caller makes them
+printable before showing them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from audit.api.answers import Problem, ReportAnswer
+from audit.reconciling.findings import State, worst
+from ground.http.client import HttpUrl
+from ground.http.security import HttpAccess, HttpSecurity, access_to
+from ground.known_types import known_type
+from penstock.cli import address_variables
+from penstock.cli.failures import Failed
+from penstock.cli.http_address import NotReachable, get
+from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS, TimeRange
+from penstock.connections.http_options import http_option, http_security
+from penstock.connections.profile import hint
+from penstock.connections.registry import shortened
+
+DEFAULT_AUDIT: Final = "http://127.0.0.1:8090"
+
+SECURITY: Final = "PENSTOCK_AUDIT_SECURITY"  # the environment's variable for the option
+
+_SECONDS: Final = 30.0
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+Parameters = Mapping[str, str | int]
+
+
+def audit_option(command: F) -> F:
+    """Adds `audit`, and --audit-security."""
+    option = http_option(
+        "audit",
+        DEFAULT_AUDIT,
+        address_variables.AUDIT,
+        SECURITY,
+        "`tls`, and `user` or `token_file`",
+    )
+    return option(command)
+
+
+def audit_security(audit: HttpUrl) -> HttpSecurity:
+    """The credentials of the running command for the audit."""
+    return http_security("audit", audit)
+
+
+def ask(
+    audit: HttpUrl,
+    path: str,
+    parameters: Parameters,
+    kind: type[T],
+    *,
+    access: HttpAccess | None = None,
+    seconds: float = _SECONDS,
+    posted: msgspec.Struct | None = None,
+) -> T:
+    """The answer. Raises Failed if there is none of that kind. Without `access`, the credentials of
+    the running command are used. `posted`: an operator's statement."""
+    query = urlencode({name: value for name, value in parameters.items() if value != ""})
+    access = access or access_to(audit_security(audit))
+    body = None if posted is None else msgspec.json.encode(posted)
+    target = f"/api/v1/{path}?{query}" if query else f"/api/v1/{path}"
+    try:
+        answer = get(audit, target, program="audit", seconds=seconds, access=access, posted=body)
+    except NotReachable as error:
+        advice = hint("audit", str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
+        raise Failed(f"{error.message}{advice}") from None
+    if answer.status == HTTPStatus.UNAUTHORIZED:
+        raise Failed(
+            f"the audit at {audit} rejected these credentials: {_why(answer.body)} "
+            f"(--audit-security, {SECURITY}, or `audit_security` of a profile)"
+        )
+    if answer.status != HTTPStatus.OK:
+        raise Failed(f"the audit at {audit} answers {answer.status}: {_why(answer.body)}")
+    try:
+        return msgspec.json.decode(answer.body, type=known_type(kind))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Failed(f"the server at {audit} is not an audit of this release: {error}") from None
+
+
+def _why(body: bytes) -> str:
+    try:
+        reason = msgspec.json.decode(body, type=known_type(Problem)).error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        reason = body[:200].decode(errors="replace").strip()
+    return shortened(reason)
+
+
+_RECENT_MILLIS: Final = 60_000  # a reading of the ledger that is no older counts as current
+
+
+def asked_report(
+    audit: HttpUrl, topics: Sequence[str], cluster: str, range_: TimeRange
+) -> ReportAnswer:
+    """The report on all topics, or on these. Failed without an answer or such a topic."""
+    reports = [_one(audit, topic, cluster, range_) for topic in dict.fromkeys(topics) or [""]]
+    return msgspec.structs.replace(
+        reports[0],
+        state=worst([report.state for report in reports]),
+        now=max(report.now for report in reports),
+        as_of=min(report.as_of for report in reports),
+        topics=[topic for report in reports for topic in report.topics],
+    )
+
+
+def _one(audit: HttpUrl, topic: str, cluster: str, range_: TimeRange) -> ReportAnswer:
+    parameters: Parameters = {
+        "topic": topic,
+        "cluster": cluster,
+        "from": range_.begin,
+        "to": range_.end,
+    }
+    report = ask(audit, "report", parameters, ReportAnswer)
+    if topic and not report.topics:
+        where = f" in cluster {cluster}" if cluster else ""
+        raise Failed(f"topic {topic}{where} is unknown to the audit at {audit}")
+    return report
+
+
+def verdict(report: ReportAnswer) -> State:
+    """The report's state; at best pending unless the ledger was read to the end of the range."""
+    is_current = report.as_of >= min(report.to_time, report.now - _RECENT_MILLIS)
+    if not report.topics or not is_current:
+        return worst([report.state, State.PENDING])
+    return report.state
+
+
+def last_day(now: datetime) -> TimeRange:
+    """The last 24 whole hours: the present hour is never complete."""
+    end = int(now.timestamp() * 1000) // HOUR_MILLIS * HOUR_MILLIS
+    return TimeRange(end - DAY_MILLIS, end)
