@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from audit.alerting.conditions import KINDS
 from audit.configuration.config import CommandsConfig
-from audit.cures.fault_cures import cure_for, cure_in, runbook
+from audit.cures import runbook
+from audit.cures.fault_cures import cure_for, cure_in
 from audit.reconciling.findings import FaultKind, Finding
 from audit.reconciling.picture import TopicKey
 from audit.reconciling.words import LOG_LOST
