@@ -69,7 +69,7 @@ function item(load, named) {
         { class: "meta" },
         h("span", {}, "fails since ", ago(load.since)),
         h("span", {}, "into ", name(load.destination, { class: "name mono" })),
-        h("span", {}, "the loader said so ", ago(load.said)),
+        h("span", {}, "reported ", ago(load.said)),
       ),
     ),
     h("span", {}),
@@ -81,7 +81,7 @@ function retiring({ cluster, topic }) {
   return statementForm({
     statement: "accept",
     title: "Retire this topic…",
-    what: `Nothing more is expected of ${plain(topic)}, until an agent ships to it. What is wrong with it counts as accepted. Nobody can undo that.`,
+    what: `Expects nothing more of ${plain(topic)} until an agent ships to it. Its faults count as accepted. This cannot be undone.`,
     button: "Retire",
     body: { cluster, topic, from_time: 0 },
   });
