@@ -296,8 +296,8 @@ export class HeatMap {
     const { row, column } = this.#at;
     const anchor = this.#anchor ?? column;
     const [first, last] = [Math.min(anchor, column), Math.max(anchor, column)];
-    for (const [rowIndex, row] of this.#rows.entries()) {
-      for (const [index, cell] of row.cells.entries()) {
+    for (const [rowIndex, gridRow] of this.#rows.entries()) {
+      for (const [index, cell] of gridRow.cells.entries()) {
         cell.tabIndex = rowIndex === row && index === column ? 0 : -1;
         cell.classList.toggle("at", index === column && !this.#tip.hidden && rowIndex === row);
         cell.classList.toggle("in", this.#anchor !== null && index >= first && index <= last);
