@@ -23,7 +23,7 @@ export function hourGrid(hours) {
     { class: "reading", role: "status" },
     "Point at an hour, or move to it, to read it.",
   );
-  const read = (rows) => () => replace(reading, said(rows));
+  const read = (row) => () => replace(reading, said(row));
   return [
     h(
       "div",
