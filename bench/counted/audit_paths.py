@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from audit.findings import State
-from audit.picture import (
+from audit.reconciling.findings import State
+from audit.reconciling.picture import (
     ExpectedAgent,
     PartitionPicture,
     Tier,

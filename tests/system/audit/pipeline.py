@@ -15,7 +15,7 @@ from typing import Final, Self
 from pyspark.sql import SparkSession
 
 from audit.api.answers import AgentRow, AgentsAnswer, ReportAnswer, TopicReport
-from audit.findings import FaultKind, Finding
+from audit.reconciling.findings import FaultKind, Finding
 from client.admin import topics as admin
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers

@@ -16,7 +16,7 @@ import yaml
 from pyspark.sql import SparkSession
 
 from audit.api.answers import ReportAnswer, TopicReport
-from audit.findings import State
+from audit.reconciling.findings import State
 from client.admin.topics import create_topic
 from client.connection.brokers import Brokers
 from client.connection.security import Mechanism, Security
