@@ -86,10 +86,10 @@ ENTRIES: Final = (
         meaning="A tier has something more than once, or a file lies in a table that no load has "
         "written.",
         steps=(
-            "Events that are twice in the files: the command beside the finding writes these hours "
-            "anew, each event once.",
-            "A file that no load has written: move it out of the table's folder. The next load "
-            "checks the hour again.",
+            "Events that are twice in the files: the command beside the finding rebuilds these "
+            "hours, each event once.",
+            "A file that no load has written: the command beside the finding gives it a name that "
+            "readers skip; type it where the loader runs. The next load checks the hour again.",
             "Twice at the brokers: the loader drops the second. See who else writes to the topic "
             "(`penstock acls list`).",
         ),

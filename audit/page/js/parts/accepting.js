@@ -18,6 +18,9 @@ export function accepting(fault, { cluster, topic, topicId }) {
 
 /** All that is given must apply; null where nothing is known that it could be told by. */
 function named(fault, whose) {
+  if (fault.tier === "hdfs" && fault.path && !fault.source) {
+    return { ...whose, file: `${fault.destination.replace(/\/+$/, "")}/${fault.path}` };
+  }
   const host = fault.host ? { host: fault.host } : {};
   const runs = runsOf(fault);
   if (runs.length > 0) return { ...whose, ...host, runs };
@@ -42,6 +45,7 @@ function runsOf({ source, seq, events, position, end_position: end, kind }) {
 }
 
 function what(fault) {
+  if (fault.tier === "hdfs" && fault.path && !fault.source) return `the file ${plain(fault.path)}`;
   const isTimed = fault.from_time >= 0 && fault.to_time > fault.from_time;
   const where = fault.host ? ` of ${plain(fault.host)}` : "";
   return `this fault${where}${isTimed ? `, ${stretch(fault.from_time, fault.to_time)}` : ""}`;
