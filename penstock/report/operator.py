@@ -319,8 +319,8 @@ def accept(
     limits = (partition, source, host, file, from_time, to_time)
     if whole_topic == any(limit is not None for limit in limits):
         raise click.UsageError(
-            "pass --whole-topic alone, or at least one of --partition, --source, --host, --landed-file, "
-            "--from and --to"
+            "pass --whole-topic alone, or at least one of --partition, --source, --host, "
+            "--landed-file, --from and --to"
         )
     if len(ledgers) > 1:
         names = ", ".join(ledger.cluster for ledger in ledgers)
