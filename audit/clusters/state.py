@@ -126,8 +126,10 @@ class AuditState(msgspec.Struct):
     def is_deleted(self, key: TopicKey) -> bool:
         """Whether nothing is expected of a topic any more: the cluster lacks it, as far as known,
         or an operator has retired it."""
-        if key in self.retired:
-            return True
+        return key in self.retired or self.is_absent(key)
+
+    def is_absent(self, key: TopicKey) -> bool:
+        """Whether the cluster lacks the topic, as far as known."""
         cluster = self.clusters.get(key.cluster)
         if cluster is None or not key.topic_id or not cluster.topic_ids:
             return False

@@ -107,11 +107,13 @@ class StoreReading:
         *,
         expected_millis: int,
         names: bool = True,
+        is_deleted: bool = False,
     ) -> TopicPicture:
-        """Returns the picture that is judged; with `names`, including sources."""
+        """Returns the picture that is judged; with `names`, including sources. `is_deleted`: the
+        cluster lacks the topic, so what no loader has read by now is lost."""
         with self._moment() as connection:
             query = pictures.PictureQuery(
-                from_time, to_time, now, expected_millis, self._grace_millis, names
+                from_time, to_time, now, expected_millis, self._grace_millis, names, is_deleted
             )
             return pictures.picture(connection, key, query)
 

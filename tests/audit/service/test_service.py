@@ -238,6 +238,27 @@ def test_a_topic_that_was_deleted_waits_for_nobody(
     assert "former" not in alerts(audit)  # it is late by now
 
 
+@pytest.mark.parametrize("landed", [900, 0])
+def test_what_had_not_landed_of_a_deleted_topic_is_missing_until_it_is_accepted(
+    cluster: LedgerCluster, audit: AuditProcess, landed: int
+) -> None:
+    """The loader had landed a part of it, or only of its former, so it was complete before."""
+    topic = f"dropped-{landed}"
+    lost = said(topic)._replace(topic_id="c" * 22)
+    loaded = lost._replace(events=landed) if landed else said(topic)._replace(topic_id="b" * 22)
+    cluster.write([loaded.entries()[2], *lost.entries()[:2]])
+    await_state(audit, topic, "missing")
+    report = next(each for each in report_of(audit, topic).topics if each.topic_id == "c" * 22)
+    assert (report.state, report.deleted, report.missing) == ("missing", True, 1_000 - landed)
+    wait_until(lambda: topic in alerts(audit), what="raised")
+    assert f"--topic-id {'c' * 22}" in alerts(audit)[topic].command
+    accepted = accept(topic)
+    accepted["accepted"][0] |= {"topic_id": "c" * 22, "from_time": 0}
+    cluster.write([accepted])
+    await_state(audit, topic, "complete")
+    wait_until(lambda: topic not in alerts(audit), what="resolved")
+
+
 def test_the_same_is_said_after_a_kill_at_any_time(cluster: LedgerCluster, tmp_path: Path) -> None:
     whole = [said(f"killed-{number}", missing=(number, number * 2)) for number in (1, 2)]
     entries = [entry for each in whole for entry in each.entries()]
