@@ -156,6 +156,15 @@ def _former(service: Service, key: TopicKey) -> list[str]:
     ]
 
 
+def _faulty_former(service: Service, key: TopicKey, between: tuple[int, int]) -> Iterator[TopicKey]:
+    """Yields deleted topics of the same name with faults, such as lines deleted before they landed:
+    without these, a report on the name would call them accounted for."""
+    for topic_id in _former(service, key):
+        former = key._replace(topic_id=topic_id)
+        if _reported(service, former, between).report.state.is_fault:
+            yield former
+
+
 def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Findings:
     found = [
         (key, finding)
@@ -177,7 +186,7 @@ def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Find
 
 def _findings(service: Service, query: queries.FindingsQuery) -> Iterator[tuple[TopicKey, Finding]]:
     """Of all that is kept, unless times are given. Of many topics only those that are not complete
-    are looked at."""
+    are looked at; for accepted findings, those of which an operator has accepted any."""
     kept = int(service.config.retention * 1000)
     between = queries.between(query, now=now_millis(), window=service.window_millis, otherwise=kept)
     timed = query.from_time is not None or query.to_time is not None
@@ -185,9 +194,12 @@ def _findings(service: Service, query: queries.FindingsQuery) -> Iterator[tuple[
         key = key_of(service, query.cluster, query.topic)
         yield from ((key, each) for each in findings(service, key, *between))
         return
+    accepted = service.reading.accepted_topics() if query.accepted else frozenset()
     for key in service.reading.topics():
         if query.cluster in {"", key.cluster}:
-            for each in open_findings(service, key):
+            is_accepted = key[:2] in accepted
+            known = findings(service, key, *between) if is_accepted else open_findings(service, key)
+            for each in known:
                 if not timed or _overlaps(each, between):
                     yield key, each
 
@@ -204,6 +216,7 @@ def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer
     between = queries.between(query, now=now, window=service.window_millis, otherwise=DAY)
     if query.topic:
         keys = [key_of(service, query.cluster, query.topic)]
+        keys += _faulty_former(service, keys[0], between)
     else:
         keys = [e for e in service.reading.topics() if query.cluster in {"", e.cluster}]
     said = []

@@ -88,6 +88,11 @@ class StoreReading:
             finally:
                 connection.execute("ROLLBACK")
 
+    def accepted_topics(self) -> frozenset[tuple[str, str]]:
+        """Returns clusters and names of topics of which operators have accepted faults."""
+        with self._moment() as connection:
+            return topics.accepted_names(connection)
+
     def topics(self) -> list[TopicKey]:
         """Returns all known topics that are judged; names beginning with `_` are not."""
         with self._moment() as connection:
