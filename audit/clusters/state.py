@@ -108,8 +108,13 @@ class AuditState(msgspec.Struct):
         that it has not been asked for by name."""
         if any(key.cluster == name and self._is_new(key) for key in list(self._reported)):
             return True
+        is_doubted = self.clusters[name].looked < self._doubted.get(name, 0)
+        return is_doubted or self.has_unasked(name)
+
+    def has_unasked(self, name: str) -> bool:
+        """Whether the cluster does not list a topic, and has not been asked for it by name."""
         cluster = self.clusters[name]
-        return cluster.looked < self._doubted.get(name, 0) or any(
+        return any(
             topic not in cluster.topic_ids and topic not in cluster.absent
             for topic in self.unlisted(name)
         )

@@ -219,7 +219,7 @@ class Writer:
         if cluster.judged or cluster.unreachable:
             return True
         self._standing.those_there(self._service.reading.topics())
-        return not self._standing.has_new(name)
+        return not self._standing.has_unasked(name)
 
     def _keep(self, hours: list[HourVerdict]) -> None:
         self._store.judged([hour.judged for hour in hours])
