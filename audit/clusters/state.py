@@ -108,8 +108,13 @@ class AuditState(msgspec.Struct):
         that it has not been asked for by name."""
         if any(key.cluster == name and self._is_new(key) for key in list(self._reported)):
             return True
+        is_doubted = self.clusters[name].looked < self._doubted.get(name, 0)
+        return is_doubted or self.has_unasked(name)
+
+    def has_unasked(self, name: str) -> bool:
+        """Whether the cluster does not list a topic, and has not been asked for it by name."""
         cluster = self.clusters[name]
-        return cluster.looked < self._doubted.get(name, 0) or any(
+        return any(
             topic not in cluster.topic_ids and topic not in cluster.absent
             for topic in self.unlisted(name)
         )
@@ -126,8 +131,10 @@ class AuditState(msgspec.Struct):
     def is_deleted(self, key: TopicKey) -> bool:
         """Whether nothing is expected of a topic any more: the cluster lacks it, as far as known,
         or an operator has retired it."""
-        if key in self.retired:
-            return True
+        return key in self.retired or self.is_absent(key)
+
+    def is_absent(self, key: TopicKey) -> bool:
+        """Whether the cluster lacks the topic, as far as known."""
         cluster = self.clusters.get(key.cluster)
         if cluster is None or not key.topic_id or not cluster.topic_ids:
             return False

@@ -169,7 +169,7 @@ def _audit(service: Service, directory: Path, stopping: threading.Event) -> None
         ends.callback(reading.close)
         service.reads(reading)
         ends.callback(service.reads, None)
-        judging = Judge(reading, config)
+        judging = Judge(reading, config, standing.is_absent)
         alerting = Alerting(
             *(store, reading, config, standing),
             receivers=service.receivers,

@@ -46,10 +46,12 @@ def picture_of(
     now: int,
     *,
     as_of: Mapping[str, int],
+    is_deleted: bool = False,
 ) -> TopicPicture:
     """Reads a picture. `now`: when the ledger of the topic's cluster was last read to its end;
     `as_of`: the same of all clusters. A copy is known as far as both it and its origin are."""
-    picture = reading.picture(key, *between, now, expected_millis=int(config.expected * 1000))
+    expected = int(config.expected * 1000)
+    picture = reading.picture(key, *between, now, expected_millis=expected, is_deleted=is_deleted)
     if picture.origin is None or picture.unjoined:
         return picture
     cluster = picture.origin.cluster
@@ -69,9 +71,16 @@ def picture_of(
 class Judge:
     """Judges hours that are due, and keeps the last verdicts."""
 
-    def __init__(self, reading: StoreReading, config: AuditConfig) -> None:
+    def __init__(
+        self,
+        reading: StoreReading,
+        config: AuditConfig,
+        is_deleted: Callable[[TopicKey], bool] = lambda _: False,
+    ) -> None:
         self._reading = reading
         self._config = config
+        self._is_deleted = is_deleted
+        self._deleted: set[TopicKey] = set()  # topics whose hours were judged again since
         self._due: dict[TopicKey, set[int]] = defaultdict(set)
         self._open: dict[tuple[TopicKey, int], HourVerdict] = {}
         self._verdicts: dict[tuple[TopicKey, int], HourVerdict] = {}
@@ -158,7 +167,17 @@ class Judge:
             self.touch(place for place in self._open if place[1] >= young)
         else:
             return
+        self._note_deleted(now)
         self._again_at = at + _AGAIN_S
+
+    def _note_deleted(self, now: int) -> None:
+        """Makes all hours of topics due that were deleted since the last time: complete ones, too,
+        may lack lines now."""
+        deleted = {key for key in self._reading.topics() if self._is_deleted(key)}
+        if new := deleted - self._deleted:
+            counted = self._reading.hour_counts(now - int(self._config.retention * 1000))
+            self.touch((key, hour) for key in new for hour in counted.get(key, ()))
+        self._deleted = deleted
 
     def _next(self, clusters: Container[str]) -> Iterator[tuple[TopicKey, list[int]]]:
         """Yields topics in the order in which they were touched, each with hours close together."""
@@ -219,7 +238,11 @@ class Judge:
         self, key: TopicKey, between: tuple[int, int], as_of: Mapping[str, int]
     ) -> TopicPicture:
         now = as_of[key.cluster]
-        return picture_of(self._reading, self._config, key, between, now, as_of=as_of)
+        return picture_of(
+            *(self._reading, self._config, key, between, now),
+            as_of=as_of,
+            is_deleted=self._is_deleted(key),
+        )
 
     def _is_new(self, verdict: HourVerdict) -> bool:
         """Whether the verdict about an hour has changed."""

@@ -183,7 +183,7 @@ class Writer:
         as_of = {
             name: cluster.as_of
             for name, cluster in self._standing.clusters.items()
-            if cluster.read and name not in self._amid
+            if cluster.read and name not in self._amid and self._knows_deleted(name)
         }
         changed = self._judge.judge(as_of, self._keep)
         if self._standing.unjudged != self._judge.failing:
@@ -211,6 +211,15 @@ class Writer:
                 self._judge.verdicts, since=since, is_deleted=self._standing.is_deleted
             )
         return changed
+
+    def _knows_deleted(self, name: str) -> bool:
+        """Whether it is known which of the cluster's topics were deleted. After a start, nothing is
+        judged before that: lines that were lost with a topic would be pending again."""
+        cluster = self._standing.clusters[name]
+        if cluster.judged or cluster.unreachable:
+            return True
+        self._standing.those_there(self._service.reading.topics())
+        return not self._standing.has_unasked(name)
 
     def _keep(self, hours: list[HourVerdict]) -> None:
         self._store.judged([hour.judged for hour in hours])

@@ -88,6 +88,11 @@ class StoreReading:
             finally:
                 connection.execute("ROLLBACK")
 
+    def accepted_topics(self) -> frozenset[tuple[str, str]]:
+        """Returns clusters and names of topics of which operators have accepted faults."""
+        with self._moment() as connection:
+            return topics.accepted_names(connection)
+
     def topics(self) -> list[TopicKey]:
         """Returns all known topics that are judged; names beginning with `_` are not."""
         with self._moment() as connection:
@@ -107,11 +112,13 @@ class StoreReading:
         *,
         expected_millis: int,
         names: bool = True,
+        is_deleted: bool = False,
     ) -> TopicPicture:
-        """Returns the picture that is judged; with `names`, including sources."""
+        """Returns the picture that is judged; with `names`, including sources. `is_deleted`: the
+        cluster lacks the topic, so what no loader has read by now is lost."""
         with self._moment() as connection:
             query = pictures.PictureQuery(
-                from_time, to_time, now, expected_millis, self._grace_millis, names
+                from_time, to_time, now, expected_millis, self._grace_millis, names, is_deleted
             )
             return pictures.picture(connection, key, query)
 

@@ -45,8 +45,11 @@ class AuditedLedger:
         *,
         key: TopicKey = KEY,
         expected: int = 30 * DAY,
+        is_deleted: bool = False,
     ) -> TopicPicture:
-        return self.reading.picture(key, begin, end, now, expected_millis=expected)
+        return self.reading.picture(
+            key, begin, end, now, expected_millis=expected, is_deleted=is_deleted
+        )
 
     def close(self) -> None:
         self.reading.close()

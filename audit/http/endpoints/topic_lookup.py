@@ -53,12 +53,16 @@ def now_of(service: Service, cluster: str) -> int:
     return standing.as_of if standing is not None and standing.as_of else now_millis()
 
 
-def picture(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicPicture:
+def picture(
+    service: Service, key: TopicKey, from_time: int, to_time: int, *, is_deleted: bool = False
+) -> TopicPicture:
     now = now_of(service, key.cluster)
     clusters = service.standing.clusters
     as_of = {name: cluster.as_of for name, cluster in clusters.items() if cluster.read}
     between = from_time, to_time
-    return picture_of(service.reading, service.config, key, between, now, as_of=as_of)
+    return picture_of(
+        *(service.reading, service.config, key, between, now), as_of=as_of, is_deleted=is_deleted
+    )
 
 
 def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
@@ -73,7 +77,8 @@ def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> To
 
 def fresh_verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
     """Returns a topic's verdict, uncached: that of a day is 1.5 MB."""
-    verdict = reconcile(picture(service, key, from_time, to_time))
+    absent = service.standing.is_absent(key)
+    verdict = reconcile(picture(service, key, from_time, to_time, is_deleted=absent))
     commands = service.config.commands
     cured = [
         replace(finding, **cure_for(finding, key, commands).fields) for finding in verdict.findings

@@ -155,6 +155,15 @@ def _former(service: Service, key: TopicKey) -> list[str]:
     ]
 
 
+def _faulty_former(service: Service, key: TopicKey, between: tuple[int, int]) -> Iterator[TopicKey]:
+    """Yields deleted topics of the same name with faults, such as lines deleted before they landed:
+    without these, a report on the name would call them accounted for."""
+    for topic_id in _former(service, key):
+        former = key._replace(topic_id=topic_id)
+        if _reported(service, former, between).report.state.is_fault:
+            yield former
+
+
 def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Findings:
     named = [
         (key, finding)
@@ -176,7 +185,7 @@ def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Find
 
 def _findings(service: Service, query: queries.FindingsQuery) -> Iterator[tuple[TopicKey, Finding]]:
     """Findings of the whole retention, unless times are given. Without a topic, only incomplete
-    topics are judged."""
+    topics are judged; for accepted findings, those of which an operator has accepted any."""
     kept = int(service.config.retention * 1000)
     between = queries.between(query, now=now_millis(), window=service.window_millis, otherwise=kept)
     timed = query.from_time is not None or query.to_time is not None
@@ -184,9 +193,12 @@ def _findings(service: Service, query: queries.FindingsQuery) -> Iterator[tuple[
         key = key_of(service, query.cluster, query.topic)
         yield from ((key, finding) for finding in findings(service, key, *between))
         return
+    accepted = service.reading.accepted_topics() if query.accepted else frozenset()
     for key in service.reading.topics():
         if query.cluster in {"", key.cluster}:
-            for finding in open_findings(service, key):
+            is_accepted = key[:2] in accepted
+            known = findings(service, key, *between) if is_accepted else open_findings(service, key)
+            for finding in known:
                 if not timed or _overlaps(finding, between):
                     yield key, finding
 
@@ -203,6 +215,7 @@ def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer
     between = queries.between(query, now=now, window=service.window_millis, otherwise=DAY)
     if query.topic:
         keys = [key_of(service, query.cluster, query.topic)]
+        keys += _faulty_former(service, keys[0], between)
     else:
         keys = [key for key in service.reading.topics() if query.cluster in {"", key.cluster}]
     reports = []

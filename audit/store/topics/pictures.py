@@ -66,6 +66,14 @@ SELECT min(first_time), count(*), sum(first_seq > 0), sum(tier = 'agent'),
     AND tier <> 'operator' AND first_time <= ?2 + (
         SELECT min(first_time) FROM journals WHERE cluster = ?1 AND tier <> 'operator')
 """
+# Destinations of former topics of the same name.
+_LOADED_BEFORE: Final = """
+SELECT DISTINCT tier FROM topics AS former JOIN topic_tiers ON topic_tiers.topic = former.id
+    JOIN tiers ON tiers.id = tier JOIN topics AS deleted ON deleted.name = former.name
+    WHERE deleted.id = ? AND former.last < deleted.last AND kind = 'hdfs'
+    AND (former.id, tier) NOT IN replaced
+"""
+_DELETED: Final = "the topic was deleted"
 _BEFORE: Final = 60_000  # the time between two entries
 _MOST_HOLE_HOURS: Final = 168
 _MOST_SEQ: Final = 1 << 62
@@ -88,8 +96,9 @@ class Topic:
         self.id: int = rows[0][0] if rows else -1
         self.tiers = tier_names(connection)
 
-    def expected(self) -> tuple[Tier, ...]:
-        """Returns the tiers that its events should pass."""
+    def expected(self, *, is_deleted: bool = False) -> tuple[Tier, ...]:
+        """Returns the tiers that its events should pass. A deleted topic that was never loaded
+        should have been where former topics of its name were."""
         spoken = {
             self.tiers[tier]
             for (tier,) in self.connection.execute(
@@ -103,6 +112,10 @@ class Topic:
             (self.key.cluster,),
         ).fetchall():
             spoken.add(Tier(TierKind.BROKER))
+        if is_deleted and not any(tier.kind is TierKind.HDFS for tier in spoken):
+            spoken.update(
+                self.tiers[tier] for (tier,) in self.connection.execute(_LOADED_BEFORE, (self.id,))
+            )
         return tuple(sorted(spoken, key=_place))
 
     def _has_agents(self) -> bool:
@@ -133,14 +146,19 @@ class PictureQuery(msgspec.Struct, frozen=True):
     expected_millis: int
     grace_millis: int
     names: bool
+    is_deleted: bool = False
 
 
 def picture(connection: sqlite3.Connection, key: TopicKey, query: PictureQuery) -> TopicPicture:
-    """Reads the picture of a topic; of a copy, joined with its origin's."""
+    """Reads the picture of a topic; of a copy, joined with its origin's. A copy that was deleted is
+    not cut off, as the mirror copies the same events again."""
     topic = Topic(connection, key)
     origin_keys = origins.origins(connection, topic.id)
     if not origin_keys:
         partitions = _partitions(topic, Generations.of(connection, topic.id))
+        tiers = topic.expected(is_deleted=query.is_deleted)
+        if query.is_deleted and any(tier.kind is TierKind.HDFS for tier in tiers):
+            partitions = [_deleted(partition) for partition in partitions]
         return _picture(topic, query, partitions, event_hours.lacking(partitions))
     origin = Topic(connection, origin_keys[0])
     origin_partitions = _partitions(origin, Generations.of(connection, origin.id))
@@ -204,7 +222,7 @@ def _picture(
         from_time=first,
         to_time=to_time,
         now=query.now,
-        tiers=topic.expected(),
+        tiers=topic.expected(is_deleted=query.is_deleted),
         windows=_windows(topic, first, to_time),
         partitions=partitions,
         open=_open(topic, generations),
@@ -328,6 +346,13 @@ def _partitions(topic: Topic, generations: Generations) -> list[PartitionPicture
             PartitionPicture(number, by_tier, cut is not None, number % STRIDE, reason, time)
         )
     return pictures
+
+
+def _deleted(partition: PartitionPicture) -> PartitionPicture:
+    """Returns a partition of a deleted topic: all of its log is cut off."""
+    if partition.is_cut_off:
+        return partition
+    return replace(partition, is_cut_off=True, partition=partition.number, reason=_DELETED)
 
 
 def _is_accepted(partition: PartitionPicture, acceptances: Sequence[Acceptance]) -> bool:

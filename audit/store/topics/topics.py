@@ -73,6 +73,13 @@ def retired(connection: sqlite3.Connection) -> frozenset[TopicKey]:
     )
 
 
+def accepted_names(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
+    rows = connection.execute(
+        "SELECT DISTINCT cluster, topic FROM accepted JOIN topic_names ON topic_names.id = name"
+    )
+    return frozenset((cluster, topic) for cluster, topic in rows)
+
+
 def _is_whole(statement: Mapping[str, Any]) -> bool:
     limits = (
         statement["offsets"],

@@ -188,7 +188,8 @@ def test_what_is_missing_is_named(cluster: LedgerCluster, audit: AuditProcess) -
     assert alerts(audit)["holed"].finding == finding.id == report.topics[0].findings[0].id
     cluster.write([accept("holed")])
     await_state(audit, "holed", "complete")
-    (finding,) = audit.get("findings", answers.Findings, topic="holed").items
+    found = audit.get("findings", answers.Findings, cluster="test", accepted="true")
+    (finding,) = (each for each in found.items if each.topic == "holed")
     assert finding.accepted == attributed("known", "me", NOW)
     figure = b'penstock_audit_topic_events{cluster="test",destination="",tier="agent",topic="holed"'
     wait_until(lambda: figure in audit.ask("/metrics").body, what="it is a figure")
@@ -236,6 +237,44 @@ def test_a_topic_that_was_deleted_waits_for_nobody(
     report = report_of(audit, "former")
     assert (report.state, report.topics[0].deleted) == ("complete", True)
     assert "former" not in alerts(audit)  # it is late by now
+
+
+@pytest.mark.parametrize("landed", [900, 0])
+def test_what_had_not_landed_of_a_deleted_topic_is_missing_until_it_is_accepted(
+    cluster: LedgerCluster, audit: AuditProcess, landed: int
+) -> None:
+    """The loader had landed a part of it, or only of its former, so it was complete before. Another
+    topic has its name now: a report on the name is about both."""
+    topic, topic_id = f"dropped-{landed}", "c" * 22
+    lost = said(topic)._replace(topic_id=topic_id)
+    former = lost._replace(topic_id="b" * 22, began=BEGAN - HOUR)
+    cluster.write([(lost._replace(events=landed) if landed else former).entries()[2]])
+    successor = lost._replace(topic_id="d" * 22, began=BEGAN + HOUR).entries()
+    for entry in successor:
+        entry["header"]["source"] += "-again"
+    cluster.write([*lost.entries()[:2], *successor])
+
+    def report() -> answers.TopicReport | None:
+        topics = report_of(audit, topic).topics
+        return next((each for each in topics if each.topic_id == topic_id), None)
+
+    def is_missing() -> bool:
+        known = report()
+        return known is not None and known.deleted and known.missing == 1_000 - landed
+
+    def is_raised() -> bool:
+        known = audit.get("alerts", answers.AlertsAnswer).items
+        about = [each.resolved for each in known if (each.kind, each.topic) == ("missing", topic)]
+        return -1 in about
+
+    wait_until(lambda: state_of(audit, topic), what="known")
+    wait_until(is_missing, what="missing")
+    wait_until(is_raised, what="raised")
+    accepted = accept(topic)
+    accepted["accepted"][0] |= {"topic_id": topic_id, "from_time": 0}
+    cluster.write([accepted])
+    wait_until(lambda: not is_raised(), what="resolved")
+    assert report() is None, "there is no fault in the former topic"
 
 
 def test_the_same_is_said_after_a_kill_at_any_time(cluster: LedgerCluster, tmp_path: Path) -> None:
