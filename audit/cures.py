@@ -29,9 +29,10 @@ _LANDS: Final = frozenset(
 _LANDED: Final = re.compile(
     r"([A-Za-z0-9._-]{1,249})/(dt=\d{4}-\d\d-\d\d(?:/hour=\d\d)?)/[^/]{1,255}"
 )
-# What a loader says of itself comes from the ledger: only a command of these letters is one.
+# What a loader says of itself comes from the ledger: only a command of these letters is one. It may
+# name the program by its path there, which is not taken over.
 _OF_LOADER: Final = re.compile(
-    r"`(penstock (?:load|schemas delete)(?: [\w./=:@%+\-]+)+)`", re.ASCII
+    r"`(?:'?/[\w./ +\-]*/)?penstock'? ((?:load|schemas delete)(?: [\w./=:@%+\-]+)+)`", re.ASCII
 )
 
 
@@ -89,7 +90,9 @@ def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
 def cure_in(words: str, commands: CommandsConfig) -> Cure:
     """The loader's command in what it says of a cure; empty if it has none."""
     found = _OF_LOADER.search(words)
-    return Cure(in_shell(found[1].split(), commands), CommandKind.MENDS) if found else Cure()
+    if found is None:
+        return Cure()
+    return Cure(in_shell(["penstock", *found[1].split()], commands), CommandKind.MENDS)
 
 
 def in_shell(words: list[str], commands: CommandsConfig) -> str:

@@ -1,6 +1,8 @@
 """Whole loads that find out more than rows: what an audit says, what somebody did to files."""
 
+import re
 import shutil
+import subprocess
 from typing import Any
 
 import msgspec
@@ -11,7 +13,7 @@ from loader.config import CompletenessConfig, LoaderConfig
 from loader.errors import DamagedBatch, FilesDiffer
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import worst_exit_code
-from loader.tables import Hour, hour_folder
+from loader.tables import HOUR_MILLIS, Hour, hour_folder
 from tests.loader.answering_audit import answering_audit, document
 from tests.loader.application import BEGAN, Application
 from tests.loader.loads import folder_of, ledger_entries, load_once, outcome_of, rows_of
@@ -88,10 +90,22 @@ def test_what_a_load_finds_out_beside_its_rows(
     config = msgspec.structs.replace(config, audit="")
     shutil.rmtree(there)
     assert isinstance(outcome_of(spark, config).error, FilesDiffer)
-    assert load_once(spark, config, LoadRequest(rebuild=(Hour(BEGAN),))).rows == 50
+    application.write(5, time=BEGAN)  # which no load has read; the hour stays complete
+    rebuilt = load_once(spark, config, LoadRequest(rebuild=(Hour(BEGAN),)))
+    assert (rebuilt.rows, rebuilt.complete, rebuilt.waiting) == (50, [BEGAN], {})
     assert len(rows_of(spark, config, topic)) == 50
 
-    application.write(5, time=BEGAN)
+    (part,) = there.glob("part-*")
+    shutil.copy(part, there / "part copy.parquet")
+    for wanted in (BEGAN, BEGAN + HOUR_MILLIS):  # an extra file stays; it harms one of them
+        found = outcome_of(spark, config, LoadRequest(rebuild=(Hour(wanted),)))
+        assert (bool(found.error), len(found.faults)) == (wanted == BEGAN, 1)
+        (move,) = re.findall("`(mv .+?)`", found.cure or found.other_cure)
+    subprocess.run(move, shell=True, check=True)
+    load_once(spark, config, LoadRequest(check_files=(Hour(BEGAN),)))
+    assert len(rows_of(spark, config, topic)) == 50
+    assert (there / "_SUCCESS").exists()
+
     (segment,) = running_broker.partition_dir(topic).glob("*.log")
     spoilt = bytearray(segment.read_bytes())
     spoilt[-1] ^= 1

@@ -225,7 +225,7 @@ def test_a_ledger_that_takes_nothing_is_a_warning(
 
 def test_every_error_has_a_cure() -> None:
     assert "--topics clicks --accept-gap" in cure_of(GapError("x"), "clicks")
-    gone = FilesDiffer("t/dt=2026-11-20/hour=07/a is missing; t/dt=2026-11-20/hour=07/b is missing")
+    gone = FilesDiffer("one is missing", rebuild=["dt=2026-11-20/hour=07"])
     assert "'/a b.yaml' --topics t --rebuild dt=2026-11-20/hour=07`" in cure_of(
         gone, "t", "/a b.yaml"
     )
