@@ -86,10 +86,11 @@ ENTRIES: Final = (
         meaning="A tier has something more than once, or a file lies in a table that no load has "
         "written.",
         steps=(
-            "Events that are twice in the files: the command beside the finding writes these hours "
-            "anew, each event once.",
-            "A file that no load has written: move it out of the table's folder. The next load "
-            "checks the hour again.",
+            "Events that are twice in files that loads have written: the command beside the "
+            "finding writes these hours anew, each event once.",
+            "A file that no load has written: a rebuild leaves it there. Move it out of the table; "
+            "`_DAMAGED` in the hour's folder has the command (`what_to_do`). The next load checks "
+            "the hour again, or at once `penstock load --topics TABLE --check-files HOUR`.",
             "Twice at the brokers: the loader drops the second. See who else writes to the topic "
             "(`penstock acls list`).",
         ),
