@@ -243,7 +243,9 @@ def _repairs(error: FilesDiffer, load: str) -> Iterator[str]:
         commands = "; ".join(f"`{move}`" for move in error.moves)
         yield f"move files that no run wrote out of the table: {commands}"
     if error.more_moves:
-        more = f"{error.more_moves:,} more such files" if error.moves else "files that no run wrote"
+        more = (
+            f"such files, {error.more_moves:,} more," if error.moves else "files that no run wrote"
+        )
         yield f"move {more} out of the table by hand"
     if error.rebuild:
         rebuild = _options("--rebuild", error.rebuild)
