@@ -94,7 +94,7 @@ def test_what_a_load_finds_out_beside_its_rows(
     assert load_once(spark, config, LoadRequest(check_files=(Hour(BEGAN),))).warnings == [
         f"{folder} is intact again and has `_SUCCESS` again"
     ]
-    assert {path.name for path in there.glob("[!.]*")} == {part.name, "_SUCCESS"}
+    assert sorted(path.name[:5] for path in there.glob("[!.]*")) == ["_SUCC", "part-"]
 
     (segment,) = running_broker.partition_dir(topic).glob("*.log")
     spoilt = bytearray(segment.read_bytes())
