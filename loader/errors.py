@@ -26,8 +26,13 @@ printed and goes into the ledger.
 Errors of brokers are in `client.errors`, those of the registry in `schemas.errors`.
 """
 
+import functools
 import re
 import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import ClassVar, Final
 
 from client.errors import ClientError, NotAllowed, OffsetsMissing
@@ -107,7 +112,26 @@ class DamagedBatch(SparkFailed):
 
 
 class FilesDiffer(LoaderError):
+    """Rows were loaded all the same. Hours are folders, such as dt=2026-11-20/hour=07."""
+
     exit_code = 8
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        rebuild: Sequence[str] = (),
+        moves: Sequence[str] = (),
+        moved: Sequence[str] = (),
+        more_moves: int = 0,
+    ) -> None:
+        """`rebuild` are hours with missing or changed files. `moves` are commands that move extra
+        files of the hours `moved` away; `more_moves` files have none."""
+        super().__init__(text)
+        self.rebuild = rebuild
+        self.moves = moves
+        self.moved = moved
+        self.more_moves = more_moves
 
 
 class Interrupted(LoaderError):
@@ -130,7 +154,7 @@ class DeadRecord(LoaderError):
     pass
 
 
-_HOUR: Final = re.compile(r"\bdt=\d{4}-\d\d-\d\d/hour=\d\d\b")
+_MOST_HOURS: Final = 24  # of a command
 _VERSION: Final = re.compile(r"\(([A-Za-z0-9._-]+), version (\d+)\)")
 _GAP: Final = (
     "`{load} --accept-gap` loads the rest, and records the gap; to avoid gaps, load more often than"
@@ -159,11 +183,6 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
         DamagedBatch,
         "restore the partition from an intact replica or backup; the next load continues there",
     ),
-    (
-        FilesDiffer,
-        "restore missing and changed files and remove extra ones, or rewrite the hours:"
-        " `{load}{rebuild}`",
-    ),
     (EnvironmentFailed, "install what is missing, or ship it: `{load} --pack-env`"),
     (
         SparkFailed,
@@ -171,12 +190,12 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
     ),
     (
         NoSchema,
-        "register a schema for the topic: penstock schemas register; if a typo created the topic:"
-        " penstock topics delete TOPIC",
+        "register a schema for the topic: {penstock} schemas register; if a typo created the topic:"
+        " {penstock} topics delete TOPIC",
     ),
     (
         ColumnChanged,
-        "to go back to the former type, `penstock schemas delete{schema} --yes`: events with the"
+        "to go back to the former type, `{penstock} schemas delete{schema} --yes`: events with the"
         " new one become dead letters; to keep the new one, load the topic into another table, with"
         " `tables`",
     ),
@@ -186,8 +205,8 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (RunTaken, "run only one loader for a table"),
     (Interrupted, "run it again: nothing is half done"),
     (RegistryError, "restore the registry; the next load continues"),
-    (SchemaError, "register a schema that can read the events: penstock schemas register"),
-    (NotAllowed, "grant the permission: penstock acls add; the next load continues"),
+    (SchemaError, "register a schema that can read the events: {penstock} schemas register"),
+    (NotAllowed, "grant the permission: {penstock} acls add; the next load continues"),
     (ClientError, "restore the brokers; the next load continues"),
     (LoaderError, "fix the cause; the next load continues"),
 )
@@ -196,13 +215,49 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
 def cure_of(error: Exception, table: str, config: str = "") -> str:
     """Advice for this error and table; its commands name the loader's configuration file."""
     advice = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
-    file = f" --config {shlex.quote(config)}" if config else ""
-    hours = dict.fromkeys(_HOUR.findall(str(error)))
-    rebuild = "".join(f" --rebuild {hour}" for hour in hours) or " --rebuild HOUR"
     version = _VERSION.search(str(error))
     schema = f" {version[1]} --version {version[2]}" if version else ""
-    load = f"penstock load{file} --topics {table}"
-    return advice.format(load=load, rebuild=rebuild, schema=schema)
+    load = load_command(table, config)
+    if isinstance(error, FilesDiffer):
+        return "; ".join(_repairs(error, load))
+    return advice.format(load=load, penstock=_penstock(), schema=schema)
+
+
+def load_command(table: str, config: str = "") -> str:
+    """A load of one table with this configuration file."""
+    file = f" --config {shlex.quote(config)}" if config else ""
+    return f"{_penstock()} load{file} --topics {table}"
+
+
+@functools.cache
+def _penstock() -> str:
+    """The command: by its path if a shell does not find it, as below `penstock up`."""
+    beside = Path(sys.executable).parent / "penstock"
+    is_found = shutil.which("penstock") is not None or not beside.exists()
+    return "penstock" if is_found else shlex.quote(str(beside))
+
+
+def _repairs(error: FilesDiffer, load: str) -> Iterator[str]:
+    """The steps that repair damaged hours, in their order."""
+    if error.moves:
+        commands = "; ".join(f"`{move}`" for move in error.moves)
+        yield f"move files that no run wrote out of the table: {commands}"
+    if error.more_moves:
+        more = (
+            f"such files, {error.more_moves:,} more," if error.moves else "files that no run wrote"
+        )
+        yield f"move {more} out of the table by hand"
+    if error.rebuild:
+        rebuild = _options("--rebuild", error.rebuild)
+        yield f"put missing and changed files back, or rewrite the hours: `{load}{rebuild}`"
+    if error.moved and set(error.moved) - set(error.rebuild):
+        check = _options("--check-files", error.moved)
+        yield f"then check: `{load}{check}` (each load does, too)"
+
+
+def _options(option: str, hours: Sequence[str]) -> str:
+    """The option for each hour, up to the most that a command names."""
+    return "".join(f" {option} {hour}" for hour in hours[:_MOST_HOURS])
 
 
 def reason_of(error: Exception) -> str:

@@ -28,9 +28,10 @@ _LANDS: Final = frozenset(
 _LANDED: Final = re.compile(
     r"([A-Za-z0-9._-]{1,249})/(dt=\d{4}-\d\d-\d\d(?:/hour=\d\d)?)/[^/]{1,255}"
 )
-# A loader's words come from the ledger: only this form and these characters make a command.
+# A loader's words come from the ledger: only this form and these characters make a command. The
+# program's path, which the words may have, is left out.
 _OF_LOADER: Final = re.compile(
-    r"`(penstock (?:load|schemas delete)(?: [\w./=:@%+\-]+)+)`", re.ASCII
+    r"`(?:'?/[\w./ +\-]*/)?penstock'? ((?:load|schemas delete)(?: [\w./=:@%+\-]+)+)`", re.ASCII
 )
 
 
@@ -90,7 +91,9 @@ def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
 def cure_in(words: str, commands: CommandsConfig) -> Cure:
     """The command in a loader's words about a cure; empty if they have none."""
     command = _OF_LOADER.search(words)
-    return Cure(in_shell(command[1].split(), commands), CommandKind.MENDS) if command else Cure()
+    if command is None:
+        return Cure()
+    return Cure(in_shell(["penstock", *command[1].split()], commands), CommandKind.MENDS)
 
 
 def in_shell(words: list[str], commands: CommandsConfig) -> str:

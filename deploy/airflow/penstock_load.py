@@ -2,15 +2,32 @@
 
 For Airflow 3. The worker needs `penstock[loader]`, Java, and /etc/penstock/loader.yaml. A load
 continues where the last one ended, so one run is enough after a pause, and there is no catchup. If
-two loads run at once, the second fails with exit code 5.
+two loads run at once, the second fails with exit code 5, and is tried again. Exit codes that need a
+person are not: 4 (a gap), 6 (too many dead letters or duplicates) and 8 (damaged files).
 """
 
 from datetime import UTC, datetime, timedelta
 
+from airflow.exceptions import AirflowException, AirflowFailException
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG
 
 NOTHING_TO_DO = 3
+NEED_A_PERSON = (4, 6, 8)
+
+
+class Load(BashOperator):
+    """A load that is tried again only if that can help."""
+
+    def execute(self, context):
+        try:
+            return super().execute(context)
+        except AirflowException as error:
+            process = self.subprocess_hook.sub_process
+            if process is not None and process.returncode in NEED_A_PERSON:
+                raise AirflowFailException(str(error)) from error
+            raise
+
 
 with DAG(
     dag_id="penstock_load",
@@ -21,7 +38,7 @@ with DAG(
     max_active_runs=1,
     tags=["penstock"],
 ):
-    BashOperator(
+    Load(
         task_id="load",
         bash_command="exec penstock load --config /etc/penstock/loader.yaml",
         skip_on_exit_code=NOTHING_TO_DO,

@@ -27,15 +27,15 @@ from loader.tables import Hour
 
 MOST_FAULTS: Final = 100  # that a marker names
 _MOST_BYTES: Final = 1024 * 1024  # of a marker
+Cure = Callable[[Hour, Sequence[FaultyFile]], str]
 
 
 class DamageMarkers:
     """The damage markers of one table."""
 
-    def __init__(
-        self, manifest_log: ManifestLog, cure: Callable[[Hour], str], warn: Callable[[str], None]
-    ) -> None:
-        """`cure` says how to mend an hour; `warn` receives each change, and what prevents one."""
+    def __init__(self, manifest_log: ManifestLog, cure: Cure, warn: Callable[[str], None]) -> None:
+        """`cure` says how to mend an hour with these faults; `warn` receives each change, and what
+        prevents one."""
         self._log = manifest_log
         self._store = manifest_log.store
         self._cure = cure
@@ -68,7 +68,7 @@ class DamageMarkers:
         success, damaged = self._paths(hour)
         try:
             before = self._store.read(damaged, _MOST_BYTES) or b""
-            content = _content(self._success(hour, state).written, faults, self._cure(hour))
+            content = _content(self._success(hour, state).written, faults, self._cure(hour, faults))
             if content != before:
                 self._store.replace(damaged, content)
             if SUCCESS in present:

@@ -2,7 +2,7 @@
 manifest of the run that does so. Pure.
 
 Rule 1: an hour's small files are merged in the run that declares it complete, never later.
-Rule 2: a complete hour stays complete. What is added afterwards is late.
+Rule 2: a complete hour stays complete, also when it is rebuilt. What is added afterwards is late.
 Rule 3: after the deadline, an incomplete hour gets a marker that says what is missing, and a new
         one when that changes; it becomes complete like any other.
 Rule 4: an hour without rows is judged like any other, since it is worth knowing that nothing
@@ -70,6 +70,11 @@ def open_hours(previous: Manifest | None, now: int) -> tuple[Hour, ...]:
     hours = {} if previous is None else previous.hours
     known = (hour for hour, state in hours.items() if _is_open(hour, state, now))
     return tuple(sorted((*known, *_without_rows(hours, now))))
+
+
+def complete_hours(manifest: Manifest, hours: Iterable[Hour]) -> tuple[Hour, ...]:
+    """Those of these hours that are complete."""
+    return tuple(hour for hour in hours if manifest.hours.get(hour, NO_ROWS).complete >= 0)
 
 
 def to_close(

@@ -1,5 +1,5 @@
 """Merges small files without Spark if there is little data: the driver joins them itself, hour by
-hour, as tasks would. Also reads the lowest offsets in a file. Only for Parquet.
+hour, as tasks would. Also reads the lowest offsets and the columns of a file. Only for Parquet.
 """
 
 from collections.abc import Mapping, Sequence
@@ -71,3 +71,11 @@ def lowest_offsets_in(store: Store, path: str) -> dict[TopicPartition, int] | No
         TopicPartition(row["_topic"], row["_partition"]): row["_offset_min"]
         for row in lowest.to_pylist()
     }
+
+
+def columns_in(store: Store, path: str) -> frozenset[str] | None:
+    """The columns of a file; None if it is not a readable Parquet file. Raises StoreError."""
+    try:
+        return frozenset(pq.read_schema(pa.BufferReader(store.read(path) or b"")).names)
+    except (pa.ArrowException, OSError):
+        return None

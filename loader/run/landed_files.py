@@ -1,17 +1,17 @@
-"""Reads landed files during a load: the number of their rows, and their lowest offsets.
+"""Reads landed files during a load: how many rows, which lowest offsets and columns they have.
 
 The driver reads few and small Parquet files itself, so that a small rebuild, or a load that finds a
 damaged file, does not start Spark. Spark reads all others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final
 
 from client.producing.delivery import TopicPartition
 from loader.config import FileFormat
 from loader.errors import SparkFailed
 from loader.landing.without_spark import rows_in_file
-from loader.rewriting.without_spark import ALL_BYTES, lowest_offsets_in
+from loader.rewriting.without_spark import ALL_BYTES, columns_in, lowest_offsets_in
 from loader.run.load_context import LoadContext, TableLoad
 
 _UNREADABLE: Final = "[FAILED_READ_FILE"  # begins Spark's errors about one file's content
@@ -45,6 +45,14 @@ def lowest_offsets(load: TableLoad, paths: Sequence[str]) -> dict[TopicPartition
         else:
             _lower(lowest, offsets)
     return lowest
+
+
+def lacking_columns(load: TableLoad, paths: Sequence[str], columns: Set[str]) -> set[str]:
+    """Those of these columns that a file lacks; not known of large files."""
+    if not columns or not _is_little(load.context, paths):
+        return set()
+    present = (columns_in(load.context.store, path) for path in paths)
+    return {name for names in present if names is not None for name in columns - names}
 
 
 def _by_spark(load: TableLoad, paths: Sequence[str]) -> dict[TopicPartition, int]:

@@ -36,7 +36,6 @@ from ground.known_types import known_type
 from ledger.health import Health, HealthProbe
 from loader.config import LoaderConfig
 from loader.errors import (
-    FilesDiffer,
     Interrupted,
     LoaderError,
     RunTaken,
@@ -46,7 +45,7 @@ from loader.errors import (
 )
 from loader.ledger.observations import Observations, divided
 from loader.run.load_context import LoadContext, LoadRequest
-from loader.run.outcomes import TableOutcome
+from loader.run.outcomes import TableOutcome, has_failed
 from loader.store.store import PENSTOCK
 from loader.tables import TableSource
 from schemas.errors import SchemaError
@@ -222,8 +221,7 @@ def _reports(context: LoadContext) -> bool:
 
 def _is_loaded(outcome: TableOutcome) -> bool:
     """Whether the table's new events were loaded; true also if files differ."""
-    error = outcome.error
-    return outcome.run is not None or error is None or isinstance(error, FilesDiffer)
+    return outcome.run is not None or not has_failed(outcome)
 
 
 def _report_failure(

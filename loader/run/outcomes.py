@@ -6,6 +6,7 @@ from typing import Final, Protocol
 import msgspec
 
 from loader.checks.comparison import FaultyFile
+from loader.errors import FilesDiffer
 from loader.tables import Hour
 
 
@@ -36,10 +37,13 @@ class TableOutcome(msgspec.Struct):
     complete: list[Hour] = []
     rebuilt: dict[Hour, int] = {}  # the rows of hours that were rebuilt
     waiting: dict[Hour, str] = {}  # what those of them wait for that are not complete again
+    next_load: str = ""  # the command that closes these
     incomplete: list[Hour] = []
     merged_files: int = 0  # that were merged into fewer
     checked: list[Hour] = []  # hours whose files were checked on request
     faults: list[FaultyFile] = []  # of files
+    other_damage: str = ""  # in hours that a rebuild was not asked for: no error
+    other_cure: str = ""
     warnings: list[str] = []
     seconds: float = 0.0
     error: Exception | None = None
@@ -50,6 +54,11 @@ class TableOutcome(msgspec.Struct):
         """Whether nothing was read, closed, repaired or checked, and nothing failed."""
         changed = self.run is not None or self.rolled_forward is not None
         return not (changed or self.records or self.checked) and self.error is None
+
+
+def has_failed(outcome: TableOutcome) -> bool:
+    """Whether the table was not loaded, or not wholly; damaged files do not keep rows from it."""
+    return outcome.error is not None and not isinstance(outcome.error, FilesDiffer)
 
 
 class TableWatcher(Protocol):

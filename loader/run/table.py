@@ -12,7 +12,7 @@ A run that only checks files consists of the first step and the last.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from client.connection.brokers import Brokers
@@ -21,7 +21,15 @@ from loader.commit.manifest_log import Attempt, ManifestLog, check_untouched, wi
 from loader.commit.next_state import next_run
 from loader.commit.old_hours import listed, recalled
 from loader.commit.publishing import Publication, clean
-from loader.errors import DamagedBatch, Interrupted, LoaderError, RunTaken, StoreError
+from loader.errors import (
+    DamagedBatch,
+    Interrupted,
+    LoaderError,
+    RunTaken,
+    StoreError,
+    load_command,
+)
+from loader.hours.closing import complete_hours
 from loader.hours.completeness import Completeness
 from loader.ledger.entries import destination_of, in_ledger
 from loader.ledger.origins import origins_of
@@ -34,7 +42,7 @@ from loader.run.table_check import TableCheck
 from loader.run.table_form import check_format, form_of
 from loader.run.table_hours import close_hours, completeness_of
 from loader.run.table_reading import TableReading, planned
-from loader.tables import HOUR_MILLIS, TableSource
+from loader.tables import HOUR_MILLIS, Hour, TableSource
 
 
 class TableRun:
@@ -73,6 +81,7 @@ class TableRun:
             self._check.on_request(hours_to_check or None)
             return
         latest = self._manifest_log.latest()
+        were_complete: tuple[Hour, ...] = ()
         self.outcome.destination = destination_of(latest, context.config)
         if latest is None:
             with self._unless_taken(latest):
@@ -80,6 +89,7 @@ class TableRun:
         elif hours := context.request.rebuild:
             latest = recalled(context.store, latest, hours, context.now())
             latest = listed(context.store, latest, hours)
+            were_complete = complete_hours(latest, hours)
         check_format(load.name, form_of(latest), context.config.format)
         completeness = completeness_of(load, latest)
         plan = planned(load, latest)
@@ -90,7 +100,7 @@ class TableRun:
                 latest = self._read(latest, plan)
             if latest is not None:
                 self._register(latest)
-                self._close_if_possible(latest, completeness)
+                self._close_if_possible(latest, completeness, were_complete)
                 self._note_rebuilt(latest)
         self._clean()
         self._check.young(latest)
@@ -160,14 +170,16 @@ class TableRun:
         self._manifest_log.forget(context.config.keep_manifests)
         return manifest
 
-    def _close_if_possible(self, latest: Manifest, completeness: Completeness | None) -> None:
+    def _close_if_possible(
+        self, latest: Manifest, completeness: Completeness | None, were_complete: Sequence[Hour]
+    ) -> None:
         """Closes hours. If rows were committed before, errors are only warnings, and the next load
         tries again."""
-        if completeness is None:
+        if completeness is None and not were_complete:
             return
         committed = self.outcome.run
         try:
-            close_hours(self._load, latest, completeness, self._commit)
+            close_hours(self._load, latest, completeness, were_complete, self._commit)
         except (RunTaken, Interrupted):
             raise
         except LoaderError as error:
@@ -177,6 +189,7 @@ class TableRun:
 
     def _note_rebuilt(self, latest: Manifest) -> None:
         outcome, now = self.outcome, self._load.context.now()
+        outcome.next_load = load_command(self._load.name, self._load.context.request.config_file)
         for hour in latest.rebuilt:
             state = latest.hours.get(hour, NO_HOUR)
             outcome.rebuilt[hour] = state.rows

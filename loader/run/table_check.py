@@ -12,18 +12,18 @@ from uuid import UUID
 from client.connection.brokers import Brokers
 from client.errors import ClientError
 from ledger.names import topic_id_text
-from loader.checks.comparison import HourOutcome
+from loader.checks.comparison import FaultyFile, HourOutcome
 from loader.checks.damage_markers import DamageMarkers
 from loader.checks.file_check import FileCheck
+from loader.checks.repairs import files_differ
 from loader.checks.row_counter import RowCounter
 from loader.checks.statements import printable
-from loader.commit.layout import hour_path
 from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError, cure_of
 from loader.ledger.entries import destination_of
 from loader.manifests import Manifest, TopicState
 from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
-from loader.tables import HOUR_MILLIS, Hour
+from loader.tables import HOUR_MILLIS, Hour, hour_folder
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
@@ -33,8 +33,8 @@ Tell = Callable[[Brokers, RegistryClient, Sequence[Mapping[str, Any]], int], Non
 
 
 def markers_of(load: TableLoad) -> DamageMarkers:
-    def cure(hour: Hour) -> str:
-        differ = FilesDiffer(hour_path(load.name, hour))
+    def cure(hour: Hour, faults: Sequence[FaultyFile]) -> str:
+        differ = files_differ("", load.context.store.root, load.name, [(hour, faults)])
         return cure_of(differ, load.name, load.context.request.config_file)
 
     return DamageMarkers(load.manifest_log, cure, load.warn)
@@ -45,7 +45,8 @@ class TableCheck:
         self._load = load
 
     def young(self, latest: Manifest | None) -> None:
-        """Checks young hours, after a load. Raises FilesDiffer."""
+        """Checks young hours, after a load. Raises FilesDiffer; after a rebuild, only if hours that
+        were to be rebuilt are damaged."""
         hours = self._load.context.config.check_files_hours
         if latest is None or not hours:
             return
@@ -109,14 +110,29 @@ class TableCheck:
         return True
 
     def _raise_for(self, wrong: Sequence[HourOutcome]) -> None:
-        faults = [fault for outcome in wrong for fault in outcome.faults]
-        if not faults:
-            return
-        self._load.outcome.faults = faults
+        outcome, asked = self._load.outcome, self._load.context.request.rebuild
+        outcome.faults = [fault for hour in wrong for fault in hour.faults]
+        others = [hour for hour in wrong if asked and hour.hour not in asked]
+        if others:
+            differ = self._differ(others)
+            outcome.other_damage = str(differ)
+            config_file = self._load.context.request.config_file
+            outcome.other_cure = cure_of(differ, self._load.name, config_file)
+        if wrong := [hour for hour in wrong if not asked or hour.hour in asked]:
+            raise self._differ(wrong, self._load.outcome.rows if not asked else 0)
+
+    def _differ(self, wrong: Sequence[HourOutcome], rows: int = 0) -> FilesDiffer:
+        """The error for these hours, after so many rows were loaded."""
+        faults = [fault for hour in wrong for fault in hour.faults]
         words = "; ".join(printable(str(fault)) for fault in faults[:_FEW])
         if len(faults) > _FEW:
             words += f"; and {len(faults) - _FEW:,} more"
-        raise FilesDiffer(
-            f"table {self._load.name}: files differ from what was committed: {words}. Restore"
-            " missing files, remove extra ones, or rewrite the hour with --rebuild"
+        loaded = f"loaded {rows:,} rows; " if rows else ""
+        which = (
+            f"hour {hour_folder(wrong[0].hour)} is"
+            if len(wrong) == 1
+            else f"{len(wrong):,} hours are"
         )
+        hours = [(hour.hour, hour.faults) for hour in wrong]
+        root = self._load.context.store.root
+        return files_differ(f"{loaded}{which} damaged: {words}", root, self._load.name, hours)

@@ -27,7 +27,7 @@ from loader.hours.closing import (
     to_close,
     with_remaining,
 )
-from loader.hours.completeness import AuditGate, Completeness, Waiting
+from loader.hours.completeness import AuditGate, Complete, Completeness, HourVerdict, Waiting
 from loader.hours.ledger_reading import topic_ends
 from loader.landing.without_spark import TooLarge
 from loader.manifests import Manifest
@@ -39,6 +39,7 @@ from loader.run.table_check import markers_of
 from loader.tables import Hour
 
 MOST_ASKED: Final = 1_000  # the newest hours of a table, in one load
+_BEFORE_REBUILD: Final = "complete before it was rebuilt"
 
 # Commits the first manifest, which follows the second.
 Commit = Callable[[Manifest, Manifest | None, Attempt], Manifest]
@@ -66,19 +67,28 @@ def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | 
 
 
 def close_hours(
-    load: TableLoad, latest: Manifest, completeness: Completeness, commit: Commit
+    load: TableLoad,
+    latest: Manifest,
+    completeness: Completeness | None,
+    were_complete: Sequence[Hour],
+    commit: Commit,
 ) -> None:
     """Merges and declares complete the hours that are, and marks those past their deadline as
-    incomplete."""
+    incomplete. Rebuilt hours that `were_complete` are complete: the rebuild has read as far as the
+    loads before it."""
     context, now = load.context, load.context.now()
     states = {topic.topic: topic for topic in latest.topics}
     topics = {topic: states.get(topic) for topic in load.topics}
     events = bool(latest.header)
-    verdicts = {
+    verdicts: dict[Hour, HourVerdict] = {
         hour: verdict
         for hour in open_hours(latest, now)
-        if (verdict := completeness.judge(topics, hour, events=events)) is not None
+        if completeness is not None
+        and (verdict := completeness.judge(topics, hour, events=events)) is not None
     }
+    for hour in were_complete:
+        if not isinstance(verdicts.get(hour), Complete):
+            verdicts[hour] = Complete(_BEFORE_REBUILD)
     for hour in context.request.rebuild:
         if isinstance(verdict := verdicts.get(hour), Waiting):
             load.outcome.waiting[hour] = verdict.missing

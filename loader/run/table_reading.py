@@ -54,15 +54,17 @@ from loader.planning.rebuild import plan_rebuild
 from loader.reports import LastBatch, check_hours
 from loader.rewriting.row_format import RowFormat
 from loader.run.collisions import Comparison
-from loader.run.landed_files import lowest_offsets
+from loader.run.landed_files import lacking_columns, lowest_offsets
 from loader.run.load_context import TableLoad
 from loader.run.outcomes import PartitionRange
 from loader.run.table_form import form_of, in_form, next_form, table_columns
 from loader.tables import Hour, Partition, Slice
+from schemas.definitions.types import Record
 
 TASKS_PER_CORE: Final = 4
 PIECES: Final = "pieces"  # the folder of the first job
 AGAIN: Final = "again"  # of a job that lands slices with duplicates again
+_FEW: Final = 5  # columns that a warning names
 SETTLED: Final = "settled"  # of the job after collisions were settled
 
 
@@ -179,6 +181,7 @@ class TableReading:
 
     def _rebuilt(self, latest: Manifest, results: Staged, hours: Sequence[Hour]) -> Manifest:
         context, name = self._load.context, self._load.name
+        self._warn_of_defaults(latest, hours)
         return rebuild_manifest(
             latest,
             self._plan,
@@ -191,6 +194,23 @@ class TableReading:
             },
             accept_gap=context.request.accept_gap,
         )
+
+    def _warn_of_defaults(self, latest: Manifest, hours: Sequence[Hour]) -> None:
+        """Rows that landed before a column was added have null there; rebuilt ones the default."""
+        record, columns = self._columns.schema.type, self._columns.columns.arrow.names
+        fields = record.fields if isinstance(record, Record) else ()
+        with_default = (field for field in fields if field.has_default)
+        defaults = {field.name for field in with_default if field.default is not None}
+        paths = [
+            path for hour in hours if hour in latest.hours for path in latest.hours[hour].files
+        ]
+        lacking = sorted(lacking_columns(self._load, paths, defaults & set(columns)))
+        if lacking:
+            more = f" and {len(lacking) - _FEW:,} more" if len(lacking) > _FEW else ""
+            self._load.warn(
+                "columns that the replaced files lack have the schema's default in rebuilt rows;"
+                f" other hours keep null: {', '.join(lacking[:_FEW])}{more}"
+            )
 
     def _terms(self) -> Terms:
         context, config = self._load.context, self._load.context.config

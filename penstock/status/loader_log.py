@@ -31,6 +31,7 @@ _IDLE: Final = (
     "nothing to do ",
     "nothing committed ",
     "checked ",
+    "files damaged ",
 )
 _MOST: Final = 256 * 1024  # bytes read at a time
 _FAILED: Final = re.compile(r"table failed table=(\S+) reason=(.*)")

@@ -1,6 +1,8 @@
 """Whole loads that find out more than rows: what an audit says, what somebody did to files."""
 
+import re
 import shutil
+import subprocess
 from typing import Any
 
 import msgspec
@@ -11,7 +13,7 @@ from loader.config import CompletenessConfig, LoaderConfig
 from loader.errors import DamagedBatch, FilesDiffer
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import worst_exit_code
-from loader.tables import Hour, hour_folder
+from loader.tables import HOUR_MILLIS, Hour, hour_folder
 from tests.loader.answering_audit import answering_audit, document
 from tests.loader.application import BEGAN, Application
 from tests.loader.loads import folder_of, ledger_entries, load_once, outcome_of, rows_of
@@ -60,8 +62,7 @@ def test_what_a_load_finds_out_beside_its_rows(
         audit.said.body = document(complete=True, by="agents")
         closed = load_once(spark, config)
     assert (closed.complete[0], closed.merged_files) == (BEGAN, 2)
-    success = (there / "_SUCCESS").read_bytes()
-    assert b'"decided_by": "audit: agents"' in success
+    assert b'"decided_by": "audit: agents"' in (there / "_SUCCESS").read_bytes()
     asked = {(each["topic"][0], int(each["hour"][0])) for each in audit.said.asked}
     assert (topic, BEGAN) in asked
     assert {each["cluster"] for each in ledger_entries(config, topic)} == {config.cluster}
@@ -74,24 +75,27 @@ def test_what_a_load_finds_out_beside_its_rows(
     ]
     assert checked == [(50, 2, 0), (50, 2, 3), (50, 1, 0), (50, 1, 0)]
 
-    (merged,) = there.glob("part-*")
-    merged.rename(there / "_aside")
-    assert isinstance(outcome_of(spark, config).error, FilesDiffer)
-    assert {path.name for path in there.iterdir()} == {"_aside", "_DAMAGED"}
-    (there / "_aside").rename(merged)
-    assert load_once(spark, config).warnings == [
-        f"{folder} is intact again and has `_SUCCESS` again"
-    ]
-    assert (there / "_SUCCESS").read_bytes() == success
-
     # What is gone is made anew from the log, also where it was the whole hour.
     config = msgspec.structs.replace(config, audit="")
     shutil.rmtree(there)
     assert isinstance(outcome_of(spark, config).error, FilesDiffer)
-    assert load_once(spark, config, LoadRequest(rebuild=(Hour(BEGAN),))).rows == 50
+    application.write(5, time=BEGAN)  # which no load has read; the hour stays complete
+    rebuilt = load_once(spark, config, LoadRequest(rebuild=(Hour(BEGAN),)))
+    assert (rebuilt.rows, rebuilt.complete, rebuilt.waiting) == (50, [BEGAN], {})
     assert len(rows_of(spark, config, topic)) == 50
 
-    application.write(5, time=BEGAN)
+    (part,) = there.glob("part-*")
+    shutil.copy(part, there / "part copy.parquet")
+    for wanted in (BEGAN, BEGAN + HOUR_MILLIS):  # an extra file stays; it harms one of them
+        found = outcome_of(spark, config, LoadRequest(rebuild=(Hour(wanted),)))
+        assert (bool(found.error), len(found.faults)) == (wanted == BEGAN, 1)
+        (move,) = re.findall("`(mv .+?)`", found.cure or found.other_cure)
+    subprocess.run(move, shell=True, check=True)
+    assert load_once(spark, config, LoadRequest(check_files=(Hour(BEGAN),))).warnings == [
+        f"{folder} is intact again and has `_SUCCESS` again"
+    ]
+    assert sorted(path.name[:5] for path in there.glob("[!.]*")) == ["_SUCC", "part-"]
+
     (segment,) = running_broker.partition_dir(topic).glob("*.log")
     spoilt = bytearray(segment.read_bytes())
     spoilt[-1] ^= 1

@@ -36,11 +36,13 @@ def test_amounts_keep_their_value_in_another_scale(
             value = (number * 10**scale // 100).to_bytes(6, "big", signed=True)
             application.write(3, fields={"amount": value})
     assert load_once(spark, config).rows == 12
+    application.change(event_schema([field, {"name": "late", "type": "string", "default": "x"}]))
     for request in (None, LoadRequest(rebuild=(Hour(BEGAN),))):
         outcome = load_once(spark, config, request)
         assert outcome.dead == 0
         rows = rows_of(spark, config, application.topic)
         assert sum(row["amount"] for row in rows) == 6 * (Decimal("12.34") - Decimal("0.05"))
+    assert [each[-4:] for each in outcome.warnings] == ["late"] * bool(tasks.without_spark)
 
 
 def test_a_plain_reader_sees_all_columns_there_ever_were(
@@ -62,9 +64,7 @@ def test_a_plain_reader_sees_all_columns_there_ever_were(
     load_once(spark, config)
     closed = load_once(spark, msgspec.structs.replace(config, completeness=LONG_AGO))
     assert (closed.complete, closed.merged_files) == ([BEGAN], 4)
-
     rows = rows_of(spark, config, application.topic)
-
     assert landed(rows) == sorted(application.written)
     seen = {(row["status"], row["gone"], row["new"]) for row in rows}
     assert seen == {(200, "x", None), (2**40, None, "y")}

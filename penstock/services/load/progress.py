@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Protocol
 
-from loader.run.outcomes import TableOutcome, TableWatcher
+from loader.run.outcomes import TableOutcome, TableWatcher, has_failed
 from penstock.cli.event_log import LogFormat, log_to_stderr
 from penstock.services.load.spark import LOGGER as SPARK
 
@@ -126,9 +126,10 @@ class LoadLog:
 
     def ended(self, outcome: TableOutcome) -> None:
         self._note_step(outcome.table, "")
-        if outcome.error is not None:
+        if has_failed(outcome):
             log.error("table failed table=%s reason=%s", outcome.table, outcome.error)
-        elif outcome.checked:
+            return
+        if outcome.checked:
             log.info("checked table=%s hours=%d", outcome.table, len(outcome.checked))
         elif outcome.did_nothing:
             log.info("nothing to do table=%s", outcome.table)
@@ -142,3 +143,5 @@ class LoadLog:
                 *(outcome.late, outcome.duplicates, outcome.dead, len(outcome.complete)),
                 outcome.seconds,
             )
+        if outcome.error is not None:
+            log.error("files damaged table=%s reason=%s", outcome.table, outcome.error)

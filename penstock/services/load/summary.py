@@ -6,10 +6,11 @@ from typing import Any, Final
 import msgspec
 
 from ground.printable import one_line
+from loader.checks.comparison import FileFaultKind
 from loader.checks.statements import printable
 from loader.commit.layout import SUCCESS
-from loader.errors import FilesDiffer, reason_of
-from loader.run.outcomes import PartitionRange, TableOutcome, worst_exit_code
+from loader.errors import reason_of
+from loader.run.outcomes import PartitionRange, TableOutcome, has_failed, worst_exit_code
 from loader.tables import Hour, hour_folder
 from penstock.cli.output import Row, print_table
 
@@ -70,12 +71,19 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
         print(_rebuilt(outcome, hour))
     if len(rebuilt) > _MOST_HOURS:
         print(f"and {len(rebuilt) - _MOST_HOURS:,} more hours: see them with --json")
+    for outcome in done:
+        if outcome.waiting:
+            print(f"  what to do: `{outcome.next_load}` closes hours once nothing is missing")
+        if outcome.other_damage:
+            print(
+                f"{outcome.table}: other hours are still damaged: {one_line(outcome.other_damage)}"
+            )
+            print(f"  what to do: {one_line(outcome.other_cure)}")
     failed = [(each, each.error) for each in done if each.error is not None]
     if failed:
         print()
     for outcome, error in failed:
-        # Where files differ, what was new is loaded all the same.
-        what = outcome.table if isinstance(error, FilesDiffer) else f"{outcome.table} failed"
+        what = outcome.table if not has_failed(outcome) else f"{outcome.table} failed"
         print(f"{what}: {one_line(reason_of(error))}")
         print(f"  what to do: {one_line(outcome.cure)}")
 
@@ -83,8 +91,11 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
 def _rebuilt(outcome: TableOutcome, hour: Hour) -> str:
     """The state of a rebuilt hour."""
     folder, rows = f"{outcome.table}/{hour_folder(hour)}", f"{outcome.rebuilt[hour]:,} rows"
-    if any(fault.path.startswith(f"{folder}/") or fault.path == folder for fault in outcome.faults):
-        return f"{folder}: rebuilt, {rows}, but files are still wrong"
+    faults = [fault for fault in outcome.faults if f"{fault.path}/".startswith(f"{folder}/")]
+    if faults:
+        extra = all(fault.fault is FileFaultKind.EXTRA for fault in faults)
+        what = "files that no run wrote are still there" if extra else "files are still wrong"
+        return f"{folder}: rebuilt, {rows}, but {what}"
     if waiting := outcome.waiting.get(hour):
         return f"{folder}: rebuilt, {rows}; {SUCCESS} waits for {waiting}"
     return f"{folder}: complete again, {rows}, {SUCCESS} written"
@@ -130,7 +141,7 @@ def _row(outcome: TableOutcome) -> Row:
         "dead": outcome.dead,
         "offsets": _offsets(outcome.ranges),
         "hours_complete": len(outcome.complete),
-        "seconds": "failed" if outcome.error else f"{outcome.seconds:.1f}",
+        "seconds": "failed" if has_failed(outcome) else f"{outcome.seconds:.1f}",
     }
 
 
@@ -191,6 +202,8 @@ def _table(outcome: TableOutcome) -> Mapping[str, Any]:
             }
             for fault in outcome.faults
         ],
+        "other_damage": outcome.other_damage or None,
+        "other_cure": outcome.other_cure or None,
         "warnings": outcome.warnings,
         "seconds": round(outcome.seconds, 3),
         "error": _text(outcome.error),

@@ -97,7 +97,7 @@ class Table:
             young_millis=young_millis,
             count=self._count,
             tell=self._tell,
-            markers=DamageMarkers(self.manifest_log, lambda _: "load", self.warned.append),
+            markers=DamageMarkers(self.manifest_log, lambda *_: "load", self.warned.append),
             most_bytes=most_bytes,
         )
 

@@ -82,9 +82,8 @@ def test_the_log_says_how_each_table_ended(said: pytest.LogCaptureFixture) -> No
     watcher.ended(TableOutcome("idle"))
     watcher.ended(TableOutcome("only planned", records=12))
     watcher.ended(TableOutcome("gone", error=GapError("no such offsets")))
-    done = TableOutcome("views", run=7, records=12, rows=9, bytes=812, files=2, late=1, dead=2)
-    done.duplicates, done.seconds, done.complete = 1, 2.25, [Hour(0)]
-    watcher.ended(done)
+    watcher.ended(loaded())
+    watcher.ended(TableOutcome("views", records=3, error=FilesDiffer("one is missing")))
     assert [(each.levelname, each.getMessage()) for each in said.records] == [
         ("WARNING", "offsets 3 to 5 are missing table=views"),
         ("INFO", "nothing to do table=idle"),
@@ -95,6 +94,8 @@ def test_the_log_says_how_each_table_ended(said: pytest.LogCaptureFixture) -> No
             "table done table=views run=7 rows=9 bytes=812 files=2 late=1 duplicates=1 dead=2 "
             "complete=1 seconds=2.2",
         ),
+        ("INFO", "nothing committed table=views records=3"),
+        ("ERROR", "files damaged table=views reason=one is missing"),
     ]
 
 
@@ -187,11 +188,15 @@ def test_the_last_lines_are_the_state_of_rebuilt_hours(capsys: pytest.CaptureFix
     outcome.rebuilt = {HOUR: 1_234, later: 5, spoilt: 6}
     outcome.waiting = {later: "agents on web-1"}
     outcome.faults = [FaultyFile("views/dt=2026-11-20/hour=09/a", FileFaultKind.EXTRA, 0, 2)]
+    outcome.next_load, outcome.other_damage, outcome.other_cure = "load", "hour 5", "do it"
     show([outcome])
-    assert capsys.readouterr().out.splitlines()[-3:] == [
+    assert capsys.readouterr().out.splitlines()[-6:] == [
         "views/dt=2026-11-20/hour=07: complete again, 1,234 rows, _SUCCESS written",
         "views/dt=2026-11-20/hour=08: rebuilt, 5 rows; _SUCCESS waits for agents on web-1",
-        "views/dt=2026-11-20/hour=09: rebuilt, 6 rows, but files are still wrong",
+        "views/dt=2026-11-20/hour=09: rebuilt, 6 rows, but files that no run wrote are still there",
+        "  what to do: `load` closes hours once nothing is missing",
+        "views: other hours are still damaged: hour 5",
+        "  what to do: do it",
     ]
 
 
@@ -224,20 +229,13 @@ def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_many_partitions_are_taken_together(capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = TableOutcome("views", run=1, records=600)
-    outcome.ranges = tuple(PartitionRange("views", each, 100, 103) for each in range(200))
-    show([outcome])
+def test_plans_and_offsets(capsys: pytest.CaptureFixture[str]) -> None:
+    partitions = tuple(PartitionRange("views", each, 100, 103) for each in range(200))
+    show([TableOutcome("views", run=1, records=600, ranges=partitions)])
     assert "600 in 200 partitions" in capsys.readouterr().out
-
-
-def test_nothing_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     show([TableOutcome("idle")])
     show_plan([TableOutcome("idle")])
     assert capsys.readouterr().out == "nothing to do\nnothing to read\n"
-
-
-def test_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
     show_plan([loaded()])
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
         ["table", "topic", "partition", "from", "to", "records"],
