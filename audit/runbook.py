@@ -163,8 +163,8 @@ ENTRIES: Final = (
             "(`systemctl restart penstock-agent`): it reads on where it stopped, also in files "
             "that were rotated meanwhile.",
             "If it runs, see whether it reaches the brokers: its log, `penstock agent --status`.",
-            "If no agent is heard, see `penstock status`: a broker whose disk is full takes no "
-            "lines. Make room on it, and all agents go on.",
+            "If none of several agents is heard, see the brokers and their logs: one whose disk is "
+            "full takes no lines. Make room on it, and all agents go on.",
             "Retire a host that is gone for good: `penstock audit retire HOST --reason REASON`.",
         ),
     ),

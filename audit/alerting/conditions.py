@@ -18,6 +18,7 @@ resolved. What follows from another alert is not raised (causes.py).
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
@@ -151,21 +152,39 @@ def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[Aler
 
 
 def of_agents(
-    rows: Iterable[AgentRow], commands: ProgramCommands, *, unheard: Collection[str] = ()
+    rows: Iterable[AgentRow],
+    commands: ProgramCommands,
+    *,
+    unheard: Mapping[str, ClusterState] = MappingProxyType({}),
 ) -> dict[AlertKey, Condition]:
     """Agents that are silent, and hosts that were never heard. No agent of the clusters in
-    `unheard` is heard, so the cause is probably not the agents."""
+    `unheard` is heard: unless this is one agent, or those of `penstock up`, brokers come first."""
     found: dict[AlertKey, Condition] = {}
+    rows = list(rows)
+    hosts = {name: [row.host for row in rows if row.cluster == name] for name in unheard}
     for each in rows:
         words, cure = _silence(each), commands.restart("agent", host=each.host)
-        of_all = each.cluster in unheard and each.heard > 0
-        if of_all:
-            words += f"; no agent of {each.cluster} is heard: its brokers may take no lines"
-            cure = commands.look("penstock", "status")
+        state = unheard.get(each.cluster) if each.heard > 0 else None
+        if state is not None:
+            silent, of = hosts[each.cluster], f"of {each.cluster}"
+            is_only = len(silent) == 1
+            what = f"it is the only agent {of}" if is_only else f"no agent {of} is heard"
+            words += f"; {what}, {_brokers(state)}"
+            if not is_only and not all(map(commands.is_of_up, silent)):
+                cure = commands.look_at_brokers(each.cluster)
         key = AlertKey(SILENT, each.cluster, "", each.host)
-        known = Condition(_short(words), hosts=(each.host,), cure=cure, of_all=of_all)
+        known = Condition(_short(words), hosts=(each.host,), cure=cure, of_all=state is not None)
         found[key] = known._replace(since=each.heard if each.heard > 0 else -1)
     return found
+
+
+def _brokers(state: ClusterState) -> str:
+    """What is known of a cluster's brokers."""
+    if state.away:
+        one = len(state.away) == 1
+        numbers = ", ".join(map(str, state.away))
+        return f"and broker {numbers} is away" if one else f"and brokers {numbers} are away"
+    return "and its ledger cannot be read" if state.unreachable else "and its brokers answer"
 
 
 def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertKey, Condition]:
