@@ -89,7 +89,11 @@ def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
 def cure_in(words: str, commands: CommandsConfig) -> Cure:
     """The loader's command in what it says of a cure; empty if it has none."""
     found = _OF_LOADER.search(words)
-    return Cure(in_shell(found[1].split(), commands), CommandKind.MENDS) if found else Cure()
+    if found is None:
+        return Cure()
+    words = found[1].split()
+    kind = CommandKind.ACCEPTS if "--accept-gap" in words else CommandKind.MENDS
+    return Cure(in_shell(words, commands), kind)
 
 
 def in_shell(words: list[str], commands: CommandsConfig) -> str:

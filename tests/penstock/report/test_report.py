@@ -1,6 +1,7 @@
 """`penstock report`: what is asked, and the exit code that it comes to."""
 
 import json
+import socket
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -276,6 +277,17 @@ def test_wrong_usage_is_no_verdict(wrong: list[str], said: str) -> None:
 def test_what_an_audit_does_not_say(answer: tuple[int, bytes], said: str) -> None:
     with answering(lambda _path, _query: answer) as audit:
         assert said in refused("clicks", *ASKED, "--audit", audit.url)
+
+
+def test_an_audit_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.report.audit_requests._ALIVE_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        unit = "no answer within 0.1 s; what to do: systemctl restart penstock-audit  # on its host"
+        assert refused("--audit", url).endswith(unit)
+        monkeypatch.setenv("PENSTOCK_AUDIT", url)
+        monkeypatch.setenv("PENSTOCK_UP", "/a b")
+        assert refused().endswith("what to do: penstock up --restart audit --dir '/a b'")
 
 
 def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from harness.penstock.registry import RegistryProcess
 from harness.processes.waiting import wait_until
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses
+from penstock.status.audit import AuditQuery
 from penstock.status.collector import LatestStatus, StatusCollector
+from penstock.status.part import NoStatus
 from penstock.status.values import PipelineStatus
 from tests.ground.peers import peer
 from tests.penstock.answering_audit import Query, answering
@@ -145,6 +147,14 @@ def test_who_hangs_is_not_waited_for_and_the_others_are_heard() -> None:
         wait_until(lambda: collector.ask().agents, what="the agent is heard")
         problems = collector.ask().problems
     assert f"no broker at 127.0.0.1:{port}: no answer within 0.2 s" in problems
+
+
+def test_a_problem_names_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    def times_out(_: AuditQuery) -> None:
+        raise NoStatus("no answer within 3 s")
+
+    monkeypatch.setattr(AuditQuery, "ask", times_out)
+    assert asked(AWAY).problems[-1] == f"no audit at {NOBODY}: no answer within 3 s"
 
 
 def test_where_it_is_is_said_once() -> None:

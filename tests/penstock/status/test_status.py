@@ -124,6 +124,15 @@ def test_what_the_loader_of_an_up_cannot_load_is_said_without_an_audit(tmp_path:
     assert re.search("^! t is not loaded, for .*: all is dead$", ended.stdout, re.MULTILINE)
 
 
+def test_without_the_audit_its_restart_is_the_command() -> None:
+    agent = msgspec.json.encode(agent_status())
+    with answering(lambda _path, _query: (200, agent)) as at:
+        servers = ("-b", "127.0.0.1:1", "-r", NOBODY, "--agent", at.url)
+        under_up = {"PENSTOCK_UP": "/a b", "PENSTOCK_AUDIT": NOBODY}
+        lines = penstock("status", *servers, environment=under_up).stdout.splitlines()
+    assert lines[1] == "  what to do: penstock up --restart audit --dir '/a b'"
+
+
 SERVERS = (f"--{name}={NOBODY}" for name in ("agent", "audit", "registry"))
 WATCH = ["status", "--watch", "0.2", "--bootstrap", "127.0.0.1:1", *SERVERS]
 
