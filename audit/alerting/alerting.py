@@ -142,8 +142,8 @@ class Alerting:
         }
         conditions |= of_agents(silent, self._commands, unheard=unheard)
         conditions |= of_loads(self._failing(as_of), self._config.commands)
-        conditions |= of_clusters(self._standing.clusters)
         conditions |= self._slowly_changing(as_of, now)
+        conditions |= of_clusters(self._standing.clusters, self._programs)
         raised = self._raised
         unknown = self._unknown(as_of)
         for key, each in raised.items():

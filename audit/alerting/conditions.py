@@ -203,20 +203,34 @@ def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertK
     return found
 
 
-def of_clusters(clusters: Mapping[str, ClusterState]) -> dict[AlertKey, Condition]:
+def of_clusters(
+    clusters: Mapping[str, ClusterState], programs: Iterable[Program] = ()
+) -> dict[AlertKey, Condition]:
     """Ledgers that cannot be read, brokers that hold replicas and are away, registries that
-    do not answer."""
+    do not answer. `programs` say on which host each broker runs."""
+    hosts = {
+        (each.cluster, each.name): each.host for each in programs if each.kind is ProgramKind.BROKER
+    }
+
+    def named(cluster: str, broker: int, host: str = "") -> str:
+        host = hosts.get((cluster, str(broker)), host)
+        return f"broker {broker} on {host}" if host else f"broker {broker}"
+
     found: dict[AlertKey, Condition] = {}
     for name, cluster in clusters.items():
         if cluster.unreachable:
             words = f"the ledger of {name} cannot be read: {cluster.unreachable}"
             waits_on = FOR_SCHEMAS if cluster.is_for_schemas else frozenset[str]()
-            found[AlertKey(AWAY, name, "", "")] = Condition(_short(words), waits_on=waits_on)
+            only = cluster.unanswering
+            of = (named(name, only.id, only.host),) if only else ()
+            found[AlertKey(AWAY, name, "", "")] = Condition(
+                _short(words), waits_on=waits_on, hosts=of
+            )
         leaderless = frozenset(cluster.leaderless)
         for broker in cluster.away:
             words = f"broker {broker} of {name} is away, and holds replicas"
             key = AlertKey(AWAY, name, "", f"broker {broker}")
-            found[key] = Condition(words, leaderless=leaderless)
+            found[key] = Condition(words, leaderless=leaderless, hosts=(named(name, broker),))
         if cluster.registry_away:
             words = f"the registry of {name} does not answer: {cluster.registry_away}"
             found[AlertKey(AWAY, name, "", REGISTRY)] = Condition(_short(words))

@@ -66,7 +66,7 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
         "penstock consume {topic}.dead --from beginning --to-end --events",
     ),
     "altered": (Severity.INFO, "many lines were altered", "penstock report {topic}"),
-    "away": (Severity.CRITICAL, "a program of the cluster is away", ""),
+    "away": (Severity.CRITICAL, "the ledger cannot be read", ""),
     "clock": (Severity.WARNING, "clocks of hosts are wrong", ""),
     "mirror": (Severity.CRITICAL, "a mirror is away", "penstock mirror status"),
     "loader": (Severity.WARNING, "loads have stopped", ""),
@@ -250,8 +250,11 @@ def _summary(first: Alert, alerts: list[Alert], hosts: list[str], lines: int) ->
     more = []
     if lines >= 0:
         more.append("1 line" if lines == 1 else f"{lines:,} lines")
-    if hosts:
-        others = len(hosts) - 1
+    others = len(hosts) - 1
+    if hosts and first.kind == AWAY:
+        who = f"{hosts[0]} and {others:,} more" if others > 1 else " and ".join(hosts)
+        what = f"{who} {'are' if others else 'is'} away"
+    elif hosts:
         more.append(f"{hosts[0]} and {others:,} more hosts" if others > 1 else ", ".join(hosts))
     hours = len({each.hour for each in alerts if each.hour >= 0})
     if hours > 1:

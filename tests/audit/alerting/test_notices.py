@@ -4,7 +4,7 @@ import pytest
 
 from audit.alerting.conditions import KINDS, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
-from audit.clusters.state import ClusterState
+from audit.clusters.state import BrokerFacts, ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
 from audit.cures import Cure
 from audit.findings import CommandKind
@@ -52,6 +52,7 @@ def test_what_a_notice_says() -> None:
     )
 
 
+LEDGER = "the ledger cannot be read"
 AGENT = "systemctl restart penstock-agent  # on web-2"
 BROKERS = "systemctl status penstock-broker  # on the host of each broker"
 ZOOKEEPER = "systemctl status penstock-zookeeper  # on the host of each server"
@@ -98,6 +99,22 @@ def test_the_second_cluster_of_a_pipeline_has_programs_of_its_own() -> None:
     registry, loader = (UP.restart(name, cluster="offline") for name in ("registry", "loader"))
     assert registry.command == BY_UP.format("offline-registry")
     assert loader.command == BY_UP.format("loader")
+
+
+def test_brokers_that_are_away_are_named() -> None:
+    one = [BrokerFacts(1, "10.0.0.1", "10.0.0.1:9092", "", True, 6, 2)]
+    for state, summary in (
+        (ClusterState(unreachable="no answer", brokers=one), "broker 1 on a1 is away"),
+        (ClusterState(unreachable="no schema", brokers=one, is_for_schemas=True), LEDGER),
+        (ClusterState(unreachable="no answer", brokers=one * 2), LEDGER),
+        (ClusterState(away=[2]), "broker 2 is away"),
+        (ClusterState(away=[1, 2]), "broker 1 on a1 and broker 2 are away"),
+        (ClusterState(registry_away="refused"), "registry is away"),
+    ):
+        found = of_clusters({"dc1": state}, [program("broker", name="1")])
+        alerts = [Alert(*key[:4], "away", SEVEN) for key in found]
+        (group,) = groups_of(alerts, found, UP, **LINKS).values()
+        assert group.notice.summary == f"dc1: {summary}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
