@@ -87,6 +87,7 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
     calm: str = ""
     complete_until: int = -1
     settled: bool = False
+    held_up: bool = False  # a program hangs that newer lines need: they are not on their way
     today: int = -1  # a moment of the day that times need not name; -1: they name theirs
     accepted_unknown: bool = False  # a time without an agent is accepted
 
@@ -133,7 +134,7 @@ def headline(judged: JudgedTopics) -> Headline:
         state=state,
         mark=mark,
         title=words if is_settled else f"{state.value}: {words}",
-        more=NEWER if is_known else "",
+        more=NEWER if is_known and not judged.held_up else "",
         badge=mark,
     )
 
