@@ -96,6 +96,17 @@ def cure_in(words: str, commands: CommandsConfig) -> Cure:
     return Cure(in_shell(words, commands), kind)
 
 
+def cure_words(words: str, commands: CommandsConfig, *, short: bool = False) -> str:
+    """What a loader says of a cure, with its command in a shell that finds the pipeline; `short`:
+    for beside the command."""
+
+    def command(found: re.Match[str]) -> str:
+        typed = found[1].split()
+        return f"`{' '.join(typed[:2])} …`" if short else f"`{in_shell(typed, commands)}`"
+
+    return _OF_LOADER.sub(command, words)
+
+
 def in_shell(words: list[str], commands: CommandsConfig) -> str:
     """A command of Penstock's, in a shell that finds the pipeline."""
     command = shlex.join(words)

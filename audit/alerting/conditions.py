@@ -22,11 +22,12 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from audit.api.answers import AgentRow, FailingLoad
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
-from audit.cures import Cure, cure_in
+from audit.cures import Cure, cure_in, cure_words
 from audit.findings import State
 from audit.headline import length_words
 from audit.picture import TopicKey
@@ -146,7 +147,8 @@ def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[Aler
     for each in rows:
         about = AlertKey(UNLOADED, each.cluster, each.topic, "")
         cure = cure_in(each.cure, commands)
-        words = _short(_unloaded(each))
+        said = each.cure and cure_words(each.cure, commands, short=True)
+        words = _short(_unloaded(replace(each, cure=said)))
         found.setdefault(about, Condition(words, cure=cure, since=each.since))
     return found
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from audit.api.answers import FailingLoad
 from audit.api.verdicts import TopicVerdict, settled
-from audit.cures import cure_for, cure_in
+from audit.cures import cure_for, cure_in, cure_words
 from audit.errors import BadQuery, NotNow, Unknown
 from audit.findings import Finding, State, worst
 from audit.picture import TopicKey, TopicPicture
@@ -100,10 +100,10 @@ def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
 
 def failing_loads(service: Service, cluster: str = "") -> list[FailingLoad]:
     """What fails longest first. Of topics that were deleted nothing is loaded any more."""
-    found = service.reading.failing_loads()
+    found, commands = service.reading.failing_loads(), service.config.commands
     there = service.standing.those_there(service.reading.topics()) if found else frozenset()
     return [
-        replace(each, **cure_in(each.cure, service.config.commands).fields)
+        replace(each, cure=cure_words(each.cure, commands), **cure_in(each.cure, commands).fields)
         for each in found
         if cluster in {"", each.cluster} and (each.cluster, each.topic) in there
     ]

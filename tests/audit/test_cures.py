@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from audit import runbook
 from audit.alerting.conditions import KINDS
 from audit.configuration.config import CommandsConfig
-from audit.cures import cure_for, cure_in
+from audit.cures import cure_for, cure_in, cure_words
 from audit.findings import FaultKind, Finding
 from audit.picture import TopicKey
 from audit.reconciling.words import LOG_LOST
@@ -85,6 +85,7 @@ def test_a_shell_reads_the_variables_first() -> None:
     cure = cure_of(GapError("gone"), "clicks", "/srv/l.yaml")
     load = "penstock load --config /srv/l.yaml --topics clicks --accept-gap"
     assert cure_in(cure, under_up) == (f". '/a b/environment' && {load}", "accepts")
+    assert cure_words(cure, under_up).startswith(f"`. '/a b/environment' && {load}` loads")
     changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")
     take_back = "penstock schemas delete clicks-value --version 2 --yes"
     assert cure_in(cure_of(changed, "clicks"), CommandsConfig()) == (take_back, "mends")

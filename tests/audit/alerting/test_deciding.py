@@ -65,7 +65,7 @@ def test_a_table_that_is_not_loaded_has_one_alert_with_the_cure() -> None:
     key = AlertKey(UNLOADED, "east", "clicks", "")
     said = "east/clicks has not been loaded into {} since 1970-01-01T00:01Z: all is dead"
     (words,) = of_loads([one, other], CommandsConfig()).values()
-    assert words.words == said.format("file:///a") + f". What to do: {CURE}"
+    assert words.words == said.format("file:///a") + ". What to do: run `penstock load …`"
     assert words.cure.command == "penstock load --topics clicks"
     assert of_loads([other], CommandsConfig()) == {
         key: Condition(said.format("file:///b"), since=60_000)

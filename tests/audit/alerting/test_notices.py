@@ -1,6 +1,7 @@
 """Alerts as notices: what is one message, and what it says."""
 
 import pytest
+from msgspec.structs import replace
 
 from audit.alerting.conditions import KINDS, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
@@ -43,15 +44,23 @@ def test_what_a_notice_says() -> None:
     assert notice(missing(), cure=mends).command == "penstock load"
     assert notice(missing(), cure=mends._replace(command="long " * 250)).command == said.command
     assert dict(said.facts())["Effect"] == "shows more"
+    restarted = notice(silent("mine"), UP).over(SEVEN)
+    assert (restarted.command, restarted.command_kind) == ("", None)
+    late = Alert("late", "dc1", "clicks", "", "late", SEVEN)
+    (group,) = groups_of([late], {}, UP, **LINKS).values()
+    held = replace(group.notice, holds_up="loads").over(SEVEN)
+    again = ". '/a b/environment' && penstock report clicks --from 2026-11-20T07"
+    assert (held.holds_up, held.command) == ("", again)
     assert said.runbook == "https://audit.example.org/runbook#missing"
     over = said.over(SEVEN + 7_500_000)
     assert (over.title, over.command) == (
         "Resolved after 2 h 5 min, mended or accepted: "
         "clicks: lines are missing (4,711 lines, web-3)",
-        "penstock report clicks",
+        "penstock report clicks --from 2026-11-20T07",
     )
 
 
+TODAY = "report '' --day today"
 LEDGER = "the ledger cannot be read"
 AGENT = "systemctl restart penstock-agent  # on web-2"
 BROKERS = "systemctl status penstock-broker  # on the host of each broker"
@@ -80,7 +89,7 @@ BY_UP = ". '/a b/environment' && penstock up --restart {} --dir '/a b'"
         ),
         ("away", "", BROKERS, BY_UP.format("broker")),
         ("zookeeper", "", ZOOKEEPER, BY_UP.format("zookeeper")),
-        ("late", "", "penstock report ''", ". '/a b/environment' && penstock report ''"),
+        ("late", "", f"penstock {TODAY}", f". '/a b/environment' && penstock {TODAY}"),
         ("disk", "", "", ""),
     ],
 )

@@ -182,3 +182,4 @@ def test_whatever_number_somebody_answers_is_shown_as_one() -> None:
 def test_what_came_from_outside_is_printable_and_short() -> None:
     assert shown("a\nb\x1b") == "a\\nb\\x1b"
     assert shown("x" * 500, 10) == "x" * 9 + "…"
+    assert shown("one two three", 10) == "one two…"
