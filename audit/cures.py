@@ -91,9 +91,9 @@ def cure_in(words: str, commands: CommandsConfig) -> Cure:
     found = _OF_LOADER.search(words)
     if found is None:
         return Cure()
-    words = found[1].split()
-    kind = CommandKind.ACCEPTS if "--accept-gap" in words else CommandKind.MENDS
-    return Cure(in_shell(words, commands), kind)
+    typed = found[1].split()
+    kind = CommandKind.ACCEPTS if "--accept-gap" in typed else CommandKind.MENDS
+    return Cure(in_shell(typed, commands), kind)
 
 
 def cure_words(words: str, commands: CommandsConfig, *, short: bool = False) -> str:

@@ -44,20 +44,15 @@ def test_what_a_notice_says() -> None:
     assert notice(missing(), cure=mends).command == "penstock load"
     assert notice(missing(), cure=mends._replace(command="long " * 250)).command == said.command
     assert dict(said.facts())["Effect"] == "shows more"
-    restarted = notice(silent("mine"), UP).over(SEVEN)
-    assert (restarted.command, restarted.command_kind) == ("", None)
-    late = Alert("late", "dc1", "clicks", "", "late", SEVEN)
-    (group,) = groups_of([late], {}, UP, **LINKS).values()
-    held = replace(group.notice, holds_up="loads").over(SEVEN)
+    assert notice(silent("mine"), UP).over(SEVEN).command == ""
+    late = notice([Alert("late", "dc1", "clicks", "", "late", SEVEN)], UP)
+    held = replace(late, holds_up="loads").over(SEVEN)
     again = ". '/a b/environment' && penstock report clicks --from 2026-11-20T07"
     assert (held.holds_up, held.command) == ("", again)
     assert said.runbook == "https://audit.example.org/runbook#missing"
     over = said.over(SEVEN + 7_500_000)
-    assert (over.title, over.command) == (
-        "Resolved after 2 h 5 min, mended or accepted: "
-        "clicks: lines are missing (4,711 lines, web-3)",
-        "penstock report clicks --from 2026-11-20T07",
-    )
+    assert over.title == f"Resolved after 2 h 5 min, mended or accepted: {said.summary}"
+    assert over.command == "penstock report clicks --from 2026-11-20T07"
 
 
 TODAY = "report '' --day today"
@@ -115,10 +110,7 @@ def test_brokers_that_are_away_are_named() -> None:
     for state, summary in (
         (ClusterState(unreachable="no answer", brokers=one), "broker 1 on a1 is away"),
         (ClusterState(unreachable="no schema", brokers=one, is_for_schemas=True), LEDGER),
-        (ClusterState(unreachable="no answer", brokers=one * 2), LEDGER),
-        (ClusterState(away=[2]), "broker 2 is away"),
         (ClusterState(away=[1, 2]), "broker 1 on a1 and broker 2 are away"),
-        (ClusterState(registry_away="refused"), "registry is away"),
     ):
         found = of_clusters({"dc1": state}, [program("broker", name="1")])
         alerts = [Alert(*key[:4], "away", SEVEN) for key in found]

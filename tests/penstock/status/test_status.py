@@ -91,6 +91,11 @@ def test_something_is_missing(
     assert (ended.returncode, ended.stderr) == (1, "")
     status = msgspec.json.decode(ended.stdout, type=PipelineStatus)
     assert (status.verdict, status.problems) == ("missing", ())
+    away = heard(running_broker, running_registry, state=State.MISSING, more=("--audit", NOBODY))
+    assert (
+        away.stdout.splitlines()[1]
+        == "  what to do: systemctl restart penstock-audit  # on its host"
+    )
 
 
 def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
@@ -104,8 +109,12 @@ def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
     ):
         save_start(Places(tmp_path), start)
         ended = penstock("status", "--dir", str(tmp_path), "--json")
-        where = [each.split(": ")[0] for each in json.loads(ended.stdout)["problems"]]
-        assert where == [
+        said = json.loads(ended.stdout)
+        assert said["alerts"] == -1
+        assert start.secure or all(
+            each.endswith(": connection refused") for each in said["problems"]
+        )
+        assert [each.split(": ")[0] for each in said["problems"]] == [
             f"no broker at 127.0.0.1:{broker}",
             f"no registry at {http}://127.0.0.1:{registry}",
             "no agent at http://127.0.0.1:5",
@@ -122,15 +131,6 @@ def test_what_the_loader_of_an_up_cannot_load_is_said_without_an_audit(tmp_path:
     ended = penstock("status", "--dir", str(tmp_path))
     assert ended.returncode == 1
     assert re.search("^! t is not loaded, for .*: all is dead$", ended.stdout, re.MULTILINE)
-
-
-def test_without_the_audit_its_restart_is_the_command() -> None:
-    agent = msgspec.json.encode(agent_status())
-    with answering(lambda _path, _query: (200, agent)) as at:
-        servers = ("-b", "127.0.0.1:1", "-r", NOBODY, "--agent", at.url)
-        under_up = {"PENSTOCK_UP": "/a b", "PENSTOCK_AUDIT": NOBODY}
-        lines = penstock("status", *servers, environment=under_up).stdout.splitlines()
-    assert lines[1] == "  what to do: penstock up --restart audit --dir '/a b'"
 
 
 SERVERS = (f"--{name}={NOBODY}" for name in ("agent", "audit", "registry"))
