@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from audit.api.attribution import attributed
-from audit.findings import FaultKind, Finding
-from audit.picture import Acceptance
+from audit.reconciling.attribution import attributed
+from audit.reconciling.findings import FaultKind, Finding
+from audit.reconciling.picture import Acceptance
 from audit.reconciling.windows import Pair
 from ground.intervals import Intervals, covers, has
 

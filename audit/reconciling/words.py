@@ -7,9 +7,17 @@ positions in a file do.
 from datetime import UTC, datetime
 from typing import Final
 
-from audit.findings import FaultKind, Finding
-from audit.picture import Copied, Disputed, ExpectedAgent, Hole, Tier, TierKind, UncountedLoss
 from audit.reconciling.faults import Fault
+from audit.reconciling.findings import FaultKind, Finding
+from audit.reconciling.picture import (
+    Copied,
+    Disputed,
+    ExpectedAgent,
+    Hole,
+    Tier,
+    TierKind,
+    UncountedLoss,
+)
 
 _WHOSE = {"agent": "agent", "origin": "broker", "broker": "broker", "mirror": "mirror"} | {
     "hdfs": "loader"

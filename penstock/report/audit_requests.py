@@ -15,9 +15,9 @@ import msgspec
 
 from audit.api.answers import Problem, ReportAnswer
 from audit.configuration.config import CommandsConfig
-from audit.cures import Cure, advice
-from audit.findings import State, worst
-from audit.program_commands import ProgramCommands
+from audit.cures.fault_cures import Cure, advice
+from audit.cures.program_commands import ProgramCommands
+from audit.reconciling.findings import State, worst
 from ground.http.client import HttpUrl
 from ground.http.security import HttpAccess, HttpSecurity, access_to
 from ground.known_types import known_type

@@ -12,7 +12,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from audit.cures import Cure, advice
+from audit.cures.fault_cures import Cure, advice
 from client.errors import BadAddress
 from ground.http.client import HttpUrl, parse_program_url
 from penstock.cli.output import json_option, print_table

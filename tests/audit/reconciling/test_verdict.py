@@ -7,10 +7,9 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from audit.api.attribution import attributed
-from audit.api.verdicts import TopicVerdict
-from audit.findings import FaultKind, State
-from audit.picture import (
+from audit.reconciling.attribution import attributed
+from audit.reconciling.findings import FaultKind, State
+from audit.reconciling.picture import (
     Acceptance,
     AlteredBatch,
     ExpectedAgent,
@@ -26,6 +25,7 @@ from audit.picture import (
     Window,
     WindowSums,
 )
+from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
 from tests.audit.reconciling.pictures import (
     AGENT,
