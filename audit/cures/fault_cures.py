@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 from audit.configuration.config import CommandsConfig
 from audit.reconciling.findings import CommandKind, FaultKind, Finding
 from audit.reconciling.picture import TierKind, TopicKey
-from audit.reconciling.words import LOG_LOST
+from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE
 
 _HOUR: Final = 3_600_000
 _DAY: Final = 24 * _HOUR
@@ -77,10 +77,12 @@ def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
     """The cure of a finding; empty if it is accepted already, or has none."""
     if finding.accepted:
         return Cure()
-    kind, words = CommandKind.MENDS, _rebuilding(finding, key, commands)
-    if not words:
-        kind, words = CommandKind.ACCEPTS, _accepting(finding, key, commands)
-    command = in_shell(words, commands) if words else ""
+    kind = CommandKind.MENDS
+    command = _hiding(finding)
+    if not command and (words := _rebuilding(finding, key, commands)):
+        command = in_shell(words, commands)
+    if not command and (words := _accepting(finding, key, commands)):
+        kind, command = CommandKind.ACCEPTS, in_shell(words, commands)
     is_shown = command and len(command) <= _LONGEST and command.isprintable()
     return Cure(command, kind) if is_shown else Cure()
 
@@ -114,6 +116,21 @@ def in_shell(words: list[str], commands: CommandsConfig) -> str:
     return f". {shlex.quote(commands.environment)} && {command}"
 
 
+def _hiding(finding: Finding) -> str:
+    """Renames a file that no load has written, so that readers of the table skip it. The loader's
+    next check finds the hour whole."""
+    file = finding.landed_file
+    if not file or not finding.reason.startswith(NO_LOAD_WROTE):
+        return ""
+    folder, _, name = file.rpartition("/")
+    if name.startswith("_"):
+        return ""
+    scheme, _, path = folder.partition("://")
+    if scheme == "file":
+        return shlex.join(["mv", "--", f"{path}/{name}", f"{path}/_{name}"])
+    return shlex.join(["hdfs", "dfs", "-mv", file, f"{folder}/_{name}"])
+
+
 def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
     """The command that rewrites faulty hours from the brokers; none if their log has lost the
     events, or for a file that no load has written."""
@@ -124,7 +141,7 @@ def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> li
     table, hours = key.topic, list(_hours(finding))
     if finding.is_landed_file:
         landed = _LANDED.fullmatch(finding.path)
-        if landed is None or finding.kind is FaultKind.DUPLICATED:
+        if landed is None:
             return []
         table, hours = landed[1], [landed[2]]
     if not hours:
@@ -159,7 +176,9 @@ def _accepting(finding: Finding, key: TopicKey, commands: CommandsConfig) -> lis
 
 def _names(finding: Finding) -> Iterator[str]:
     end = finding.end_position
-    if finding.source and finding.seq >= 0 and finding.events > 0 and not _is_of_lines(finding):
+    if finding.is_landed_file:
+        yield from ("--file", finding.landed_file)
+    elif finding.source and finding.seq >= 0 and finding.events > 0 and not _is_of_lines(finding):
         last = finding.seq + finding.events - 1
         yield from ("--source", finding.source, "--seqs", f"{finding.seq}-{last}")
     elif finding.source and finding.position >= 0 and end > finding.position:

@@ -88,8 +88,8 @@ ENTRIES: Final = (
         steps=(
             "Events that are twice in the files: the command beside the finding rewrites these "
             "hours, with each event once.",
-            "A file that no load has written: move it out of the table's folder. The next load "
-            "checks the hour again.",
+            "A file that no load has written: the command beside the finding gives it a name that "
+            "readers skip; type it where the loader runs. The next load checks the hour again.",
             "Twice at the brokers: the loader drops the second. See who else writes to the topic "
             "(`penstock acls list`).",
         ),

@@ -72,6 +72,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     offsets: Annotated[tuple[Offsets, ...], Meta(max_length=500)] = ()
     runs: Annotated[tuple[Run, ...], Meta(max_length=500)] = ()
     host: Name = ""
+    file: Name = ""
     from_time: Time | None = None
     to_time: Time | None = None
     reason: Reason
@@ -84,8 +85,10 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if not run.source or not (run.events or run.position < run.end_position):
                 raise BadQuery("each of `runs` needs a `source`, and `events` or bytes of it")
         is_timed = (self.from_time, self.to_time) != (None, None)
-        if not (self.partition >= 0 or self.runs or self.host or is_timed):
-            raise BadQuery("say what is accepted: partition, runs, host, from_time or to_time")
+        if not (self.partition >= 0 or self.runs or self.host or self.file or is_timed):
+            raise BadQuery(
+                "say what is accepted: partition, runs, host, file, from_time or to_time"
+            )
         if None not in (self.from_time, self.to_time) and self.from_time >= self.to_time:  # type: ignore[operator]
             raise BadQuery("`from_time` must be before `to_time`")
 

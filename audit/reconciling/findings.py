@@ -126,6 +126,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.path) and not self.source and self.tier == TierKind.HDFS
 
     @property
+    def landed_file(self) -> str:
+        """That file, with the root of the files; empty if it is about another."""
+        return f"{self.destination.rstrip('/')}/{self.path}" if self.is_landed_file else ""
+
+    @property
     def count(self) -> int:
         """The number of events; that of offsets if only they are known."""
         return self.events if self.events >= 0 else self.offsets

@@ -315,6 +315,7 @@ class Acceptance(NamedTuple):
     operator: str
     time: int  # when it was accepted
     kinds: frozenset[str] = frozenset()  # of tiers; empty: any
+    file: str = ""  # a landed file; empty: none, except with the whole topic
 
 
 class TopicPicture(msgspec.Struct, frozen=True):

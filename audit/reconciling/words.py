@@ -23,6 +23,7 @@ _WHOSE = {"agent": "agent", "origin": "broker", "broker": "broker", "mirror": "m
     "hdfs": "loader"
 }
 LOG_LOST: Final = "the log has lost them"
+NO_LOAD_WROTE: Final = "was written by no load"
 _DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
 
 
@@ -340,7 +341,7 @@ def file_fault(fault: str, committed: int, rows: int) -> str:
     if fault == "missing":
         return f"is gone: {had} were committed there"
     if fault == "extra":
-        return f"was written by no load, and has {has}"
+        return f"{NO_LOAD_WROTE}, and has {has}"
     return f"is not as it was committed: it had {had} and has {has}"
 
 

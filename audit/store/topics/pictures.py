@@ -502,6 +502,7 @@ def _acceptance(statement: dict[str, Any], time: int) -> Acceptance:
         statement["reason"],
         statement["operator"],
         time,
+        file=statement["file"],
     )
 
 

@@ -13,7 +13,7 @@ from audit.cures import runbook
 from audit.cures.fault_cures import cure_for, cure_in, cure_words
 from audit.reconciling.findings import FaultKind, Finding
 from audit.reconciling.picture import TopicKey
-from audit.reconciling.words import LOG_LOST
+from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE
 from loader.errors import ColumnChanged, GapError, cure_of
 from penstock.report.operator import accept
 
@@ -30,6 +30,8 @@ DAYS = {"from_time": SEVEN, "to_time": SEVEN + 86_400_000 + 1}
 EVENTS = {"source": "a1-7", "seq": 120, "events": 12, "position": 8_192, "end_position": 9_216}
 OPEN = {"source": "a1-7", "position": 8_192}
 LANDED = {"tier": "hdfs", "path": "views/dt=2026-11-20/hour=07/a.parquet"}
+_IN, _OUT = "views/dt=2026-11-20/copy.parquet", "views/dt=2026-11-20/_copy.parquet"
+EXTRA = {"tier": "hdfs", "path": _IN, "reason": f"{NO_LOAD_WROTE}, and has 9 rows"}
 OFFSETS = {"partition": 2, "offset": 4_711, "offsets": 12}
 HOST = "--host 'web-3; reboot' --from 2026-11-20T07:00:01 --to 2026-11-20T07:00:05"
 
@@ -52,8 +54,16 @@ def rebuilding(table: str, hours: str) -> str:
             accepting("--source a1-7 --seqs 120-131"),
         ),
         ("missing", LANDED, rebuilding("views", HOUR_7)),
-        ("duplicated", LANDED, ""),
-        ("missing", {"tier": "hdfs", "path": "../$(reboot)/a"}, ""),
+        ("duplicated", LANDED, rebuilding("views", HOUR_7)),
+        ("duplicated", EXTRA | {"destination": "file:///a b"}, f"mv -- '/a b/{_IN}' '/a b/{_OUT}'"),
+        (
+            *("duplicated", EXTRA | {"destination": "hdfs://n:8020/w/"}),
+            f"hdfs dfs -mv hdfs://n:8020/w/{_IN} hdfs://n:8020/w/{_OUT}",
+        ),
+        (
+            *("missing", {"tier": "hdfs", "destination": "file:///w", "path": "../$(reboot)/a"}),
+            accepting("--file 'file:///w/../$(reboot)/a'"),
+        ),
         (
             *("unnamed", {"tier": "hdfs", **DAYS}),
             rebuilding("clicks", "--rebuild dt=2026-11-20 --rebuild dt=2026-11-21"),

@@ -125,6 +125,15 @@ def test_landed_files(fault: str, committed: int, found: int, kind: FaultKind, w
         file_faults=[told], from_time=START + HOUR, to_time=START + 2 * HOUR, windows=[]
     )
     assert not reconcile(later).findings
+    # A file is accepted by its name, or with the whole topic; never with its hour alone.
+    for given, is_accepted in (
+        ({"from_time": START, "to_time": START + HOUR}, False),
+        ({"file": "hdfs:/data/clicks/hour=9/b.parquet"}, False),
+        ({"file": "hdfs:/data/clicks/hour=9/a.parquet"}, True),
+        ({"from_time": 0}, True),
+    ):
+        known = picture(file_faults=[told], accepted=[_ANY._replace(**given)])
+        assert [bool(each.accepted) for each in reconcile(known).findings] == [is_accepted]
 
 
 def test_damaged_batch() -> None:

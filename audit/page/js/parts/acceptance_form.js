@@ -18,6 +18,9 @@ export function acceptanceForm(fault, { cluster, topic, topicId }) {
 
 /** The names, all of which must match; null if none is known. */
 function named(fault, place) {
+  if (fault.tier === "hdfs" && fault.path && !fault.source) {
+    return { ...place, file: `${fault.destination.replace(/\/+$/, "")}/${fault.path}` };
+  }
   const host = fault.host ? { host: fault.host } : {};
   const runs = runsOf(fault);
   if (runs.length > 0) return { ...place, ...host, runs };
@@ -42,6 +45,7 @@ function runsOf({ source, seq, events, position, end_position: end, kind }) {
 }
 
 function what(fault) {
+  if (fault.tier === "hdfs" && fault.path && !fault.source) return `the file ${plain(fault.path)}`;
   const isTimed = fault.from_time >= 0 && fault.to_time > fault.from_time;
   const where = fault.host ? ` of ${plain(fault.host)}` : "";
   return `this fault${where}${isTimed ? `, ${stretch(fault.from_time, fault.to_time)}` : ""}`;
