@@ -177,7 +177,7 @@ def _accepting(finding: Finding, key: TopicKey, commands: CommandsConfig) -> lis
 def _names(finding: Finding) -> Iterator[str]:
     end = finding.end_position
     if finding.is_landed_file:
-        yield from ("--file", finding.landed_file)
+        yield from ("--landed-file", finding.landed_file)
     elif finding.source and finding.seq >= 0 and finding.events > 0 and not _is_of_lines(finding):
         last = finding.seq + finding.events - 1
         yield from ("--source", finding.source, "--seqs", f"{finding.seq}-{last}")

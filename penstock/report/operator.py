@@ -255,9 +255,10 @@ def _number(text: str) -> int:
 )
 @click.option("--host", metavar="NAME", help="Only this host.")
 @click.option(
-    "--file",
+    "--landed-file",
+    "file",
     metavar="URI",
-    help="This file that a loader has landed; without --file, faults of such files stay.",
+    help="This file that a loader has landed; faults of such files are accepted by name alone.",
 )
 @click.option(
     "--from", "from_time", type=TimeType(), metavar="TIME", help="Only windows from this time on."
@@ -319,8 +320,8 @@ def accept(
     limits = (partition, source, host, file, from_time, to_time)
     if whole_topic == any(limit is not None for limit in limits):
         raise click.UsageError(
-            "pass --whole-topic alone, or at least one of --partition, --source, --host, --file, "
-            "--from and --to"
+            "pass --whole-topic alone, or at least one of --partition, --source, --host, "
+            "--landed-file, --from and --to"
         )
     if len(ledgers) > 1:
         names = ", ".join(ledger.cluster for ledger in ledgers)

@@ -66,6 +66,8 @@ _QUERY: Final = "%&+=:/?@!$'()*,;~"
 
 log = logging.getLogger(__name__)
 
+_ALLOWED: Final = {"/login": "GET, HEAD, POST", "/logout": "POST"}
+
 
 class Door:
     """An ASGI application in front of `behind`. Belongs to the server's event loop."""
@@ -190,8 +192,10 @@ class Door:
             case (("/login" | "/logout"), _) if not self._visitors.have_passwords:
                 raise Unknown("this audit has no password logins")
             case (("/login" | "/logout" | "/session"), _):
-                allowed = {"allow": "POST" if scope["path"] == "/logout" else "GET, HEAD"}
-                return problem(HTTPStatus.METHOD_NOT_ALLOWED, "method not allowed", allowed)
+                allowed = _ALLOWED.get(scope["path"], "GET, HEAD")
+                return problem(
+                    HTTPStatus.METHOD_NOT_ALLOWED, "method not allowed", {"allow": allowed}
+                )
         return None
 
     async def _log_in(self, scope: Scope, receive: Receive) -> PageAnswer:

@@ -62,7 +62,7 @@ def rebuilding(table: str, hours: str) -> str:
         ),
         (
             *("missing", {"tier": "hdfs", "destination": "file:///w", "path": "../$(reboot)/a"}),
-            accepting("--file 'file:///w/../$(reboot)/a'"),
+            accepting("--landed-file 'file:///w/../$(reboot)/a'"),
         ),
         (
             *("unnamed", {"tier": "hdfs", **DAYS}),
