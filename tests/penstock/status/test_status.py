@@ -110,7 +110,6 @@ def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
         save_start(Places(tmp_path), start)
         ended = penstock("status", "--dir", str(tmp_path), "--json")
         said = json.loads(ended.stdout)
-        assert said["alerts"] == -1
         assert start.secure or all(
             each.endswith(": connection refused") for each in said["problems"]
         )
