@@ -86,6 +86,7 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
     calm: str = ""
     complete_until: int = -1
     settled: bool = False
+    held_up: bool = False  # a program hangs that newer lines need: they are not on their way
     today: int = -1  # a time on the day whose date is left out; -1: dates are always shown
     accepted_unknown: bool = False  # possible loss was accepted
 
@@ -132,7 +133,7 @@ def headline(judged: JudgedTopics) -> Headline:
         state=state,
         mark=mark,
         title=words if is_settled else f"{state.value}: {words}",
-        more=NEWER if is_known else "",
+        more=NEWER if is_known and not judged.held_up else "",
         badge=mark,
     )
 

@@ -134,11 +134,16 @@ class Alerting:
         clocks = self._standing.clocks.wrong(now)
         conditions |= of_clocks(clocks)
         silent = [row for row in self._silent(as_of) if (row.cluster, row.host) not in clocks]
-        unheard = {row.cluster for row in silent if not self._is_heard(row.cluster, as_of)}
+        clusters = self._standing.clusters
+        unheard = {
+            name: clusters[name]
+            for name in {row.cluster for row in silent} & clusters.keys()
+            if not self._is_heard(name, as_of)
+        }
         conditions |= of_agents(silent, self._commands, unheard=unheard)
         conditions |= of_loads(self._failing(as_of), self._config.commands)
-        conditions |= of_clusters(self._standing.clusters)
         conditions |= self._slowly_changing(as_of, now)
+        conditions |= of_clusters(self._standing.clusters, self._programs)
         raised = self._raised
         unknown = self._unknown(as_of)
         for key, alert in raised.items():

@@ -18,14 +18,16 @@ another alert are not raised (causes.py).
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from audit.api.answers import AgentRow, FailingLoad
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
-from audit.cures.fault_cures import Cure, cure_in
+from audit.cures.fault_cures import Cure, cure_in, cure_words
 from audit.cures.program_commands import ProgramCommands
 from audit.headline import length_words
 from audit.programs import (
@@ -138,32 +140,51 @@ def of_hours(
 
 
 def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[AlertKey, Condition]:
-    """Tables whose loads fail, with their first failing destination."""
-    conditions: dict[AlertKey, Condition] = {}
-    for load in rows:
-        about = AlertKey(UNLOADED, load.cluster, load.topic, "")
-        cure = cure_in(load.cure, commands)
-        words = _short(_unloaded(load))
-        conditions.setdefault(about, Condition(words, cure=cure, since=load.since))
-    return conditions
+    """Tables whose loads fail, whatever the destination: the first of it is told."""
+    found: dict[AlertKey, Condition] = {}
+    for each in rows:
+        about = AlertKey(UNLOADED, each.cluster, each.topic, "")
+        cure = cure_in(each.cure, commands)
+        said = each.cure and cure_words(each.cure, commands, short=True)
+        words = _short(_unloaded(replace(each, cure=said)))
+        found.setdefault(about, Condition(words, cure=cure, since=each.since))
+    return found
 
 
 def of_agents(
-    rows: Iterable[AgentRow], commands: ProgramCommands, *, unheard: Collection[str] = ()
+    rows: Iterable[AgentRow],
+    commands: ProgramCommands,
+    *,
+    unheard: Mapping[str, ClusterState] = MappingProxyType({}),
 ) -> dict[AlertKey, Condition]:
-    """Silent agents, and hosts that were never heard. In `unheard` clusters no agent is heard, so
-    the cause is probably not the agents."""
-    conditions: dict[AlertKey, Condition] = {}
-    for row in rows:
-        words, cure = _silence(row), commands.restart("agent", host=row.host)
-        of_all = row.cluster in unheard and row.heard > 0
-        if of_all:
-            words += f"; no agent of {row.cluster} is heard: its brokers may take no lines"
-            cure = commands.look("penstock", "status")
-        key = AlertKey(SILENT, row.cluster, "", row.host)
-        known = Condition(_short(words), hosts=(row.host,), cure=cure, of_all=of_all)
-        conditions[key] = known._replace(since=row.heard if row.heard > 0 else -1)
-    return conditions
+    """Agents that are silent, and hosts that were never heard. No agent of the clusters in
+    `unheard` is heard: unless this is one agent, or those of `penstock up`, brokers come first."""
+    found: dict[AlertKey, Condition] = {}
+    rows = list(rows)
+    hosts = {name: [row.host for row in rows if row.cluster == name] for name in unheard}
+    for each in rows:
+        words, cure = _silence(each), commands.restart("agent", host=each.host)
+        state = unheard.get(each.cluster) if each.heard > 0 else None
+        if state is not None:
+            silent, of = hosts[each.cluster], f"of {each.cluster}"
+            is_only = len(silent) == 1
+            what = f"it is the only agent {of}" if is_only else f"no agent {of} is heard"
+            words += f"; {what}, {_brokers(state)}"
+            if not is_only and not all(map(commands.is_of_up, silent)):
+                cure = commands.look_at_brokers(each.cluster)
+        key = AlertKey(SILENT, each.cluster, "", each.host)
+        known = Condition(_short(words), hosts=(each.host,), cure=cure, of_all=state is not None)
+        found[key] = known._replace(since=each.heard if each.heard > 0 else -1)
+    return found
+
+
+def _brokers(state: ClusterState) -> str:
+    """What is known of a cluster's brokers."""
+    if state.away:
+        one = len(state.away) == 1
+        numbers = ", ".join(map(str, state.away))
+        return f"and broker {numbers} is away" if one else f"and brokers {numbers} are away"
+    return "and its ledger cannot be read" if state.unreachable else "and its brokers answer"
 
 
 def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertKey, Condition]:
@@ -182,20 +203,34 @@ def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertK
     return conditions
 
 
-def of_clusters(clusters: Mapping[str, ClusterState]) -> dict[AlertKey, Condition]:
-    """Ledgers that cannot be read, absent brokers that hold replicas, and registries that do not
-    answer."""
+def of_clusters(
+    clusters: Mapping[str, ClusterState], programs: Iterable[Program] = ()
+) -> dict[AlertKey, Condition]:
+    """Ledgers that cannot be read, brokers that hold replicas and are away, registries that
+    do not answer. `programs` say on which host each broker runs."""
+    hosts = {
+        (each.cluster, each.name): each.host for each in programs if each.kind is ProgramKind.BROKER
+    }
+
+    def named(cluster: str, broker: int, host: str = "") -> str:
+        host = hosts.get((cluster, str(broker)), host)
+        return f"broker {broker} on {host}" if host else f"broker {broker}"
+
     conditions: dict[AlertKey, Condition] = {}
     for name, cluster in clusters.items():
         if cluster.unreachable:
             words = f"the ledger of {name} cannot be read: {cluster.unreachable}"
             waits_on = FOR_SCHEMAS if cluster.is_for_schemas else frozenset[str]()
-            conditions[AlertKey(AWAY, name, "", "")] = Condition(_short(words), waits_on=waits_on)
+            only = cluster.unanswering
+            of = (named(name, only.id, only.host),) if only else ()
+            conditions[AlertKey(AWAY, name, "", "")] = Condition(
+                _short(words), waits_on=waits_on, hosts=of
+            )
         leaderless = frozenset(cluster.leaderless)
         for broker in cluster.away:
             words = f"broker {broker} of {name} is away, and holds replicas"
             key = AlertKey(AWAY, name, "", f"broker {broker}")
-            conditions[key] = Condition(words, leaderless=leaderless)
+            conditions[key] = Condition(words, leaderless=leaderless, hosts=(named(name, broker),))
         if cluster.registry_away:
             words = f"the registry of {name} does not answer: {cluster.registry_away}"
             conditions[AlertKey(AWAY, name, "", REGISTRY)] = Condition(_short(words))

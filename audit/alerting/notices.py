@@ -6,7 +6,6 @@ are made printable, and all lengths are capped.
 """
 
 import hashlib
-import shlex
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 
 from audit.alerting.conditions import (
     AWAY,
+    FAULTS,
     SILENT,
     AlertKey,
     Condition,
@@ -51,22 +51,22 @@ _EFFECTS: Final = {
 _OF_PROGRAMS: Final = frozenset({AWAY, MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK})
 
 # By kind: the severity, the words, and the command of Penstock that shows it.
-_REPORT: Final = "penstock report {topic} --hour {hour}"
+_REPORT: Final = "penstock report {topic}"  # with the time of the fault
 _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "missing": (Severity.CRITICAL, "lines are missing", _REPORT),
     "changed": (Severity.CRITICAL, "lines are not as they were written", _REPORT),
     "duplicated": (Severity.WARNING, "lines are duplicated", _REPORT),
     "unknown": (Severity.WARNING, "it is unknown whether all lines arrived", _REPORT),
     "unloaded": (Severity.CRITICAL, "its table cannot be loaded", ""),
-    "late": (Severity.WARNING, "windows still wait", "penstock report {topic}"),
+    "late": (Severity.WARNING, "windows still wait", _REPORT),
     "silent": (Severity.WARNING, "agents are silent", ""),
     "dead": (
         Severity.WARNING,
         "many lines are dead letters",
         "penstock consume {topic}.dead --from beginning --to-end --events",
     ),
-    "altered": (Severity.INFO, "many lines were altered", "penstock report {topic}"),
-    "away": (Severity.CRITICAL, "a program of the cluster is away", ""),
+    "altered": (Severity.INFO, "many lines were altered", _REPORT),
+    "away": (Severity.CRITICAL, "the ledger cannot be read", ""),
     "clock": (Severity.WARNING, "clocks of hosts are wrong", ""),
     "mirror": (Severity.CRITICAL, "a mirror is away", "penstock mirror status"),
     "loader": (Severity.WARNING, "loads have stopped", ""),
@@ -100,15 +100,12 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     command_kind: CommandKind | None = None
     page: str = ""
     runbook: str = ""
+    report: str = ""  # the command that shows how it ended
 
     def over(self, now: int) -> "Notice":
-        """The notice as resolved; for a fault, the command shows how it ended."""
-        shows = _KINDS[self.kind][2]
-        notice = replace(self, status="resolved", resolved=now)
-        if shows != _REPORT:
-            return notice
-        command = f"penstock report {shlex.quote(self.topic)}"
-        return replace(notice, command=command, command_kind=CommandKind.LOOKS)
+        """The same, resolved. What is left to do is to see how it ended."""
+        notice = replace(self, status="resolved", resolved=now, holds_up="", command=self.report)
+        return replace(notice, command_kind=CommandKind.LOOKS if self.report else None)
 
     @property
     def title(self) -> str:
@@ -122,7 +119,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_of_lines(self) -> bool:
         """Whether it is a fault of lines, which ends by repair or acceptance."""
-        return _KINDS[self.kind][2] == _REPORT
+        return self.kind in FAULTS
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """The facts for a reader, the most important first."""
@@ -219,6 +216,8 @@ def _group(
     counts = [condition.lines for condition in known if condition.lines >= 0]
     lines = sum(counts) if counts else -1
     severity = severity_of(first.kind)
+    since = min(each.since if each.since >= 0 else each.raised for each in alerts)
+    begin = since if first.hour < 0 else first.hour
     return Group(
         Notice(
             id=name,
@@ -230,12 +229,13 @@ def _group(
             hosts_total=len(hosts),
             lines=lines,
             began=min((condition.began for condition in known if condition.began >= 0), default=-1),
-            since=min(alert.since if alert.since >= 0 else alert.raised for alert in alerts),
+            since=since,
             summary=_summary(first, alerts, hosts, lines),
             words=tuple(one_line(condition.words) for condition in known[:_MOST_WORDS]),
             **cure_of(key_of(first), known[0], commands).fields,
             page=page and page + _view(first, alerts),
             runbook=runbook and f"{runbook}#{first.kind}",
+            report=_report(first.topic, begin, commands) if first.topic else "",
         ),
         frozenset(
             zlib.crc32(f"{alert.host}\0{alert.hour}".encode(errors="replace"))
@@ -250,8 +250,11 @@ def _summary(first: Alert, alerts: list[Alert], hosts: list[str], lines: int) ->
     details = []
     if lines >= 0:
         details.append("1 line" if lines == 1 else f"{lines:,} lines")
-    if hosts:
-        others = len(hosts) - 1
+    others = len(hosts) - 1
+    if hosts and first.kind == AWAY:
+        who = f"{hosts[0]} and {others:,} more" if others > 1 else " and ".join(hosts)
+        what = f"{who} {'are' if others else 'is'} away"
+    elif hosts:
         details.append(f"{hosts[0]} and {others:,} more hosts" if others > 1 else ", ".join(hosts))
     hours = len({alert.hour for alert in alerts if alert.hour >= 0})
     if hours > 1:
@@ -278,9 +281,21 @@ def cure_of(about: AlertKey, condition: Condition | None, commands: ProgramComma
         case "zookeeper", _:
             return commands.reach_zookeeper()
     shown = _KINDS[about.kind][2]
-    hour = f"{datetime.fromtimestamp(max(about.hour, 0) / 1000, UTC):%Y-%m-%dT%H}"
-    words = [word.format(topic=_name(about.topic), hour=hour) for word in shown.split()]
+    words = [word.format(topic=_name(about.topic)) for word in shown.split()]
+    if shown == _REPORT and about.hour >= 0:
+        words += ["--hour", _hour(about.hour)]
+    elif shown == _REPORT:  # it began some time ago, and goes on
+        words += ["--day", "today"]
     return commands.look(*words) if words else Cure()
+
+
+def _report(topic: str, begin: int, commands: ProgramCommands) -> str:
+    """From the hour in which it began up to now: without a time only whole hours are covered."""
+    return commands.look("penstock", "report", _name(topic), "--from", _hour(begin)).command
+
+
+def _hour(time: int) -> str:
+    return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%dT%H}"
 
 
 def _view(first: Alert, alerts: list[Alert]) -> str:

@@ -53,6 +53,12 @@ class ClusterState(msgspec.Struct, frozen=True):
     looked: int = 0  # entries up to this time were read before these were requested
 
     @property
+    def unanswering(self) -> "BrokerFacts | None":
+        """The only broker, of a cluster that cannot be read for want of it."""
+        is_it = self.unreachable and not self.is_for_schemas and len(self.brokers) == 1
+        return self.brokers[0] if is_it and not self.away else None
+
+    @property
     def is_seen(self) -> bool:
         """Whether it is known which of its programs are away."""
         return bool(self.unreachable or self.looked) and self.registry_away is not None

@@ -16,6 +16,7 @@ from audit.configuration.config import CommandsConfig
 from audit.reconciling.findings import CommandKind, FaultKind, Finding
 from audit.reconciling.picture import TierKind, TopicKey
 from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE
+from ledger.extra_files import move_command
 
 _HOUR: Final = 3_600_000
 _DAY: Final = 24 * _HOUR
@@ -79,7 +80,7 @@ def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
     if finding.accepted:
         return Cure()
     kind = CommandKind.MENDS
-    command = _hiding(finding)
+    command = _moving(finding)
     if not command and (words := _rebuilding(finding, key, commands)):
         command = in_shell(words, commands)
     if not command and (words := _accepting(finding, key, commands)):
@@ -93,7 +94,20 @@ def cure_in(words: str, commands: CommandsConfig) -> Cure:
     command = _OF_LOADER.search(words)
     if command is None:
         return Cure()
-    return Cure(in_shell(["penstock", *command[1].split()], commands), CommandKind.MENDS)
+    typed = ["penstock", *command[1].split()]
+    kind = CommandKind.ACCEPTS if "--accept-gap" in typed else CommandKind.MENDS
+    return Cure(in_shell(typed, commands), kind)
+
+
+def cure_words(words: str, commands: CommandsConfig, *, short: bool = False) -> str:
+    """A loader's words about a cure, with its command in a shell that finds the pipeline; `short`:
+    beside the command, which is not repeated."""
+
+    def command(match: re.Match[str]) -> str:
+        typed = ["penstock", *match[1].split()]
+        return f"`{' '.join(typed[:2])} …`" if short else f"`{in_shell(typed, commands)}`"
+
+    return _OF_LOADER.sub(command, words)
 
 
 def in_shell(words: list[str], commands: CommandsConfig) -> str:
@@ -104,19 +118,11 @@ def in_shell(words: list[str], commands: CommandsConfig) -> str:
     return f". {shlex.quote(commands.environment)} && {command}"
 
 
-def _hiding(finding: Finding) -> str:
-    """Renames a file that no load has written, so that readers of the table skip it. The loader's
-    next check finds the hour whole."""
-    file = finding.landed_file
-    if not file or not finding.reason.startswith(NO_LOAD_WROTE):
+def _moving(finding: Finding) -> str:
+    """Moves a file away that no load has written. The loader's next check finds the hour whole."""
+    if not finding.is_landed_file or not finding.reason.startswith(NO_LOAD_WROTE):
         return ""
-    folder, _, name = file.rpartition("/")
-    if name.startswith("_"):
-        return ""
-    scheme, _, path = folder.partition("://")
-    if scheme == "file":
-        return shlex.join(["mv", "--", f"{path}/{name}", f"{path}/_{name}"])
-    return shlex.join(["hdfs", "dfs", "-mv", file, f"{folder}/_{name}"])
+    return move_command(finding.destination.rstrip("/"), finding.path)
 
 
 def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:

@@ -41,7 +41,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         self, program: str, *, cluster: str = "", host: str = "", broker: int = UP_BROKER
     ) -> Cure:
         """Restarts or starts a program. Without `host`, its host is unknown."""
-        if self._is_of_up(host) and broker == UP_BROKER:
+        if self.is_of_up(host) and broker == UP_BROKER:
             name = self._name_in_up(program, cluster)
             words = ["penstock", "up", "--restart", name, "--dir", self.commands.up]
             return _cure(in_shell(words, self.commands), CommandKind.MENDS)
@@ -56,14 +56,21 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
 
     def reach_ledger(self, cluster: str) -> Cure:
         """For a cluster of which no broker answers."""
-        if self._is_of_up(""):
+        if self.is_of_up(""):
             return self.restart("broker", cluster=cluster)
         return _cure(
             "systemctl status penstock-broker  # on the host of each broker", CommandKind.LOOKS
         )
 
+    def look_at_brokers(self, cluster: str) -> Cure:
+        """They answer, and may take no lines."""
+        if self.is_of_up(""):
+            log = f"{self.commands.up}/logs/{self._name_in_up('broker', cluster)}.log"
+            return self.look("tail", log)
+        return self.reach_ledger(cluster)
+
     def reach_zookeeper(self) -> Cure:
-        if self._is_of_up(""):
+        if self.is_of_up(""):
             return self.restart("zookeeper")
         return _cure(
             "systemctl status penstock-zookeeper  # on the host of each server", CommandKind.LOOKS
@@ -71,13 +78,14 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
 
     def look(self, *words: str, host: str = "") -> Cure:
         """Inspects something on this host or another."""
-        if host and not self._is_of_up(host):
+        if host and not self.is_of_up(host):
             return _cure(f"{shlex.join(words)}  # on {shlex.quote(host)}", CommandKind.LOOKS)
         is_ours = words[0] == "penstock"
         command = in_shell(list(words), self.commands) if is_ours else shlex.join(words)
         return _cure(command, CommandKind.LOOKS)
 
-    def _is_of_up(self, host: str) -> bool:
+    def is_of_up(self, host: str) -> bool:
+        """Whether programs of this host are those of `penstock up`."""
         return bool(self.commands.up) and host in {"", self.host}
 
     def _name_in_up(self, program: str, cluster: str) -> str:

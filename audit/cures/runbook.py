@@ -164,8 +164,8 @@ ENTRIES: Final = (
             "(`systemctl restart penstock-agent`): it continues where it stopped, also in files "
             "that were rotated meanwhile.",
             "If it runs, check that it reaches the brokers: its log, `penstock agent --status`.",
-            "If no agent is heard, see `penstock status`: a broker with a full disk takes no "
-            "lines. Make room on it, and all agents continue.",
+            "If none of several agents is heard, see the brokers and their logs: one with a full "
+            "disk takes no lines. Make room on it, and all agents continue.",
             "Retire a host that is gone for good: `penstock audit retire HOST --reason REASON`.",
         ),
     ),

@@ -1,41 +1,19 @@
 """The commands that repair damaged hours: extra files are moved away, the other hours are rebuilt.
 Pure.
 
-Rule 1: a rebuild replaces only what runs have written, so it never mends an extra file.
-Rule 2: an extra file is moved out of the table, to the root, where no reader and no check sees it:
-        some readers take names that begin with `_` for rows. Nothing is deleted.
-Rule 3: names come from outside. One with a control character, or with a character that `hdfs dfs`
-        takes for a pattern however it is quoted, gets no command.
+A rebuild replaces only what runs have written, so it never mends an extra file.
 """
 
-import re
-import shlex
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ledger.extra_files import move_command
 from loader.checks.comparison import FaultyFile, FileFaultKind
 from loader.commit.layout import hour_path
 from loader.errors import FilesDiffer
 from loader.tables import Hour, hour_folder
 
 MOST_MOVES: Final = 10  # that a text names
-_EXTRA: Final = "_extra-"
-_LONGEST_NAME: Final = 255  # bytes
-_PATTERN: Final = re.compile(r"[`*?\[\]{}\\]")
-
-
-def move_command(root: str, path: str) -> str:
-    """Moves an extra file out of its table. Empty if its name does not fit into a command."""
-    name = f"{_EXTRA}{path.replace('/', '.')}"
-    if not f"{root}{path}".isprintable() or _PATTERN.search(f"{root}{path}"):
-        return ""
-    if len(name.encode()) > _LONGEST_NAME:
-        return ""
-    is_local = root.startswith("file://")
-    folder, program = (
-        (root.removeprefix("file://"), ("mv", "-n")) if is_local else (root, ("hdfs", "dfs", "-mv"))
-    )
-    return shlex.join((*program, f"{folder}/{path}", f"{folder}/{name}"))
 
 
 def files_differ(

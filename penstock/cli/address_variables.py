@@ -12,3 +12,4 @@ AUDIT: Final = "PENSTOCK_AUDIT"
 AGENT: Final = "PENSTOCK_AGENT"
 BROKER_HTTP: Final = "PENSTOCK_BROKER_HTTP"
 PROFILE: Final = "PENSTOCK_PROFILE"
+UP: Final = "PENSTOCK_UP"  # the directory of the `penstock up` that has these addresses

@@ -405,6 +405,7 @@ def environment(
         f"export PENSTOCK_AUDIT={addresses.audit}",
         f"export PENSTOCK_AGENT={addresses.agent}",
         f"export PENSTOCK_BROKER_HTTP={addresses.broker_http}",
+        f"export PENSTOCK_UP={shlex.quote(str(places.directory))}",
         *ways,
     ]
     return "".join(f"{line}\n" for line in lines)

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from audit.alerting.answers import Acknowledge, Mute, Noted, NotedAlert, NotedAlerts, Unmute
-from audit.alerting.conditions import KINDS
+from audit.alerting.conditions import KINDS, UNLOADED
 from audit.configuration.config import AuditConfig
 from ground.http.client import HttpUrl
 from ground.printable import one_line
@@ -30,6 +30,7 @@ def raised_alerts(audit: HttpUrl, topics: Sequence[str], cluster: str) -> Sequen
         alert
         for alert in answer.items
         if alert.hour < 0
+        and alert.kind != UNLOADED  # which is beside its topic
         and (not cluster or alert.cluster in {cluster, ""})
         and (not topics or alert.topic in {*topics, ""})
     ]

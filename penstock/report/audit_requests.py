@@ -4,6 +4,7 @@ An answer is used only if it has the expected shape. Its texts are untrusted: th
 printable before showing them.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
@@ -13,6 +14,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from audit.api.answers import Problem, ReportAnswer
+from audit.configuration.config import CommandsConfig
+from audit.cures.fault_cures import Cure, advice
+from audit.cures.program_commands import ProgramCommands
 from audit.reconciling.findings import State, worst
 from ground.http.client import HttpUrl
 from ground.http.security import HttpAccess, HttpSecurity, access_to
@@ -30,6 +34,7 @@ DEFAULT_AUDIT: Final = "http://127.0.0.1:8090"
 SECURITY: Final = "PENSTOCK_AUDIT_SECURITY"  # the environment's variable for the option
 
 _SECONDS: Final = 30.0
+_ALIVE_SECONDS: Final = 3.0  # until one that does not even say that it runs counts as silent
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -64,16 +69,19 @@ def ask(
     posted: msgspec.Struct | None = None,
 ) -> T:
     """The answer. Raises Failed if there is none of that kind. Without `access`, the credentials of
-    the running command are used. `posted`: an operator's statement."""
+    the running command are used. `posted`: an operator's statement.
+
+    An answer may take long, but one that hangs is not waited for."""
     query = urlencode({name: value for name, value in parameters.items() if value != ""})
     access = access or access_to(audit_security(audit))
     body = None if posted is None else msgspec.json.encode(posted)
     target = f"/api/v1/{path}?{query}" if query else f"/api/v1/{path}"
     try:
+        if seconds > _ALIVE_SECONDS:
+            get(audit, "/healthz", program="audit", seconds=_ALIVE_SECONDS, access=access)
         answer = get(audit, target, program="audit", seconds=seconds, access=access, posted=body)
     except NotReachable as error:
-        advice = hint("audit", str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
-        raise Failed(f"{error.message}{advice}") from None
+        raise Failed(f"{error.message}{_what_to_do(audit)}") from None
     if answer.status == HTTPStatus.UNAUTHORIZED:
         raise Failed(
             f"the audit at {audit} rejected these credentials: {_why(answer.body)} "
@@ -85,6 +93,21 @@ def ask(
         return msgspec.json.decode(answer.body, type=known_type(kind))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Failed(f"the server at {audit} is not an audit of this release: {error}") from None
+
+
+def restart_audit(audit: HttpUrl, directory: str = "") -> Cure:
+    """By the `penstock up` of this directory, or that whose `environment` the shell has read."""
+    if not directory and os.environ.get(address_variables.AUDIT) == str(audit):
+        directory = os.environ.get(address_variables.UP, "")
+    return ProgramCommands(commands=CommandsConfig(up=directory)).restart("audit")
+
+
+def _what_to_do(audit: HttpUrl) -> str:
+    cure = restart_audit(audit)
+    said = hint("audit", str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
+    if str(audit) == DEFAULT_AUDIT and address_variables.UP not in os.environ:
+        return said
+    return f"{said if said.startswith(' ') else ''}; {advice(cure)}"
 
 
 def _why(body: bytes) -> str:

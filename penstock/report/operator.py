@@ -6,6 +6,7 @@ Ranges of offsets, events and bytes are written as verdicts show them.
 import getpass
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -24,7 +25,7 @@ from ground.printable import one_line
 from ledger.operators import check_writable, write_accepted, write_retired
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
-from penstock.cli.time_arguments import TimeType, time_text
+from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS, TimeType, time_text
 from penstock.config.options import configured
 from penstock.connections.cluster import (
     bootstrap_option,
@@ -346,7 +347,9 @@ def accept(
         return
     words = ", ".join(_accepted_words(accepted))
     click.echo(f"{one_line(topic)} of cluster {ledger.cluster}: accepted {words}.")
-    click.echo(f"`penstock report {one_line(topic)}` shows what remains.")
+    begin = from_time or (time.time_ns() // 1_000_000 - DAY_MILLIS) // HOUR_MILLIS * HOUR_MILLIS
+    since = time_text(begin // 1_000 * 1_000).replace(" ", "T")
+    click.echo(f"`penstock report {one_line(topic)} --from {since}` shows what remains.")
 
 
 def _runs(
@@ -440,11 +443,11 @@ def retire(
     else:
         since_by_ledger = [(ledger, since) for ledger in ledgers]
     statements = []
-    for ledger, time in since_by_ledger:
+    for ledger, begin in since_by_ledger:
         statement = {
             "host": host,
             "agent": agent or "",
-            "since": time,
+            "since": begin,
             "reason": reason,
             "operator": operator(ledger.credentials),
         }

@@ -169,7 +169,10 @@ def _headline(
     if audit is None or verdict != State.PENDING or until_silence is None:
         return headline
     pending = JudgedTopics(
-        state=State.PENDING, complete_until=until_silence, today=audit.topics.now
+        state=State.PENDING,
+        complete_until=until_silence,
+        held_up=True,
+        today=audit.topics.now,
     )
     return made_headline(pending) if headline is None or not _is_wrong(headline) else headline
 

@@ -131,7 +131,8 @@ class StatusCollector:
         except (ClientError, NoStatus, SchemaError) as error:
             # Some say by themselves who it is, or where.
             message = str(error).removeprefix(part.name.rpartition(" ")[2]).lstrip(": ")
-            problem = message if message.startswith("no ") else f"no {part.name}: {message}"
+            is_named = message.startswith(f"no {part.name.partition(' ')[0]} ")
+            problem = message if is_named else f"no {part.name}: {message}"
             silent.append(problem[:_LONGEST])
         return None
 

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from audit.cures.fault_cures import Cure, advice
 from client.errors import BadAddress
-from ground.http.client import HttpUrl
+from ground.http.client import HttpUrl, parse_program_url
 from penstock.cli.finite_range import FiniteRange
 from penstock.cli.output import json_option, print_table
 from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, brokers_security
@@ -25,7 +25,7 @@ from penstock.directory.errors import UpError
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses, Places
 from penstock.directory.saved_start import load_start
-from penstock.report.audit_requests import audit_option, audit_security
+from penstock.report.audit_requests import audit_option, audit_security, restart_audit
 from penstock.services.agent_status import agent_option, agent_security
 from penstock.status.cluster import page_addresses
 from penstock.status.collector import StatusCollector
@@ -172,8 +172,13 @@ def _agent(agent: AgentStatus, now: int) -> dict[str, Any]:
     }
 
 
+def _something_answers(status: PipelineStatus) -> bool:
+    """Besides the audit."""
+    return bool(status.brokers or status.registry_subjects >= 0 or status.agents)
+
+
 def _what_to_do(status: PipelineStatus) -> str:
-    if not status.brokers and status.registry_subjects < 0 and not status.agents:
+    if not _something_answers(status):
         if Places(Path()).saved_start.is_file():
             return "No server answers. This is the directory of a `penstock up`: try --dir ."
         return (
@@ -270,19 +275,24 @@ def command(
         loader_log = None
         if directory is not None:
             loader_log = LoaderLog(Places(directory.absolute()).log("loader"))
+        at = pipeline_access.addresses.audit
+        up = str(directory.absolute()) if directory else ""
+        cure = restart_audit(parse_program_url(at), up)
         with StatusCollector(pipeline_access, within=_SECONDS) as collector:
+            show = partial(_show, collector, loader_log, cure, as_json=as_json)
             if watch is not None:
-                show = partial(_show, collector, loader_log, as_json=as_json)
                 repeat(show, watch, has_blank_lines=not as_json)
-            return _WELL if is_well(_show(collector, loader_log, as_json=as_json)) else _NOT_WELL
+            return _WELL if is_well(show()) else _NOT_WELL
     except (BadAddress, ValueError, UpError) as error:
         raise click.UsageError(str(error)) from None
 
 
 def _show(
-    collector: StatusCollector, loader_log: LoaderLog | None, *, as_json: bool
+    collector: StatusCollector, loader_log: LoaderLog | None, audit_cure: Cure, *, as_json: bool
 ) -> PipelineStatus:
     status = collector.ask()
+    if status.alerts < 0 and _something_answers(status):
+        status = msgspec.structs.replace(status, **audit_cure.fields)
     if loader_log is not None:
         loader_log.read()
         status = loader_log.added_to(status)

@@ -29,6 +29,7 @@ COLOURS: Final = {
 FAULTY: Final = frozenset(state for state in State if state.is_fault)
 
 _MOST: Final = 2**63 - 1  # a server may answer any number
+_LONG_WORD: Final = 40
 _LONG_MILLIS: Final = 300_000
 _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -85,7 +86,7 @@ def failing_words(status: PipelineStatus) -> list[Words]:
             NOT_LOADED._replace(text=shown(f"{what}, for {ago}: {failing_load.reason}", 400))
         )
         if failing_load.cure:
-            lines.append(Words(" ", "", shown(f"what to do: {failing_load.cure}", 400)))
+            lines.append(Words(" ", "", shown(f"what to do: {failing_load.cure}", 4_000)))
     return lines
 
 
@@ -179,6 +180,10 @@ def pause(seconds: float) -> str:
 
 
 def shown(text: str, longest: int = 200) -> str:
-    """Text from outside as one printable line, shortened to `longest` characters."""
+    """Text from outside as one printable line, shortened to `longest` characters, if possible
+    between words."""
     text = one_line(text)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    if len(text) <= longest:
+        return text
+    kept, _, rest = text[:longest].rpartition(" ")
+    return f"{kept if kept and len(rest) < _LONG_WORD else text[: longest - 1]}…"

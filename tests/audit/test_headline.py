@@ -72,6 +72,11 @@ def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
             "every line up to 21:14 UTC is accounted for|newer lines are on their way",
         ),
         (
+            judged(State.PENDING, complete_until=MINUTE, held_up=True, today=EVENING),
+            "…",
+            "pending: every line up to 21:14 UTC is accounted for|",
+        ),
+        (
             judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING + DAY_LONG),
             "✓",
             "every line up to 2026-11-20 21:14 UTC is accounted for|newer lines are on their way",

@@ -61,6 +61,7 @@ def headline_of(
             calm=calm,
             complete_until=min(_complete_until(service, cluster), reported),
             settled=reported > now - _soon(service) and is_settled(service, cluster, now),
+            held_up=bool(_held_up(service, cluster)),
             today=now,
             accepted_unknown=partly_unseen,
         )

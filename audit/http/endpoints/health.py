@@ -190,7 +190,8 @@ def _brokers(
     # Of brokers with the same id, the last one heard has replaced the others.
     oldest_first = sorted(programs, key=lambda program: program.heard)
     by_id = {program.name: program for program in oldest_first}
-    for broker in standing.brokers:
+    only = standing.unanswering
+    for broker in standing.brokers if only is None else ():
         program = by_id.get(str(broker.id))
         leads = f"leads {broker.leads:,} of {broker.partitions:,} partitions"
         if program is not None:
@@ -220,11 +221,12 @@ def _brokers(
             **shows.commands.restart("broker", cluster=cluster, host=host, broker=number).fields,
         )
     if standing.unreachable:
+        program = by_id.get(str(only.id)) if only else None
         yield HealthRow(
             program="broker",
             cluster=cluster,
-            name="",
-            host="",
+            name=str(only.id) if only else "",
+            host=program.host if program else only.host if only else "",
             state=IS_AWAY,
             words=f"the ledger cannot be read: {standing.unreachable}",
             heard=standing.as_of or -1,

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from audit.api.answers import FailingLoad
-from audit.cures.fault_cures import cure_for, cure_in
+from audit.cures.fault_cures import cure_for, cure_in, cure_words
 from audit.errors import BadQuery, NotNow, Unknown
 from audit.reconciling.findings import Finding, State, worst
 from audit.reconciling.picture import TopicKey, TopicPicture
@@ -106,10 +106,10 @@ def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
 
 def failing_loads(service: Service, cluster: str = "") -> list[FailingLoad]:
     """Tables whose loads fail, the oldest failure first. Deleted topics are left out."""
-    loads = service.reading.failing_loads()
+    loads, commands = service.reading.failing_loads(), service.config.commands
     existing = service.standing.those_there(service.reading.topics()) if loads else frozenset()
     return [
-        replace(load, **cure_in(load.cure, service.config.commands).fields)
+        replace(load, cure=cure_words(load.cure, commands), **cure_in(load.cure, commands).fields)
         for load in loads
         if cluster in {"", load.cluster} and (load.cluster, load.topic) in existing
     ]

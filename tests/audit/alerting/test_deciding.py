@@ -17,6 +17,7 @@ from audit.alerting.conditions import (
     waiting,
 )
 from audit.api.answers import AgentRow, FailingLoad
+from audit.clusters.state import ClusterState
 from audit.configuration.config import CommandsConfig
 from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
@@ -30,6 +31,7 @@ MISSING = AlertKey("missing", "east", "clicks", "", 2 * HOUR)
 ALERT = Alert("missing", "east", "clicks", "", "words", 1_120, hour=2 * HOUR, since=1_000)
 AFTER = {"missing": 120}
 WORDS = Condition("words")
+RESTART = "penstock up --restart agent --dir /up"
 CURE = "run `penstock load --topics clicks`"
 WORST = Finding(id="f1", kind=FaultKind.LOST, words="gone", command="penstock load")
 
@@ -63,7 +65,7 @@ def test_a_table_that_is_not_loaded_has_one_alert_with_the_cure() -> None:
     key = AlertKey(UNLOADED, "east", "clicks", "")
     said = "east/clicks has not been loaded into {} since 1970-01-01T00:01Z: all is dead"
     (words,) = of_loads([one, other], CommandsConfig()).values()
-    assert words.words == said.format("file:///a") + f". What to do: {CURE}"
+    assert words.words == said.format("file:///a") + ". What to do: run `penstock load …`"
     assert words.cure.command == "penstock load --topics clicks"
     assert of_loads([other], CommandsConfig()) == {
         key: Condition(said.format("file:///b"), since=60_000)
@@ -124,3 +126,13 @@ def test_silence_has_a_host() -> None:
     found = of_agents([silent, never], ProgramCommands())
     assert set(found) == {AlertKey(SILENT, "east", "", "web-1"), AlertKey(SILENT, "", "", "web-2")}
     assert "never heard" in found[AlertKey(SILENT, "", "", "web-2")].words
+    up = ProgramCommands(commands=CommandsConfig(up="/up"), clusters=("east",), host="web-1")
+    other = replace(silent, agent="a2", host="web-2")
+    for rows, state, words, command in (
+        ([silent], ClusterState(), "the only agent of east, and its brokers answer", RESTART),
+        ([silent, silent], ClusterState(away=[2]), "is heard, and broker 2 is away", RESTART),
+        ([silent, other], ClusterState(), "is heard, and its brokers answer", "tail {}/broker.log"),
+    ):
+        known = of_agents(rows, up, unheard={"east": state})[AlertKey(SILENT, "east", "", "web-1")]
+        assert known.words.endswith(words)
+        assert known.cure.command == command.format("/up/logs")

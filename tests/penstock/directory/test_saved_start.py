@@ -107,6 +107,7 @@ def test_a_shell_reads_the_environment(tmp_path: Path) -> None:
         f"PENSTOCK_AUDIT={addresses.audit}",
         f"PENSTOCK_AGENT={addresses.agent}",
         f"PENSTOCK_BROKER_HTTP={addresses.broker_http}",
+        f"PENSTOCK_UP={tmp_path}",
     }
 
 
@@ -119,6 +120,7 @@ def test_behind_locks_the_environment_says_how_to_get_in(tmp_path: Path) -> None
         "PENSTOCK_BOOTSTRAP=127.0.0.1:20001",
         "PENSTOCK_REGISTRY=https://127.0.0.1:20003",
         "PENSTOCK_AUDIT=https://127.0.0.1:20004",
+        f"PENSTOCK_UP={directory}",
         f"PENSTOCK_SECURITY={directory}/security/brokers.yaml",
         f"PENSTOCK_REGISTRY_SECURITY={directory}/security/registry.yaml",
         f"PENSTOCK_AUDIT_SECURITY={directory}/security/audit.yaml",

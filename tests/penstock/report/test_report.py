@@ -1,6 +1,7 @@
 """`penstock report`: what is asked, and the exit code that it comes to."""
 
 import json
+import socket
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -106,10 +107,7 @@ def test_nothing_is_complete_of_which_nothing_is_known() -> None:
     over = MORNING + HOUR
     assert verdict(report(COMPLETE, as_of=over - 1, now=over + 60_000)) is State.PENDING
     assert verdict(report(COMPLETE, as_of=over, now=over + 60_000)) is State.COMPLETE
-
-
-def test_a_ledger_that_is_read_all_the_time_is_known_up_to_now() -> None:
-    now = MORNING + HOUR // 2
+    now = over - HOUR // 2  # a ledger that is read all the time is known up to now
     assert verdict(report(COMPLETE, as_of=now - 500, now=now)) is State.COMPLETE
     assert verdict(report(COMPLETE, as_of=now - 60_001, now=now)) is State.PENDING
 
@@ -276,6 +274,16 @@ def test_wrong_usage_is_no_verdict(wrong: list[str], said: str) -> None:
 def test_what_an_audit_does_not_say(answer: tuple[int, bytes], said: str) -> None:
     with answering(lambda _path, _query: answer) as audit:
         assert said in refused("clicks", *ASKED, "--audit", audit.url)
+
+
+def test_an_audit_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.report.audit_requests._ALIVE_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setenv("PENSTOCK_AUDIT", url)
+        monkeypatch.setenv("PENSTOCK_UP", "/a b")
+        restart = "; what to do: penstock up --restart audit --dir '/a b'"
+        assert refused() == f"no audit answers at {url}: no answer within 0.1 s{restart}"
 
 
 def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:

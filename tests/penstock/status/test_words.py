@@ -88,8 +88,7 @@ def test_every_state_has_a_sign_and_a_colour() -> None:
 def test_a_topic_that_is_not_loaded_is_not_complete() -> None:
     failing = replace(topic("t", state="complete"), load_fails=True)
     assert topic_words(failing) == ("!", "red", "not loaded")
-    missing = replace(failing, state="missing")
-    assert topic_words(missing).text == "missing"
+    assert topic_words(replace(failing, state="missing")).text == "missing"
 
 
 def test_the_worst_of_a_topic_hides_nothing_else() -> None:
@@ -120,24 +119,10 @@ def test_why_a_table_is_not_loaded_and_what_to_do() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("verdict", "problems", "well"),
-    [
-        ("complete", (), True),
-        ("pending", (), True),
-        ("", (), True),
-        ("complete", ("no agent",), False),
-        ("missing", (), False),
-        ("duplicated", (), False),
-        ("changed", (), False),
-        ("unknown", (), False),
-    ],
-)
-def test_when_all_is_well(verdict: str, problems: tuple[str, ...], well: bool) -> None:
-    assert is_well(status_of(verdict=verdict, problems=problems)) is well
-
-
-def test_nothing_is_well_that_is_not_loaded() -> None:
+@pytest.mark.parametrize("verdict", ["", *State])
+def test_when_all_is_well(verdict: str) -> None:
+    assert is_well(status_of(verdict=verdict)) is (verdict in {"", "empty", "complete", "pending"})
+    assert not is_well(status_of(verdict=verdict, problems=("no agent",)))
     assert not is_well(FAILING)
 
 
@@ -182,3 +167,4 @@ def test_whatever_number_somebody_answers_is_shown_as_one() -> None:
 def test_what_came_from_outside_is_printable_and_short() -> None:
     assert shown("a\nb\x1b") == "a\\nb\\x1b"
     assert shown("x" * 500, 10) == "x" * 9 + "…"
+    assert shown("one two three", 10) == "one two…"

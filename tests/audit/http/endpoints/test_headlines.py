@@ -53,7 +53,6 @@ def test_only_a_loader_may_take_hours(figures: TopicFigures, *, settled: bool) -
         (alert("silent", "elsewhere"), True),
         (alert("clock", ""), False),
         (alert("certificate"), True),
-        (alert("dead"), True),
     ],
 )
 def test_not_while_lines_may_be_held_up(

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from audit.api import queries
 from audit.clusters.state import AuditState, BrokerFacts, ClusterState
@@ -150,3 +151,6 @@ def test_what_is_wrong_comes_first(ledger: AuditedLedger) -> None:
         "agent",
         "broker",
     ]
+    hangs = replace(TROUBLED, away=(), unreachable="no answer")
+    (row,) = (row for row in answered(ledger, hangs, size=100).items if row.program == "broker")
+    assert (row.state, row.name, row.host) == ("away", "1", "host-of-b")

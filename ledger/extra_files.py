@@ -1,0 +1,28 @@
+"""The command that moves a file which no load has written out of its table. Pure.
+
+It goes to the root, where no reader and no check sees it: some readers take names that begin with
+`_` for rows. Nothing is deleted. Names come from outside: one with a control character, or with a
+character that `hdfs dfs` takes for a pattern however it is quoted, gets no command.
+"""
+
+import re
+import shlex
+from typing import Final
+
+_EXTRA: Final = "_extra-"
+_LONGEST_NAME: Final = 255  # bytes
+_PATTERN: Final = re.compile(r"[`*?\[\]{}\\]")
+
+
+def move_command(root: str, path: str) -> str:
+    """Moves an extra file out of its table. Empty if its name does not fit into a command."""
+    name = f"{_EXTRA}{path.replace('/', '.')}"
+    if not f"{root}{path}".isprintable() or _PATTERN.search(f"{root}{path}"):
+        return ""
+    if len(name.encode()) > _LONGEST_NAME:
+        return ""
+    is_local = root.startswith("file://")
+    folder, program = (
+        (root.removeprefix("file://"), ("mv", "-n")) if is_local else (root, ("hdfs", "dfs", "-mv"))
+    )
+    return shlex.join((*program, f"{folder}/{path}", f"{folder}/{name}"))
