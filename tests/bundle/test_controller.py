@@ -208,3 +208,8 @@ def test_the_version_names_the_commit(tmp_path: Path) -> None:
     told = [f'\nversion = "{VERSION}"\n', f'\n__version__ = "{VERSION}"\n']
     assert told[0] in (tmp_path / "pyproject.toml").read_text()
     assert told[1] in (tmp_path / "penstock/__init__.py").read_text()
+    (tmp_path / "penstock/__init__.py").write_text('__version__ = "0.0.9"\n')
+    with pytest.raises(
+        SystemExit, match=r'differ: pyproject.*, penstock/__init__\.py has "0\.0\.9"'
+    ):
+        wheels.stamp(tmp_path, "1.0.0")
