@@ -1,8 +1,7 @@
-"""The verdict in one sentence: what is wrong, with which topic, on which host, of how many events
-and since when. Pure.
+"""The verdict in one sentence: the fault, its topic, host, number of events, and time. Pure.
 
-The page, `penstock status`, `penstock report` and the screen of `penstock up` all begin with this
-sentence. Times are UTC, and say so. What comes from outside is not made printable here.
+The page, `penstock status`, `penstock report` and the screen of `penstock up` begin with it. Times
+are marked as UTC. Names from outside are not made printable here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,8 +10,8 @@ from typing import Final
 import msgspec
 
 from audit.api.answers import FailingLoad, Headline, TopicFinding
-from audit.findings import WORST_FIRST, FaultKind, Finding, KindCount, Kinds, State
-from audit.picture import TierKind
+from audit.reconciling.findings import WORST_FIRST, FaultKind, Finding, KindCount, Kinds, State
+from audit.reconciling.picture import TierKind
 from audit.reconciling.words import between, count, moment
 
 MARKS: Final = {
@@ -50,7 +49,7 @@ _PLACES: Final = {
 _PLACED: Final = frozenset({FaultKind.MISSING, FaultKind.DUPLICATED, FaultKind.UNNAMED})
 _MINUTE: Final = 60_000
 _DAY: Final = len("2026-11-20")
-# With `{}` for how many: of one, and of several.
+# Singular and plural; `{}` is the number.
 _KINDS: Final = {
     FaultKind.CHANGED: ("{} event is not what was written", "{} events are not what was written"),
     FaultKind.DUPLICATED: ("{} event arrived more than once", "{} events arrived more than once"),
@@ -72,29 +71,29 @@ _KINDS: Final = {
 
 
 class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
-    """What a headline is made of: the topics of some time together. `calm` replaces the meaning of
-    a state without a fault. Every line before `complete_until` is accounted for; -1: not known.
+    """All topics over some time, for a headline. `calm` replaces the meaning of a state without a
+    fault. Every line before `complete_until` is accounted for; -1: unknown.
 
-    A pending verdict is `settled` if that moment is recent and nothing keeps newer lines from being
-    accounted for, too: then the headline has the mark of a complete one."""
+    A pending verdict is `settled` if that moment is recent and nothing holds up newer lines: then
+    the headline has the mark of a complete one."""
 
     state: State
-    findings: Sequence[TopicFinding] = ()  # not accepted, as many as are known
-    kinds: Kinds = ()  # all of them
+    findings: Sequence[TopicFinding] = ()  # unaccepted; may be only some of them
+    kinds: Kinds = ()  # of all findings
     failing_loads: Sequence[FailingLoad] = ()
-    events: int = -1  # that arrived
-    waits: bool = False  # whether any topic waits for something
+    events: int = -1  # arrived
+    waits: bool = False  # a topic is waiting for something
     calm: str = ""
     complete_until: int = -1
     settled: bool = False
-    today: int = -1  # a moment of the day that times need not name; -1: they name theirs
-    accepted_unknown: bool = False  # a time without an agent is accepted
+    today: int = -1  # a time on the day whose date is left out; -1: dates are always shown
+    accepted_unknown: bool = False  # possible loss was accepted
 
 
 def headline(judged: JudgedTopics) -> Headline:
-    """A fault first, then tables that cannot be loaded, as waiting does not help there."""
+    """Makes the headline: of a fault, else of tables that cannot be loaded, else of the state."""
     state = judged.state
-    total = sum(each.findings for each in judged.kinds) or len(judged.findings)
+    total = sum(count.findings for count in judged.kinds) or len(judged.findings)
     if state.is_fault:
         first = worst_findings(judged.findings)
         if first:
@@ -140,25 +139,25 @@ def headline(judged: JudgedTopics) -> Headline:
 
 def _minute(time: int, today: int) -> str:
     """`21:14` on the same day, else `2026-11-20 21:14`; with the second if that is not 0."""
-    said = moment(time).removesuffix(":00")
+    text = moment(time).removesuffix(":00")
     day = moment(today)[:_DAY] if today >= 0 else ""
-    return said.removeprefix(f"{day} ") if day else said
+    return text.removeprefix(f"{day} ") if day else text
 
 
 def worst_findings(findings: Iterable[TopicFinding]) -> list[TopicFinding]:
-    """What is certain comes before what is not known, many events before few, old before new."""
+    """Sorts findings: certain before unknown, many events before few, old before new."""
     return sorted(
         findings,
-        key=lambda each: (
-            WORST_FIRST.index(each.finding.kind),
-            -each.finding.count,
-            each.finding.from_time,
+        key=lambda placed: (
+            WORST_FIRST.index(placed.finding.kind),
+            -placed.finding.count,
+            placed.finding.from_time,
         ),
     )
 
 
 def tables_of(loads: Iterable[FailingLoad]) -> int:
-    return len({(each.cluster, each.topic) for each in loads})
+    return len({(load.cluster, load.topic) for load in loads})
 
 
 def tables_words(tables: int) -> str:
@@ -181,7 +180,7 @@ def _fault(placed: TopicFinding) -> str:
 
 
 def _when(finding: Finding) -> str:
-    """From the first to the last moment that the fault may be about, and how long that is."""
+    """The time that the fault may be about, and its length."""
     if finding.from_time < 0:
         return ""
     if finding.to_time <= finding.from_time:
@@ -195,15 +194,15 @@ def _unloaded(load: FailingLoad) -> str:
 
 
 def _beside(judged: JudgedTopics, total: int) -> str:
-    """What is wrong in all, if that is more than one finding; of what cannot be proven, what is
+    """The words below the title: the totals of several findings, and for an unknown state what is
     known nevertheless."""
-    said = [f"in all, {kind_words(judged.kinds)}"] if total > 1 and judged.kinds else []
+    parts = [f"in all, {kind_words(judged.kinds)}"] if total > 1 and judged.kinds else []
     if judged.state is State.UNKNOWN:
-        said.insert(0, _arrived(judged))
-        said += [each.finding.reason for each in judged.findings if total == 1]
+        parts.insert(0, _arrived(judged))
+        parts += [placed.finding.reason for placed in judged.findings if total == 1]
     elif judged.failing_loads:
-        said.append(tables_words(tables_of(judged.failing_loads)))
-    return "; ".join(filter(None, said))
+        parts.append(tables_words(tables_of(judged.failing_loads)))
+    return "; ".join(filter(None, parts))
 
 
 def _arrived(judged: JudgedTopics) -> str:
@@ -220,18 +219,18 @@ def _arrived(judged: JudgedTopics) -> str:
 
 
 def kind_words(kinds: Kinds) -> str:
-    """Each kind with its number, the worst first; empty if nothing is wrong."""
-    return "; ".join(_kind(each) for each in kinds if each.findings)
+    """The kinds with their numbers, the worst first; empty without findings."""
+    return "; ".join(_kind(counted) for counted in kinds if counted.findings)
 
 
 def _kind(counted: KindCount) -> str:
-    one, several = _KINDS[counted.kind]
+    singular, plural = _KINDS[counted.kind]
     if counted.kind is FaultKind.UNKNOWN:
-        return (one if counted.findings == 1 else several).format(f"{counted.findings:,}")
+        return (singular if counted.findings == 1 else plural).format(f"{counted.findings:,}")
     if not counted.events:
-        return several.format("some")
+        return plural.format("some")
     number = f"at least {counted.events:,}" if counted.uncounted else f"{counted.events:,}"
-    return (one if counted.events == 1 else several).format(number)
+    return (singular if counted.events == 1 else plural).format(number)
 
 
 def length_words(millis: int) -> str:

@@ -1,14 +1,13 @@
-"""The programs that report their health in the ledger: what is wrong with each, in words, and the
-command that shows or mends it. Pure, but for `this_audit`.
+"""Programs that report their health in the ledger: their troubles in words, with the command that
+inspects or repairs each. Pure, except `this_audit`.
 
-A program is away when it was not heard for two and a half of its intervals (and a minute), and a
-loader when three loads should have begun since. Only mirrors and loaders with a known interval are
-judged by that: agents have heartbeats, and brokers are asked directly. A statement counts until its
-program makes another one, or its host is retired: a full disk does not get better because its agent
-has stopped.
+A mirror is away when it was not heard for two and a half of its intervals, and at least a minute; a
+loader when three loads should have begun since. Agents have heartbeats instead, and brokers are
+polled. A statement counts until its program's next one, or until its host is retired: a stopped
+agent does not empty its disk.
 
-Names, paths and figures come from the ledger: they are shown, and commands are made of them by
-audit/program_commands.py.
+Names, paths and figures come from the ledger; audit/cures/program_commands.py makes commands of
+them.
 """
 
 import platform
@@ -20,14 +19,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from audit.configuration.config import AlertsConfig
-from audit.cures import Cure
-from audit.program_commands import ProgramCommands
+from audit.cures.fault_cures import Cure
+from audit.cures.program_commands import ProgramCommands
 from ledger.health import Health, HealthProbe, ZooKeeperSession
 
 _PACES: Final = {"mirror": 2.5, "loader": 3.0}
-_LEAST_AWAY: Final = 60_000  # milliseconds: on a busy machine short intervals become longer
+_LEAST_AWAY: Final = 60_000  # milliseconds: on a busy machine short intervals stretch
 _RECENT_PACES: Final = 3
-_SMALL_DISK: Final = 10  # of a disk smaller than ten limits, a tenth is the limit
+_SMALL_DISK: Final = 10  # the limit is a tenth of the disk, if that is less
 _CERTIFICATE_SHOWN: Final = ("openssl", "x509", "-noout", "-subject", "-enddate", "-in")
 _MINUTE: Final = 60_000
 _UNITS: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
@@ -42,7 +41,7 @@ DISK: Final = "disk"
 
 
 class ProgramKind(StrEnum):
-    """Programs, as the ledger and the page name them."""
+    """Programs, named as in the ledger and on the page."""
 
     AGENT = "agent"
     BROKER = "broker"
@@ -57,7 +56,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     kind: ProgramKind
     cluster: str
     host: str
-    name: str  # an agent's id, a broker's, a mirror's name, the root of a loader
+    name: str  # the id of an agent or broker, the name of a mirror, the root of a loader
     heard: int
     health: Health
 
@@ -74,7 +73,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def interval(self) -> int:
-        """The time between its statements, in milliseconds; 0 if that is not known."""
+        """Milliseconds between statements; 0 if unknown."""
         return self.health.interval_millis
 
     def is_away(self, now: int) -> bool:
@@ -84,28 +83,28 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         return now - self.heard > max(_LEAST_AWAY, paces * self.interval)
 
     def is_recent(self, now: int) -> bool:
-        """Whether what it says of others still holds."""
+        """Whether its statement about ZooKeeper still counts."""
         return now - self.heard <= _RECENT_PACES * self.interval
 
     def lost_session(self, now: int) -> ZooKeeperSession | None:
-        """A broker's session with ZooKeeper, if it has lost it."""
+        """A broker's session with ZooKeeper, if it is lost."""
         session = self.health.zookeeper if self.is_recent(now) else None
         return session if session is not None and not session.connected else None
 
 
 class Trouble(NamedTuple):
-    """Something that is wrong with a program, by the kind of its alert."""
+    """A problem of a program, with the kind of its alert."""
 
     kind: str
     words: str
     cure: Cure = Cure()
-    since: int = -1  # when it began, where that is known
+    since: int = -1  # -1: unknown
 
 
 def troubles(
     program: Program, config: AlertsConfig, commands: ProgramCommands, now: int
 ) -> Iterator[Trouble]:
-    """What is wrong with it, that it is away first."""
+    """The problems of a program; that it is away comes first."""
     host = program.host
     if program.is_away(now):
         kind = LOADER if program.kind is ProgramKind.LOADER else MIRROR
@@ -139,8 +138,8 @@ def _away_words(program: Program) -> str:
 
 
 def servers_words(brokers: Iterable[Program], now: int) -> str:
-    """How many servers of ZooKeeper do not serve, as the broker says that was heard last; empty if
-    all do, or that is not known."""
+    """How many ZooKeeper servers do not serve, by the latest report of a broker; empty if all do,
+    or if that is unknown."""
     known = [
         (program.heard, program.title, session)
         for program in brokers
@@ -150,7 +149,7 @@ def servers_words(brokers: Iterable[Program], now: int) -> str:
     ]
     if not known:
         return ""
-    _, title, session = max(known, key=lambda each: each[0])
+    _, title, session = max(known, key=lambda entry: entry[0])
     silent = session.servers - session.serving
     if silent <= 0:
         return ""
@@ -158,14 +157,14 @@ def servers_words(brokers: Iterable[Program], now: int) -> str:
 
 
 def this_audit(probe: HealthProbe, now: int) -> Program:
-    """The audit itself, on its own host."""
+    """This audit as a program."""
     health = probe.health()
     host = platform.node()
     return Program(kind=ProgramKind.AUDIT, cluster="", host=host, name="", heard=now, health=health)
 
 
 def moment(time: int) -> str:
-    """`2026-11-20 07:12:00 UTC`; a time that no calendar has, as it is."""
+    """`2026-11-20 07:12:00 UTC`; a time outside the calendar in milliseconds."""
     try:
         return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):
@@ -190,7 +189,7 @@ def _duration(millis: int) -> str:
 
 
 def in_words(texts: Sequence[str], most: int) -> Iterator[str]:
-    """The first texts, and how many more there are."""
+    """The first texts, and the number of the others."""
     yield from texts[:most]
     if len(texts) > most:
         yield f"and {len(texts) - most:,} more"

@@ -1,13 +1,12 @@
-"""`python -m bench`: brokers, registries, agents, loaders side by side: medians and ratios.
+"""`python -m bench`: compares brokers, registries, agents and loaders; prints medians and ratios.
 
-With `--compare` and `--counts`: instructions that hot paths take (bench/counted/).
+`--compare` and `--counts` count the instructions of hot paths instead (bench/counted/).
 
-Everything it makes lies in one temporary directory, which goes when it ends; so do the brokers.
+All files are in one temporary directory, which is removed at the end; the brokers stop, too.
 """
 
 import contextlib
 import importlib.metadata
-import resource
 import signal
 import sys
 import tempfile
@@ -23,9 +22,10 @@ from bench.counted.report import compare, show
 from bench.figures import report, results
 from bench.figures.profile import FULL, QUICK, Results, Scale
 from bench.figures.rounds import measure
+from bench.loads.child_process import allow_most_open_files
 from bench.loads.requests import AnswerError
 from bench.peers import PEERS
-from bench.profiles import PROFILES, called
+from bench.profiles import PROFILES, profiles_named
 from bench.servers.brokers import KINDS, PENSTOCK, version
 from bench.servers.loaders import SPARK
 from bench.servers.mirrors import MIRROR_MAKER
@@ -34,13 +34,13 @@ from bench.spark.spark_peer import VERSION as SPARK_VERSION
 from harness.kafka.apache_kafka import VERSION as KAFKA_VERSION
 from harness.processes.server_process import ServerFailed
 
-_WIDTH = 280  # a table is not folded when it goes into a file
+_WIDTH = 280  # wide enough that tables in files do not wrap
 
 
 def _other(url: str | None, pid: int | None) -> Registry | None:
     if url is None:
         if pid is not None:
-            raise click.BadParameter("--beside-pid is the process of --beside: give both")
+            raise click.BadParameter("--beside-pid needs --beside")
         return None
     try:
         return elsewhere(url, pid)
@@ -51,10 +51,10 @@ def _other(url: str | None, pid: int | None) -> Registry | None:
 def _chosen(names: tuple[str, ...]) -> list[str]:
     chosen: list[str] = []
     for name in names:
-        found = called(name)
-        if not found:
+        profiles = profiles_named(name)
+        if not profiles:
             raise click.BadParameter(f"no profile {name!r}; there are {', '.join(PROFILES)}")
-        chosen += found
+        chosen += profiles
     return list(dict.fromkeys(chosen or PROFILES))
 
 
@@ -65,46 +65,46 @@ def _list_profiles() -> None:
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PROFILE]...")
-@click.option("--list", "only_list", is_flag=True, help="Name the profiles and end.")
-@click.option("--quick", is_flag=True, help="Seconds instead of minutes: shows that it works.")
-@click.option("--rounds", type=click.IntRange(1), help="Default 3; 1 with --quick.")
+@click.option("--list", "only_list", is_flag=True, help="List the profiles and exit.")
+@click.option("--quick", is_flag=True, help="Run for seconds instead of minutes: a smoke test.")
+@click.option("--rounds", type=click.IntRange(1), help="Default: 3, or 1 with --quick.")
 @click.option(
-    "--broker", "brokers", multiple=True, type=click.Choice([*KINDS, *PEERS]), help="Only this."
+    "--broker", "brokers", multiple=True, type=click.Choice([*KINDS, *PEERS]), help="Only this one."
 )
 @click.option(
-    "--beside", metavar="URL", help="A registry to measure ours with; what it is told, it keeps."
+    "--beside", metavar="URL", help="Another registry to measure; it keeps what is registered."
 )
-@click.option("--beside-pid", type=int, help="Its process: for processor time and memory.")
-@click.option("--case", "cases", multiple=True, help="Only cases with this in their names.")
+@click.option("--beside-pid", type=int, help="The process ID of that registry, to measure it.")
+@click.option("--case", "cases", multiple=True, help="Run only cases whose names contain this.")
 @click.option(
-    "--kept-hours", type=click.IntRange(2, 168), help="Of a fleet in an audit's database; 24."
+    "--kept-hours", type=click.IntRange(2, 168), help="Hours in the audit's database. Default: 24."
 )
 @click.option(
-    "--missed-gb", type=click.FloatRange(0, min_open=True), help="By a follower that is away; 1."
+    "--missed-gb", type=click.FloatRange(0, min_open=True), help="A follower's lag. Default: 1."
 )
 @click.option(
     "--compare",
     "compares",
     is_flag=True,
-    help="Two commits, by instructions; or one and this tree.",
+    help="Compare instruction counts of two commits, or of one and this tree.",
 )
-@click.option("--counts", is_flag=True, help="Instructions of hot paths, beside the accepted ones.")
-@click.option("--accept-counts", is_flag=True, help="Count, and accept that: bench/counts.json.")
+@click.option("--counts", is_flag=True, help="Count instructions; compare with the accepted ones.")
+@click.option("--accept-counts", is_flag=True, help="Count, and write bench/counts.json.")
 @click.option(
     "--json",
     "json_file",
     type=click.Path(path_type=Path),
-    help="Write all samples there; else below bench/results, but for --quick.",
+    help="File for all samples. Default: a new file in bench/results, or none with --quick.",
 )
-@click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables for a page.")
+@click.option("--markdown", type=click.Path(path_type=Path), help="Write tables to this file.")
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     default=Path("/var/tmp"),
     show_default=True,
-    help="On the disk to measure with; 30 GB free for the recovery profile.",
+    help="A directory on the disk to measure; the recovery profile needs 30 GB.",
 )
-def main(  # noqa: PLR0917 -- one for each option
+def main(  # noqa: PLR0917 -- an argument for each option
     names: tuple[str, ...],
     only_list: bool,
     quick: bool,
@@ -122,23 +122,23 @@ def main(  # noqa: PLR0917 -- one for each option
     markdown: Path | None,
     directory: Path,
 ) -> None:
-    """Measures PROFILEs (default: all) on Penstock and Apache Kafka, in turns.
+    """Measure PROFILEs (default: all) on Penstock and Apache Kafka in alternating rounds.
 
-    `cluster` stands for those of three brokers each, with three replicas of everything.
-    `registry` stands for the profiles of the registry: on Penstock, and on the one --beside.
-    `agent` stands for those of the agent, in turns with those of its peers that are here; --broker
-    names one of them, too.
-    `loader` is measured beside Spark's own Kafka source unless there is a --broker.
-    `mirror` is measured beside MirrorMaker 2 unless there is a --broker.
-    `audit` stands for those of the audit, in turns with what each of them is compared with.
+    `cluster` runs the profiles of three-broker clusters with three replicas.
+    `registry` runs the profiles of the registry: Penstock's, and the one of --beside.
+    `agent` runs the profiles of the agent and of its installed peers; --broker can name one of
+    these as well.
+    `loader` is compared with Spark's own Kafka source unless --broker is given.
+    `mirror` is compared with MirrorMaker 2 unless --broker is given.
+    `audit` runs the profiles of the audit and what each is compared with.
 
-    With --compare and --counts, --case says which paths; `--compare A B` takes commits in the place
-    of PROFILEs.
+    With --compare and --counts, --case selects paths. `--compare A B` takes commits in place of
+    PROFILEs.
     """
     if only_list:
         _list_profiles()
         return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all is cleaned up
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # runs the cleanup
     if compares:
         compare(names, cases, json_file)
         return
@@ -146,8 +146,7 @@ def main(  # noqa: PLR0917 -- one for each option
         show(cases, json_file, accept=accept_counts)
         return
     chosen = _chosen(names)
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # inherited by the brokers
+    allow_most_open_files()
     registry = _other(beside, beside_pid)
     scale = QUICK if quick else FULL
     if kept_hours is not None:
@@ -172,7 +171,7 @@ def main(  # noqa: PLR0917 -- one for each option
     if json_file is not None or not quick:
         profiles = {result.profile.name: report.as_json(result) for result in measured}
         written = results.write(circumstances, json_file, profiles=profiles)
-        lines["written to"] = str(written)
+        lines["results file"] = str(written)
     if markdown is not None:
         about = "".join(f"- {key}: `{value}`\n" for key, value in lines.items())
         markdown.write_text("\n".join([about, *map(report.markdown, measured)]))
@@ -189,7 +188,7 @@ def _measure(
     cases: tuple[str, ...],
     console: Console,
 ) -> list[Results]:
-    """Measure one profile after another, and show each table when it is there."""
+    """Measure the profiles in turn; print each table when it is complete."""
     files = directory / "files"
     files.mkdir()
     all_results: list[Results] = []
@@ -197,7 +196,7 @@ def _measure(
         with contextlib.ExitStack() as stack:
             kinds = servers.of(name, stack)
             if not kinds:
-                print(f"{name}: nothing to be measured", file=sys.stderr)
+                print(f"{name}: no server to measure", file=sys.stderr)
                 continue
             print(name, file=sys.stderr)
             try:
@@ -218,12 +217,12 @@ def _measure(
     return all_results
 
 
-def _versions(measured: list[Results], registry: Registry | None) -> dict[str, str]:
-    """Of what was measured."""
-    servers = {PENSTOCK, *(name for result in measured for name in result.brokers)}
+def _versions(results: list[Results], registry: Registry | None) -> dict[str, str]:
+    """The versions of the servers in the results."""
+    servers = {PENSTOCK, *(name for result in results for name in result.brokers)}
     versions = {name: version(name) for name in KINDS if name in servers}
     versions |= {name: peer.version() for name, peer in PEERS.items() if name in servers}
-    if any(result.profile.name == "loader" for result in measured):
+    if any(result.profile.name == "loader" for result in results):
         versions["PySpark"] = importlib.metadata.version("pyspark")
         versions[SPARK] = SPARK_VERSION
     if MIRROR_MAKER in servers:
@@ -234,7 +233,7 @@ def _versions(measured: list[Results], registry: Registry | None) -> dict[str, s
 
 
 def _as_lines(circumstances: Mapping[str, object]) -> dict[str, str]:
-    """The same in lines, for people."""
+    """Flatten nested mappings into one line of text for each value."""
     lines: dict[str, str] = {}
     for key, value in circumstances.items():
         if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""`python -m bench.bare_sendfile`: what the kernel alone takes to send a file within this machine.
+"""`python -m bench.bare_sendfile`: the kernel's cost of sending a file over loopback.
 
-A floor for what a broker takes of a processor for a GB that is consumed: a server that answers each
-byte with a piece of one file, by `sendfile` and nothing else. What the kernel's own congestion
-control costs is seen beside one that does not pace. The client receives, and looks at nothing.
+It is the lower bound for a broker's CPU time per consumed GB. The server answers each byte with a
+slice of one file, by `sendfile` only; the client receives and discards. The default congestion
+control is compared with one that does not pace.
 """
 
 import argparse
@@ -33,31 +33,31 @@ class _Measured(NamedTuple):
 
 
 def _serve(
-    listener: socket.socket, file: int, answer: int, told: "Connection[float, float]"
+    listener: socket.socket, file: int, answer: int, result: "Connection[float, float]"
 ) -> None:
     client, _ = listener.accept()
     client.setblocking(False)
-    waiting = select.epoll()
-    waiting.register(client, select.EPOLLIN)
+    poller = select.epoll()
+    poller.register(client, select.EPOLLIN)
     position, began = 0, time.process_time()
-    while waiting.poll() and client.recv(1):
+    while poller.poll() and client.recv(1):
         end = position + answer
-        waiting.modify(client, select.EPOLLOUT)
+        poller.modify(client, select.EPOLLOUT)
         while position < end:
             with suppress(BlockingIOError):
                 position += os.sendfile(client.fileno(), file, position, end - position)
                 continue
-            waiting.poll()
-        waiting.modify(client, select.EPOLLIN)
+            poller.poll()
+        poller.modify(client, select.EPOLLIN)
         position = position if position + answer <= _FILE else 0
-    told.send(time.process_time() - began)
+    result.send(time.process_time() - began)
 
 
 def _measure(file: int, answer: int, control: str) -> _Measured:
-    ours, theirs = Pipe()
+    receiver, sender = Pipe()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
-        server = Process(target=_serve, args=(listener, file, answer, theirs), daemon=True)
+        server = Process(target=_serve, args=(listener, file, answer, sender), daemon=True)
         server.start()
         with socket.create_connection(listener.getsockname()) as client:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -66,14 +66,14 @@ def _measure(file: int, answer: int, control: str) -> _Measured:
             answers = _SENT // answer
             for _ in range(answers):
                 client.send(b"?")
-                got = 0
-                while got < answer:
-                    got += client.recv_into(buffer[got:])
-            took, worked = time.perf_counter() - began, time.process_time() - worked
+                received = 0
+                while received < answer:
+                    received += client.recv_into(buffer[received:])
+            elapsed, worked = time.perf_counter() - began, time.process_time() - worked
         gigabytes = answers * answer / 1e9
-        served: float = ours.recv()
+        served: float = receiver.recv()
         server.join()
-    return _Measured(1000 * gigabytes / took, served / gigabytes, worked / gigabytes)
+    return _Measured(1000 * gigabytes / elapsed, served / gigabytes, worked / gigabytes)
 
 
 def _shown(samples: Sequence[float], form: str) -> str:
@@ -85,23 +85,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.bare_sendfile", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--directory", default="/var/tmp")  # a disk, not memory
-    arguments = parser.parse_args()
+    options = parser.parse_args()
     controls = sorted({congestion_control(), "reno"})
     cases = [(answer, control) for answer in _ANSWERS for control in controls]
-    found: dict[tuple[int, str], list[_Measured]] = {case: [] for case in cases}
-    with tempfile.TemporaryFile(dir=arguments.directory) as file:
+    measured_cases: dict[tuple[int, str], list[_Measured]] = {case: [] for case in cases}
+    with tempfile.TemporaryFile(dir=options.directory) as file:
         for _ in range(_FILE // _MEBIBYTE):
             file.write(bytes(_MEBIBYTE))
         file.flush()
-        for _ in range(arguments.rounds):
-            for case, measured in found.items():
+        for _ in range(options.rounds):
+            for case, measured in measured_cases.items():
                 measured.append(_measure(file.fileno(), *case))
     print("| answers of | congestion control | MB/s | server, CPU-s/GB | client, CPU-s/GB |")
     print("| --- | --- | --- | --- | --- |")
-    for (answer, control), measured in found.items():
+    for (answer, control), measured in measured_cases.items():
         rate, server, client = zip(*measured, strict=True)
-        shown = f"{_shown(rate, ',.0f')} | {_shown(server, '.2f')} | {_shown(client, '.2f')}"
-        print(f"| {answer // _MEBIBYTE} MB | {control} | {shown} |")
+        columns = f"{_shown(rate, ',.0f')} | {_shown(server, '.2f')} | {_shown(client, '.2f')}"
+        print(f"| {answer // _MEBIBYTE} MB | {control} | {columns} |")
 
 
 if __name__ == "__main__":

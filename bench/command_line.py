@@ -1,9 +1,8 @@
-"""`python -m bench.command_line`: how soon `penstock --help` and a Tab answer, and what bare Python
-takes of it.
+"""`python -m bench.command_line`: response times of `penstock --help` and of tab completion, beside
+those of bare Python.
 
-All cases take turns. Beside what somebody waits, there is what a processor worked, which others on
-the machine change less. Instructions are counted by valgrind, where that is installed: they are the
-same however busy the machine is.
+The cases take turns. Processor time is shown as well, since other load on the machine changes it
+less. Where valgrind is installed, instructions are counted: they do not depend on other load.
 """
 
 import argparse
@@ -23,7 +22,7 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 
 def _tab(line: str) -> dict[str, str]:
-    """As the script of `penstock completion bash` asks."""
+    """The environment that the script of `penstock completion bash` sets."""
     return {
         "_PENSTOCK_COMPLETE": "bash_complete",
         "COMP_WORDS": line,
@@ -51,22 +50,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.command_line", description=__doc__)
     parser.add_argument("--rounds", type=int, default=21)
     rounds = parser.parse_args().rounds
-    taken: dict[str, list[tuple[float, float]]] = {case: [] for case in CASES}
+    samples: dict[str, list[tuple[float, float]]] = {case: [] for case in CASES}
     for _ in range(rounds + 1):
         for case in CASES:
-            taken[case].append(_milliseconds(case))
+            samples[case].append(_milliseconds(case))
     print("| | ms, median | least | processor ms, median | least | million instructions |")
     print("|---|---|---|---|---|---|")
-    for case, pairs in taken.items():
-        counted = zip(*pairs[1:], strict=True)  # the first round writes bytecode
-        figures = " | ".join(f"{statistics.median(of):.0f} | {min(of):.0f}" for of in counted)
+    for case, pairs in samples.items():
+        columns = zip(*pairs[1:], strict=True)  # the first round writes bytecode
+        figures = " | ".join(f"{statistics.median(ms):.0f} | {min(ms):.0f}" for ms in columns)
         print(f"| {case} | {figures} | {_instructions(case)} |")
 
 
 def _milliseconds(case: str) -> tuple[float, float]:
-    """How long it took, and how much of that a processor worked."""
+    """Elapsed time and processor time."""
     arguments, added = CASES[case]
-    before = _worked()
+    before = _children_seconds()
     began = time.perf_counter()
     subprocess.run(
         [sys.executable, *arguments],
@@ -74,11 +73,11 @@ def _milliseconds(case: str) -> tuple[float, float]:
         stdout=subprocess.DEVNULL,
         check=True,
     )
-    return (time.perf_counter() - began) * 1000, (_worked() - before) * 1000
+    return (time.perf_counter() - began) * 1000, (_children_seconds() - before) * 1000
 
 
-def _worked() -> float:
-    """Seconds of a processor, of all children that have ended."""
+def _children_seconds() -> float:
+    """Processor seconds of all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -88,7 +87,7 @@ def _instructions(case: str) -> str:
         return "-"
     arguments, added = CASES[case]
     counting = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    ended = subprocess.run(
+    valgrind = subprocess.run(
         [*counting, sys.executable, *arguments],
         env={**os.environ, **added, "PYTHONHASHSEED": "0"},
         stdout=subprocess.DEVNULL,
@@ -96,8 +95,8 @@ def _instructions(case: str) -> str:
         text=True,
         check=True,
     )
-    found = _COLLECTED.search(ended.stderr)
-    return "-" if found is None else f"{int(found[1]) / 1e6:.0f}"
+    match = _COLLECTED.search(valgrind.stderr)
+    return "-" if match is None else f"{int(match[1]) / 1e6:.0f}"
 
 
 if __name__ == "__main__":

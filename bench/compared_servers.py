@@ -1,4 +1,4 @@
-"""The servers that a profile measures side by side: ours, and those of its peers that are here."""
+"""The servers that a profile compares: Penstock, and its installed peers."""
 
 import contextlib
 import sys
@@ -39,7 +39,7 @@ _BESIDE_KAFKA: Mapping[Measured, Kinds] = {
 
 
 class ComparedServers:
-    """What was asked for on the command line: all servers, or only those in `wanted`."""
+    """The servers that the command line selects: those in `wanted`, or all."""
 
     def __init__(
         self, directory: Path, wanted: tuple[str, ...], registry: Registry | None, scale: Scale
@@ -48,7 +48,7 @@ class ComparedServers:
         self._registry = registry
 
     def of(self, profile: str, stack: contextlib.ExitStack) -> Kinds:
-        """The servers that `profile` measures; they end with the stack."""
+        """The servers that `profile` measures; they stop with the stack."""
         match measured_by(profile):
             case Measured.AGENTS:
                 return self._agents(stack)
@@ -78,7 +78,6 @@ class ComparedServers:
         return {name: kinds[name] for name in names}
 
     def _mirrors(self) -> Kinds:
-        """Ours, and Apache Kafka's, unless only one of them is wanted."""
         names = {PENSTOCK: PENSTOCK, MIRROR_MAKER: APACHE_KAFKA}
         kinds = {name: MIRRORED[name] for name in names if self._wants(names[name])}
         if MIRROR_MAKER in kinds and mirror_maker_classpath() is None:
@@ -95,11 +94,10 @@ class ComparedServers:
         return kinds
 
     def _agents(self, stack: contextlib.ExitStack) -> Kinds:
-        """Ours and those of its peers that are here, or those that are wanted."""
         names = [name for name in (PENSTOCK, *PEERS) if self._wants(name)]
         for name in [name for name in names if name in PEERS]:
-            if why := PEERS[name].why_not():
-                print(f"without {name}: {why}", file=sys.stderr)
+            if reason := PEERS[name].why_not():
+                print(f"without {name}: {reason}", file=sys.stderr)
                 names.remove(name)
         if not names:
             return {}
@@ -110,7 +108,6 @@ class ComparedServers:
             return {}
 
     def _loaders(self, stack: contextlib.ExitStack) -> Kinds:
-        """Ours, and Spark's own Kafka source unless only ours is wanted."""
         peer = None
         if not self._wanted:
             try:
@@ -120,7 +117,6 @@ class ComparedServers:
         return stack.enter_context(loaders(self._directory, peer))
 
     def _audits(self, profile: str, stack: contextlib.ExitStack) -> Kinds:
-        """Ours, and what each profile compares it with unless only ours is wanted."""
         beside = not self._wanted
         try:
             return stack.enter_context(audits(profile, self._directory, self._scale, beside=beside))

@@ -1,14 +1,13 @@
-"""`python -m bench.consumer_groups`: how long a group of the paper's kind takes to settle.
+"""`python -m bench.consumer_groups`: the time that a Penstock group takes to settle.
 
-Members are threads of one process, each with a session of its own; a ZooKeeper runs beside them,
-and there are no brokers: what is measured is who owns what. Each is tended every 20 ms, more often
-than a consumer that has nothing to read. Settled is when each member has its share, and nobody
-anything else.
+Members are threads of one process, each with a ZooKeeper session, beside one ZooKeeper and no
+broker: only the ownership of partitions is measured. Each member is tended every 20 ms, more often
+than by an idle consumer. A group is settled when each member owns exactly its share.
 
-    all come     from the first that joins, when all begin at the same time
-    one comes    from when it begins to join
-    one leaves   from when it begins to leave
-    one is lost  from the end of its session, without a word of its own before
+    all come     all members begin at once; from the first join
+    one comes    from the beginning of its join
+    one leaves   from the beginning of its leave
+    one is lost  from the end of its session, without a leave
 """
 
 import argparse
@@ -38,7 +37,7 @@ _SIZES: Final = ((10, 100), (20, 1_000))
 
 
 class _Tended:
-    """A member in a thread, which reads nothing."""
+    """A member in a thread; it reads no messages."""
 
     def __init__(self, address: str, group: str, name: str) -> None:
         self.session = Session.connect(address, secret=None, connect_timeout_s=60)
@@ -67,7 +66,7 @@ class _Tended:
         self.session.close()
 
     def lose(self) -> None:
-        """Its session ends, and it does not come back."""
+        """End its session without leaving the group."""
         self._stopping.set()
         self.session.close()
         self._thread.join()
@@ -76,25 +75,25 @@ class _Tended:
 def _seconds_until_settled(tended: list[_Tended], partitions: int, since: float) -> float:
     while not _is_settled(tended, partitions):
         if time.monotonic() > since + _WITHIN_S:
-            raise TimeoutError("the group does not settle")
+            raise TimeoutError("the group did not settle")
         time.sleep(0.005)
     return time.monotonic() - since
 
 
 def _is_settled(tended: list[_Tended], partitions: int) -> bool:
-    names = [each.member.name for each in tended]
+    names = [thread.member.name for thread in tended]
     if not all(names):
         return False
     members = dict.fromkeys(names, (_TOPIC,))
     return all(
-        each.member.claims.copy() == assigned(name, members, {_TOPIC: partitions})
-        for each, name in zip(tended, names, strict=True)
+        thread.member.claims.copy() == assigned(name, members, {_TOPIC: partitions})
+        for thread, name in zip(tended, names, strict=True)
     )
 
 
 def _measure(zookeeper: str, members: int, partitions: int) -> dict[str, float]:
     address, group = f"{zookeeper}/{uuid4().hex}", "readers"
-    took: dict[str, float] = {}
+    seconds_by_case: dict[str, float] = {}
     with ExitStack() as stack:
         session = Session.connect(address, secret=None, connect_timeout_s=60)
         stack.callback(session.close)
@@ -102,31 +101,31 @@ def _measure(zookeeper: str, members: int, partitions: int) -> dict[str, float]:
         session.write([Create(paths.topic(_TOPIC), nodes.encode(topic))])
         tended: list[_Tended] = []
 
-        def one(number: int) -> None:
+        def add(number: int) -> None:
             tended.append(_Tended(address, group, f"member-{number:03}"))
 
-        def timed(what: str, change: Callable[[], None]) -> None:
+        def measure(case: str, change: Callable[[], None]) -> None:
             since = time.monotonic()
             change()
-            tended.sort(key=lambda each: each.member.name)
-            took[what] = _seconds_until_settled(tended, partitions, since)
+            tended.sort(key=lambda thread: thread.member.name)
+            seconds_by_case[case] = _seconds_until_settled(tended, partitions, since)
 
         def all_come() -> None:
-            threads = [threading.Thread(target=one, args=(each,)) for each in range(members)]
+            threads = [threading.Thread(target=add, args=(number,)) for number in range(members)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
 
         try:
-            timed("all come", all_come)
-            timed("one comes", lambda: one(members))
-            timed("one leaves", lambda: tended.pop(members // 2).stop())
-            timed("one is lost", lambda: tended.pop(members // 3).lose())
+            measure("all come", all_come)
+            measure("one comes", lambda: add(members))
+            measure("one leaves", lambda: tended.pop(members // 2).stop())
+            measure("one is lost", lambda: tended.pop(members // 3).lose())
         finally:
-            for each in tended:
-                each.stop()
-    return took
+            for thread in tended:
+                thread.stop()
+    return seconds_by_case
 
 
 def main() -> None:
@@ -137,11 +136,11 @@ def main() -> None:
         zookeeper = EmbeddedZooKeeper.start(Path(directory) / "zookeeper", port=0)
         try:
             for members, partitions in _SIZES:
-                taken = [_measure(zookeeper.address, members, partitions) for _ in range(rounds)]
-                for what in taken[0]:
-                    times = sorted(each[what] for each in taken)
+                samples = [_measure(zookeeper.address, members, partitions) for _ in range(rounds)]
+                for case in samples[0]:
+                    times = sorted(sample[case] for sample in samples)
                     print(
-                        f"{members} members, {partitions} partitions, {what}: "
+                        f"{members} members, {partitions} partitions, {case}: "
                         f"{statistics.median(times):.2f} s ({times[0]:.2f} to {times[-1]:.2f})",
                         flush=True,
                     )

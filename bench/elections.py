@@ -1,8 +1,8 @@
-"""`python -m bench.elections`: how long partitions lack a leader when a broker's session ends.
+"""`python -m bench.elections`: how long partitions lack a leader after a broker's session ends.
 
-A controller with a real ZooKeeper, and no broker at all: what is told is the map's share, from the
-end of the session that registered a broker. Prints milliseconds until the next leaders of all the
-partitions that it led stand in ZooKeeper, and until a broker that follows the map has read them.
+A controller runs with a real ZooKeeper and without brokers, so only the cluster map's part is
+measured, from the end of the session that registered a broker. Prints milliseconds until the new
+leaders of all its partitions are in ZooKeeper, and until a follower of the map has read them.
 """
 
 import argparse
@@ -39,7 +39,7 @@ READ: Final = Figure("ms, until a broker has read them")
 
 
 def timings(zookeeper: str, partitions: int, rounds: int) -> Sample:
-    """Medians."""
+    """Medians over the rounds."""
     with ExitStack() as ends:
         session = Session.connect(zookeeper, secret=None)
         ends.callback(session.close)
@@ -53,13 +53,13 @@ def timings(zookeeper: str, partitions: int, rounds: int) -> Sample:
         leaders.start()
         ends.callback(leaders.close)
         leaders.lead(elect(session, _STAYS))
-        taken = []
+        samples = []
         for _ in range(rounds):
-            taken.append(_without_leader(session, view, going, topics[-1]))
+            samples.append(_without_leader(session, view, going, topics[-1]))
             going = _registered(zookeeper, _GOES)
             _give_back(session, view)
         going.close()
-    written, read = zip(*taken, strict=True)
+    written, read = zip(*samples, strict=True)
     return {WRITTEN: statistics.median(written) * 1e3, READ: statistics.median(read) * 1e3}
 
 
@@ -72,23 +72,23 @@ def _without_leader(
     while (node := session.read(path)) is None or _leader(path, node.data) != _STAYS:
         time.sleep(0.002)
     written = time.perf_counter() - began
-    view.wait_for(lambda now: all(each.leader == _STAYS for _, _, each in _all(now)))
+    view.wait_for(lambda snapshot: all(state.leader == _STAYS for _, _, state in _all(snapshot)))
     return written, time.perf_counter() - began
 
 
 def _give_back(session: Session, view: ClusterView) -> None:
-    view.wait_for(lambda now: _GOES in now.brokers)
-    back = [
+    view.wait_for(lambda snapshot: _GOES in snapshot.brokers)
+    changes = [
         StateChange(
             topic=topic.name,
             topic_id=topic.topic_id,
             partition=index,
-            after=replace(each, leader=_GOES, isr=_BOTH, leader_epoch=each.leader_epoch + 1),
+            after=replace(state, leader=_GOES, isr=_BOTH, leader_epoch=state.leader_epoch + 1),
         )
-        for topic, index, each in _all(view.snapshot)
+        for topic, index, state in _all(view.snapshot)
     ]
-    assert None not in change_states(session, back)
-    view.wait_for(lambda now: all(each.leader == _GOES for _, _, each in _all(now)))
+    assert None not in change_states(session, changes)
+    view.wait_for(lambda snapshot: all(state.leader == _GOES for _, _, state in _all(snapshot)))
 
 
 def _all(snapshot: ClusterSnapshot) -> Iterator[tuple[TopicInfo, int, PartitionInfo]]:
@@ -133,11 +133,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--partitions", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         server = EmbeddedZooKeeper.start(Path(directory), port=0)
         try:
-            sample = timings(f"{server.address}/bench", asked.partitions, asked.rounds)
+            sample = timings(f"{server.address}/bench", options.partitions, options.rounds)
         finally:
             server.stop()
     for figure, value in sample.items():

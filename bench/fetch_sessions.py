@@ -1,9 +1,8 @@
-"""`python -m bench.fetch_sessions`: what a fetch of a thousand partitions costs a broker where
-there is nothing new, or something in one of them; without a session, and in one.
+"""`python -m bench.fetch_sessions`: a broker's cost of a Fetch of 1,000 partitions.
 
-Prints microseconds of the broker's CPU for a request, all told: received, looked at, kept waiting
-for a millisecond where there is nothing, and answered. Without a session all partitions are named
-and answered each time.
+Measured with a session and without, where there is nothing new or a message in one partition.
+Prints microseconds of the broker's CPU per request: receive, check, wait for a millisecond if there
+is nothing, answer. Without a session every request and answer names all partitions.
 """
 
 import argparse
@@ -67,21 +66,21 @@ class _Client:
     def fetch(self, request: FetchRequest) -> FetchResponse:
         answer = self.ask(fetch.API, _VERSION, request)
         if answer.error_code is not ErrorCode.none:
-            raise RuntimeError(f"refused: {answer.error_code.name}")
+            raise RuntimeError(f"Fetch failed: {answer.error_code.name}")
         return answer
 
 
 def _whole(partitions: int) -> FetchRequest:
-    wanted = tuple(
+    fetches = tuple(
         FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1_000_000)
         for index in range(partitions)
     )
-    topic = FetchTopic(topic=_TOPIC, partitions=wanted)
+    topic = FetchTopic(topic=_TOPIC, partitions=fetches)
     return FetchRequest(max_wait=1, min_bytes=1, topics=(topic,))
 
 
 class _Load:
-    """The fetches that are measured: each goes on where the one before has come to."""
+    """The measured fetches."""
 
     def __init__(self, client: _Client, partitions: int) -> None:
         self._client = client
@@ -89,7 +88,7 @@ class _Load:
         self._epochs = itertools.count(1)
         first = client.fetch(replace(self._whole, session_epoch=0))
         if not first.session_id:
-            raise RuntimeError("the broker gives no session")
+            raise RuntimeError("the broker opened no session")
         self._more = replace(self._whole, session_id=first.session_id, topics=())
 
     def whole(self) -> None:
@@ -99,7 +98,7 @@ class _Load:
         self._client.fetch(replace(self._more, session_epoch=next(self._epochs)))
 
     def write(self) -> None:
-        """To one partition, from whose beginning all of these read."""
+        """Write a message to one partition; every fetch reads that from its beginning."""
         data = PartitionProduceData(index=7, records=memoryview(record_batch(1)))
         topic = TopicProduceData(name=_TOPIC, partition_data=(data,))
         self._client.ask(
@@ -120,7 +119,7 @@ def _broker() -> Iterator[BrokerProcess]:
 
 
 def measure(partitions: int, requests: int) -> dict[Figure, float]:
-    """With a broker of its own."""
+    """Measure on a new broker."""
     with _broker() as broker:
         client = _Client(broker.port)
         topic = CreatableTopic(name=_TOPIC, num_partitions=partitions, replication_factor=1)
@@ -128,7 +127,7 @@ def measure(partitions: int, requests: int) -> dict[Figure, float]:
         client.ask(create_topics.API, 7, request)
         load = _Load(client, partitions)
 
-        def a_request(act: Callable[[], None], count: int) -> float:
+        def cost(act: Callable[[], None], count: int) -> float:
             act()
             before = broker.cpu_seconds()
             for _ in range(count):
@@ -136,22 +135,24 @@ def measure(partitions: int, requests: int) -> dict[Figure, float]:
             return (broker.cpu_seconds() - before) / count * 1e6
 
         empty = {
-            EMPTY_WHOLE: a_request(load.whole, requests // 10),
-            EMPTY_IN_SESSION: a_request(load.in_session, requests),
+            EMPTY_WHOLE: cost(load.whole, requests // 10),
+            EMPTY_IN_SESSION: cost(load.in_session, requests),
         }
         load.write()
         return empty | {
-            ONE_WHOLE: a_request(load.whole, requests // 10),
-            ONE_IN_SESSION: a_request(load.in_session, requests),
+            ONE_WHOLE: cost(load.whole, requests // 10),
+            ONE_IN_SESSION: cost(load.in_session, requests),
         }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", type=int, default=1000)
-    parser.add_argument("--requests", type=int, default=3000, help="in a session; a tenth without")
-    given = parser.parse_args()
-    for figure, value in measure(given.partitions, given.requests).items():
+    parser.add_argument(
+        "--requests", type=int, default=3000, help="requests in a session; a tenth as many without"
+    )
+    options = parser.parse_args()
+    for figure, value in measure(options.partitions, options.requests).items():
         print(f"{figure.text(value):>10} {figure.name}")
 
 

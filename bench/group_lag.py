@@ -1,11 +1,11 @@
-"""`python -m bench.group_lag`: what it costs to know how far groups are behind.
+"""`python -m bench.group_lag`: the cost of computing the lag of groups.
 
-One broker, three groups that are behind in every partition, each at another offset. Small batches
-are of some hundred bytes in 2,000 partitions, large ones of 300 kB in 300.
+One broker, three groups that lag in every partition, each at another offset. "small" has 2,000
+partitions with batches of a few hundred bytes, "large" 300 partitions with batches of 300 kB.
 
-    first      nothing is known yet: records are read, up to 64 MiB
-    again      nobody has moved since
-    by time    no record is read
+    first      without earlier results: reads records, up to 64 MiB
+    again      with them, and unchanged offsets
+    by time    without reading records
 """
 
 import os
@@ -44,21 +44,22 @@ def main() -> None:
 
 def _measure(brokers: Brokers, pid: int, topic: str, partitions: int, messages: int) -> None:
     committed = {
-        f"group-{at}": {
-            TopicPartition(topic, each): Consumed(at % messages) for each in range(partitions)
+        f"group-{number}": {
+            TopicPartition(topic, partition): Consumed(number % messages)
+            for partition in range(partitions)
         }
-        for at in range(_GROUPS)
+        for number in range(_GROUPS)
     }
-    found: dict[GroupPartition, Lag] = {}
+    first_lag: dict[GroupPartition, Lag] = {}
     for name, most_bytes in (("first", MOST_BYTES), ("again", MOST_BYTES), ("by time", 0)):
-        before = found if name == "again" else None
+        before = first_lag if name == "again" else None
         began = time.monotonic(), cpu_seconds(pid), time.process_time()
-        now = lag(brokers, committed, time.time(), before=before, most_bytes=most_bytes)
+        lags = lag(brokers, committed, time.time(), before=before, most_bytes=most_bytes)
         seconds = time.monotonic() - began[0]
         broker, own = cpu_seconds(pid) - began[1], time.process_time() - began[2]
-        assert all(each.seconds for each in now.values())
+        assert all(value.seconds for value in lags.values())
         if name == "first":
-            found = now
+            first_lag = lags
         print(f"{topic:8} {name:8} {seconds:8.2f} {broker:13.2f} {own:10.2f}")
 
 
@@ -66,9 +67,9 @@ def _write(brokers: Brokers, topic: str, partitions: int, messages: int, value_b
     producer = Producer(brokers, topic, codec=Codec.ZSTD)
     now = time.time()
     for partition in range(partitions):
-        for at in range(messages):
-            sent = int((now - 100 + at) * 1000)
-            producer.send(os.urandom(value_bytes), partition=partition, timestamp=sent)
+        for number in range(messages):
+            timestamp = int((now - 100 + number) * 1000)
+            producer.send(os.urandom(value_bytes), partition=partition, timestamp=timestamp)
     producer.flush()
 
 

@@ -1,14 +1,14 @@
-"""`python -m bench.group_offsets`: how many offsets a second groups can commit by one ZooKeeper.
+"""`python -m bench.group_offsets`: how many offsets groups commit per second with one ZooKeeper.
 
 An embedded ZooKeeper, as `zookeeper: embedded` starts it, keeps the offsets of 100 groups, 100
-partitions each. They are committed again and again, in transactions of 1, 10, 100 and 1,000
-partitions, by one thread and by four, each with groups of its own. Prints partitions a second, how
-long a transaction takes, and microseconds of processor time for a partition: of this process, kazoo
-included, and of ZooKeeper. ZooKeeper syncs each transaction to the disk of `--directory`; how long
-that takes by itself is printed first.
+partitions each. One thread, then four, with groups of their own, commit them repeatedly, in
+transactions of 1, 10, 100 and 1,000 partitions. Prints partitions per second, the duration of a
+transaction, and processor time per partition, of this process with kazoo and of ZooKeeper.
+ZooKeeper syncs each transaction to the disk of `--directory`; the duration of a bare sync comes
+first.
 
-Then how large ZooKeeper is with 10,000 and with 100,000 offsets: what is live in its heap, its
-resident memory, its snapshot, and how long it takes to start.
+Then the size of ZooKeeper with 10,000 and with 100,000 offsets: live heap, resident memory,
+snapshot, and the time to start.
 """
 
 import argparse
@@ -34,11 +34,11 @@ from cluster.values import CommittedOffset, GroupFence, GroupInfo, GroupKind, To
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 
 _PARTITIONS: Final = 100  # of each group
-_AT_ONCE: Final = 16  # groups that are made
+_AT_ONCE: Final = 16  # groups in creation
 _SYNCS: Final = 200
 _TOPIC: Final = "page_views"
 _SESSION_S: Final = 30.0
-_WARM_UP: Final = 0.2  # of the time that is measured
+_WARM_UP: Final = 0.2  # of the measured time
 
 RATE: Final = Figure("partitions/s", more_is_better=True)
 TRANSACTIONS: Final = Figure("transactions/s")
@@ -57,13 +57,13 @@ READ: Final = Figure("s to read all offsets of all groups", 2)
 
 
 def committed(session: Session, count: int) -> list[GroupFence]:
-    """So many groups, each of which has committed all its partitions once."""
-    made = [
+    """Create `count` groups that have committed all their partitions once."""
+    new_groups = [
         GroupInfo(name=f"group-{number:05}", kind=GroupKind.KAFKA, coordinator=1)
         for number in range(count)
     ]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        fences = list(pool.map(partial(groups.create_group, session), made))
+        fences = list(pool.map(partial(groups.create_group, session), new_groups))
     OffsetWriter(session).commit([_commit(fence, range(_PARTITIONS), 0) for fence in fences])
     return fences
 
@@ -77,73 +77,73 @@ def measure(
     threads: int,
     seconds: float,
 ) -> dict[Figure, float]:
-    """Transactions of this size, by so many threads at once."""
+    """Commit transactions of this size from `threads` threads."""
     writer = OffsetWriter(session)
     deadline = 0.0
-    took: list[float] = []
+    durations: list[float] = []
 
     def run(number: int) -> None:
-        own = fences[number::threads]
-        for commits in _transactions(own, size):
+        own_fences = fences[number::threads]
+        for commits in _transactions(own_fences, size):
             began = time.perf_counter()
             assert not writer.commit(commits)
-            now = time.perf_counter()
-            took.append(now - began)
-            if now > deadline:
+            ended = time.perf_counter()
+            durations.append(ended - began)
+            if ended > deadline:
                 return
 
     def run_all(within: float) -> float:
         nonlocal deadline
         began = time.perf_counter()
         deadline = began + within
-        running = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
-        for each in running:
-            each.start()
-        for each in running:
-            each.join()
+        pool = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
+        for thread in pool:
+            thread.start()
+        for thread in pool:
+            thread.join()
         return time.perf_counter() - began
 
-    # From here on it is known which nodes there are.
+    # The writer then knows which nodes exist.
     writer.commit([_commit(fence, range(_PARTITIONS), 0) for fence in fences])
     run_all(seconds * _WARM_UP)
-    took.clear()
+    durations.clear()
     cpu, its_cpu = own_cpu_seconds(), _cpu(zookeeper)
     elapsed = run_all(seconds)
-    done = len(took) * size
-    took.sort()
+    committed_count = len(durations) * size
+    durations.sort()
     return {
-        RATE: done / elapsed,
-        TRANSACTIONS: len(took) / elapsed,
-        MEDIAN: took[len(took) // 2] * 1e3,
-        P99: took[len(took) * 99 // 100] * 1e3,
-        OWN_CPU: (own_cpu_seconds() - cpu) / done * 1e6,
-        ITS_CPU: (_cpu(zookeeper) - its_cpu) / done * 1e6,
+        RATE: committed_count / elapsed,
+        TRANSACTIONS: len(durations) / elapsed,
+        MEDIAN: durations[len(durations) // 2] * 1e3,
+        P99: durations[len(durations) * 99 // 100] * 1e3,
+        OWN_CPU: (own_cpu_seconds() - cpu) / committed_count * 1e6,
+        ITS_CPU: (_cpu(zookeeper) - its_cpu) / committed_count * 1e6,
     }
 
 
 def sync_ms(directory: Path) -> float:
-    """Of a file that is written at its end, as ZooKeeper's log is."""
-    took = []
+    """The median duration of an fdatasync after an append, as ZooKeeper's log does it."""
+    durations = []
     with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
         os.posix_fallocate(file.fileno(), 0, _SYNCS * 4096)
         for _ in range(_SYNCS):
             file.write(b"x" * 4096)
             began = time.perf_counter()
             os.fdatasync(file.fileno())
-            took.append(time.perf_counter() - began)
-    return sorted(took)[_SYNCS // 2] * 1e3
+            durations.append(time.perf_counter() - began)
+    return sorted(durations)[_SYNCS // 2] * 1e3
 
 
 def weight(directory: Path, offsets: int) -> dict[Figure, float]:
-    """Of a ZooKeeper that keeps so many offsets and nothing else."""
+    """The size of a ZooKeeper that keeps only these offsets."""
     with _zookeeper(directory) as zookeeper, _session(zookeeper) as session:
         committed(session, offsets // _PARTITIONS)
-    began = time.perf_counter()  # it writes a snapshot when it starts
+    began = time.perf_counter()  # the start writes a snapshot
     with _zookeeper(directory) as zookeeper, _session(zookeeper) as session:
         started = time.perf_counter() - began
         began = time.perf_counter()
-        found = sum(len(read_offsets(session, each.name)) for each in groups.list_groups(session))
-        assert found == offsets
+        count = sum(len(read_offsets(session, group.name)) for group in groups.list_groups(session))
+        assert count == offsets
         return {
             READ: time.perf_counter() - began,
             LIVE: _live_bytes(zookeeper) / 1e6,
@@ -159,26 +159,25 @@ def _commit(fence: GroupFence, partitions: range, offset: int) -> GroupCommit:
     return GroupCommit(
         fence,
         {
-            TopicPartition(_TOPIC, each): CommittedOffset(
-                offset=offset + each, leader_epoch=3, committed_ms=now
+            TopicPartition(_TOPIC, partition): CommittedOffset(
+                offset=offset + partition, leader_epoch=3, committed_ms=now
             )
-            for each in partitions
+            for partition in partitions
         },
     )
 
 
 def _transactions(fences: Sequence[GroupFence], size: int) -> Iterator[list[GroupCommit]]:
-    """All partitions of all groups in turn, without an end; a transaction takes whole groups, or
-    a part of one."""
-    of_each = min(size, _PARTITIONS)
+    """All partitions of all groups in turn, endlessly, in whole groups or parts of one."""
+    step = min(size, _PARTITIONS)
     parts = (
-        _commit(fence, range(first, first + of_each), offset)
+        _commit(fence, range(first, first + step), offset)
         for offset in itertools.count(1)
         for fence in fences
-        for first in range(0, _PARTITIONS, of_each)
+        for first in range(0, _PARTITIONS, step)
     )
     while True:
-        yield list(itertools.islice(parts, size // of_each))
+        yield list(itertools.islice(parts, size // step))
 
 
 @contextmanager
@@ -211,10 +210,10 @@ def _cpu(zookeeper: EmbeddedZooKeeper) -> float:
 
 
 def _live_bytes(zookeeper: EmbeddedZooKeeper) -> int:
-    """What is in the heap after a full collection, by the JDK's own tool."""
+    """The heap after a full collection, from the JDK's histogram."""
     command = ["jcmd", str(_pid(zookeeper)), "GC.class_histogram"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    total = next(line for line in said.splitlines() if line.startswith("Total"))
+    histogram = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    total = next(line for line in histogram.splitlines() if line.startswith("Total"))
     return int(total.split()[2])
 
 
@@ -224,7 +223,7 @@ def _resident_bytes(zookeeper: EmbeddedZooKeeper) -> int:
 
 
 def _sizes(directory: Path, pattern: str) -> list[int]:
-    return [each.stat().st_blocks * 512 for each in directory.glob(f"data/version-2/{pattern}")]
+    return [file.stat().st_blocks * 512 for file in directory.glob(f"data/version-2/{pattern}")]
 
 
 def _row(first: str, figures: dict[Figure, float]) -> str:
@@ -232,7 +231,7 @@ def _row(first: str, figures: dict[Figure, float]) -> str:
 
 
 def _table(name: str, rows: Iterator[tuple[str, dict[Figure, float]]]) -> None:
-    """Each row as soon as it is there."""
+    """Print each row as soon as it is measured."""
     for number, (first, figures) in enumerate(rows):
         if not number:
             heads = [name, *(figure.name for figure in figures)]
@@ -243,37 +242,43 @@ def _table(name: str, rows: Iterator[tuple[str, dict[Figure, float]]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--directory", type=Path, default=Path("/var/tmp"))
-    parser.add_argument("--seconds", type=float, default=10.0, help="each measurement")
+    parser.add_argument("--seconds", type=float, default=10.0, help="duration of each measurement")
     parser.add_argument("--groups", type=int, default=100)
-    parser.add_argument("--sizes", default="1,10,100,1000", help="of transactions")
+    parser.add_argument(
+        "--sizes", default="1,10,100,1000", help="sizes of transactions, in partitions"
+    )
     parser.add_argument("--threads", default="1,4")
-    parser.add_argument("--kept", default="10000,100000", help="offsets; nothing: not weighed")
-    given = parser.parse_args()
+    parser.add_argument(
+        "--kept",
+        default="10000,100000",
+        help="numbers of offsets for the size of ZooKeeper; may be empty",
+    )
+    options = parser.parse_args()
 
     def numbers(text: str) -> list[int]:
-        return [int(each) for each in text.split(",") if each]
+        return [int(number) for number in text.split(",") if number]
 
     def rates(directory: Path) -> Iterator[tuple[str, dict[Figure, float]]]:
         with _zookeeper(directory) as zookeeper, _session(zookeeper) as session:
-            fences = committed(session, given.groups)
-            for threads in numbers(given.threads):
-                for size in numbers(given.sizes):
+            fences = committed(session, options.groups)
+            for threads in numbers(options.threads):
+                for size in numbers(options.sizes):
                     figures = measure(
                         session,
                         zookeeper,
                         fences,
                         size=size,
                         threads=threads,
-                        seconds=given.seconds,
+                        seconds=options.seconds,
                     )
                     yield f"{size:,}, {threads} at a time", figures
 
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=given.directory) as work:
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=options.directory) as work:
         print(f"{SYNC.text(sync_ms(Path(work)))} {SYNC.name}\n", flush=True)
         _table("a transaction", rates(Path(work) / "rates"))
         print()
-        kept = numbers(given.kept)
-        _table("offsets", ((f"{each:,}", weight(Path(work) / str(each), each)) for each in kept))
+        counts = numbers(options.kept)
+        _table("offsets", ((f"{size:,}", weight(Path(work) / str(size), size)) for size in counts))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""`python -m bench.ledger_counting`: what a broker's ledger costs beside the broker itself.
+"""`python -m bench.ledger_counting`: the cost of a broker's ledger, relative to the broker.
 
-A broker with its default `ledger_interval` takes batches in turns to its partitions, as fast as it
-can or at a rate. Processor time of the broker and of its counting process is taken from `/proc`
-over the same seconds, after the process has made its first entry: starting it is not in it. What
-counts is the share: both work on the same batches.
+A broker with the default `ledger_interval` receives batches for its partitions in turn, at full
+speed or at a rate. The processor times of the broker and of its counting process are read from
+`/proc` over the same seconds, after the first entry, so the start of the process is excluded. The
+ratio is the result: both processes handle the same batches.
 """
 
 import argparse
@@ -36,20 +36,22 @@ CHILD = b"broker.counting.process"
 
 
 def agents_batches(chance: random.Random) -> list[bytes]:
-    """Of 100 to 500 KB, as agents send them."""
+    """Batches of 100 to 500 KB, as agents send them."""
     return [_agents(chance, chance.randrange(100_000, 500_000)) for _ in range(16)]
 
 
 def foreign_batches(chance: random.Random) -> list[bytes]:
-    """Of ten messages of 200 bytes, as a client sends them that waits little."""
+    """Batches of ten 200-byte messages, as from a client with little linger."""
     return [
-        build_batch([Record(at, NOON + at, None, chance.randbytes(200)) for at in range(10)])
+        build_batch(
+            [Record(number, NOON + number, None, chance.randbytes(200)) for number in range(10)]
+        )
         for _ in range(64)
     ]
 
 
 def small_agents_batches(chance: random.Random) -> list[bytes]:
-    """Of 2 KB, as an agent with little to say sends them."""
+    """Batches of 2 KB, as from a mostly idle agent."""
     return [_agents(chance, 2_000) for _ in range(64)]
 
 
@@ -65,9 +67,9 @@ def _agents(chance: random.Random, size: int) -> bytes:
     records: list[Record] = []
     length = 0
     while length < size:
-        at = len(records)
-        value = event(NOON + at % WINDOW, at, source=SOURCE) + chance.randbytes(150)
-        records.append(Record(at, NOON + at % WINDOW, None, value))
+        number = len(records)
+        value = event(NOON + number % WINDOW, number, source=SOURCE) + chance.randbytes(150)
+        records.append(Record(number, NOON + number % WINDOW, None, value))
         length += len(value) + 10
     return build_batch(records, codec=Codec.ZSTD, base_timestamp=NOON)
 
@@ -86,7 +88,7 @@ def main() -> None:
 
 
 def measure(load: str, directory: Path, seconds: float) -> None:
-    """One load on a broker of its own."""
+    """Measure one load on a new broker."""
     with ExitStack() as ends:
         zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
         ends.callback(zookeeper.stop)
@@ -101,22 +103,22 @@ def measure(load: str, directory: Path, seconds: float) -> None:
         ends.enter_context(registry)
         brokers = ends.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
         create_topic(brokers, TOPIC, partitions=PARTITIONS)
-        make, rate = LOADS[load]
-        batches = itertools.cycle(make(random.Random(1)))
+        make_batches, rate = LOADS[load]
+        batches = itertools.cycle(make_batches(random.Random(1)))
         with BatchProducer(brokers.bootstrap) as producer:
             warm = send(producer, TOPIC, batches, seconds=1.0, rate=1.0)
             wait_until(lambda: entries_written(brokers) > 0, within=60, what="the first entry")
             before, entries = processor_time(broker), entries_written(brokers)
-            begun = time.monotonic()
+            began = time.monotonic()
             size, count = send(producer, TOPIC, batches, seconds=seconds, rate=rate)
-            time.sleep(11)  # what came last is counted, too
-            took, after = time.monotonic() - begun, processor_time(broker)
+            time.sleep(11)  # the last batches are counted as well
+            elapsed, after = time.monotonic() - began, processor_time(broker)
         of_broker, of_child = (a - b for a, b in zip(after, before, strict=True))
         print(
-            f"{load}: {size / 1e9:.2f} GB in {count:,} batches in {took:.0f} s "
+            f"{load}: {size / 1e9:.2f} GB in {count:,} batches in {elapsed:.0f} s "
             f"(after {warm[1]} to begin with); broker {of_broker:.2f} CPU-s, "
             f"counting {of_child:.2f} CPU-s: {of_child / of_broker:.2%} of the broker's, "
-            f"{of_child / took:.3%} of a core; {entries_written(brokers) - entries} entries"
+            f"{of_child / elapsed:.3%} of a core; {entries_written(brokers) - entries} entries"
         )
 
 
@@ -128,11 +130,11 @@ def send(
     seconds: float,
     rate: float | None,
 ) -> tuple[int, int]:
-    """Bytes and batches within these seconds; `rate` is in MB a second."""
+    """Send for `seconds`, at `rate` MB/s if given; return bytes and batches."""
     begun = time.monotonic()
     size = count = 0
-    while (now := time.monotonic() - begun) < seconds:
-        if rate is None or size < now * rate * 1e6:
+    while (elapsed := time.monotonic() - begun) < seconds:
+        if rate is None or size < elapsed * rate * 1e6:
             data = next(batches)
             batch = Batch(TopicPartition(topic, count % PARTITIONS), data)
             if producer.submit(batch):
@@ -153,7 +155,7 @@ def entries_written(brokers: Brokers) -> int:
 
 
 def processor_time(broker: BrokerProcess) -> tuple[float, float]:
-    """Of the broker, and of its counting process, so far."""
+    """The seconds of the broker and of its counting process so far."""
     pid = broker.process.pid
     return _seconds_of(Path(f"/proc/{pid}")), _seconds_of(_child(pid))
 
@@ -171,9 +173,9 @@ def _fields(process: Path) -> list[str]:
 
 
 def _seconds_of(process: Path) -> float:
-    """Of all its threads; a look takes less than what `stat` counts in."""
-    ran = ((each / "schedstat").read_text().split()[0] for each in (process / "task").iterdir())
-    return sum(map(int, ran)) / 1e9
+    """The seconds of all threads; finer than the ticks of `stat`."""
+    times = ((task / "schedstat").read_text().split()[0] for task in (process / "task").iterdir())
+    return sum(map(int, times)) / 1e9
 
 
 if __name__ == "__main__":

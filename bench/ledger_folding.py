@@ -1,12 +1,9 @@
-"""Entries of `_audit` on their way into a database, without the broker: Penstock's, and row by row.
+"""Folds entries of `_audit` into a database without a broker: by Penstock, and row by row.
 
-Both are given record batches as a fetch hands them out, and keep what these say on the disk.
-
-Row by row is as a plain program would do it: fastavro decodes a value, and each of its statements
-is an `INSERT` into SQLite with what is good for speed there: a transaction for all that is handed
-over, prepared statements, WAL. It keeps what a verdict over healthy hours needs (sums by window,
-offsets, runs, heartbeats) and not more: no intervals that are united, no names of lost events, no
-histograms.
+Both receive record batches as a fetch returns them, and write to the disk. "Row by row" stands for
+a plain program: fastavro decodes each value, and each row is an `INSERT` into SQLite, with prepared
+statements, WAL, and one transaction per call. It keeps the minimum for a verdict on healthy hours
+(sums by window, offsets, runs, heartbeats): no merged intervals, names of lost events, histograms.
 """
 
 import contextlib
@@ -42,7 +39,7 @@ _CLUSTER: Final = "local"
 
 
 class Folded(msgspec.Struct):
-    """Of the seconds, how many went into the store; the rest was decoding."""
+    """Seconds include decoding; `in_store` is the store's part of them."""
 
     entries: int = 0
     seconds: float = 0.0
@@ -50,7 +47,7 @@ class Folded(msgspec.Struct):
 
 
 class Folder(msgspec.Struct):
-    """A way to fold; each time into a database that was not there before."""
+    """A way to fold, into a new database each time."""
 
     name: str
     home: Path
@@ -60,7 +57,7 @@ class Folder(msgspec.Struct):
         return ""
 
     def fold(self, minutes: Iterable[Sequence[bytes]]) -> Folded:
-        """ServerFailed if not all of it was new."""
+        """Raises ServerFailed if an entry was not new."""
         self.folds += 1
         directory = self.home / f"fold-{self.folds}"
         try:
@@ -75,7 +72,7 @@ def folder_of(context: CaseContext) -> Folder:
 
 
 def folders(*, beside: bool) -> Mapping[str, ServerKind]:
-    """By their names; row by row if it is wanted."""
+    """The ways by name; `beside` adds "row by row"."""
     names = [PENSTOCK, ROW_BY_ROW] if beside else [PENSTOCK]
     return {name: _kind(name) for name in names}
 
@@ -91,9 +88,9 @@ def _columns(directory: Path, minutes: Iterable[Sequence[bytes]]) -> Folded:
     with contextlib.closing(AuditStore.open(directory)) as store:
         for batches in _fetched(minutes):
             began = time.perf_counter()
-            read = map(entries.add, batches)
-            waiting += [body for body in read if body is not None]
-            if sum(each.nbytes for each in waiting) >= CHUNK_BYTES:
+            decoded = map(entries.add, batches)
+            waiting += [body for body in decoded if body is not None]
+            if sum(array.nbytes for array in waiting) >= CHUNK_BYTES:
                 _fold(store, waiting, folded)
             folded.seconds += time.perf_counter() - began
         began = time.perf_counter()
@@ -169,15 +166,15 @@ class RowByRow:
         self._connection.close()
 
     def fold(self, batches: Iterable[bytes]) -> int:
-        """How many entries were new."""
+        """Returns the number of new entries."""
         self._connection.execute("BEGIN IMMEDIATE")
         new = 0
         for data in batches:
             for record in records(data):
                 body = BytesIO(record.value or b"")
                 body.seek(PREFIX_SIZE)
-                read: Any = fastavro.schemaless_reader(body, self._schema, None)
-                new += self._fold(read[FIELD])
+                event: Any = fastavro.schemaless_reader(body, self._schema, None)
+                new += self._fold(event[FIELD])
         self._connection.execute("COMMIT")
         return new
 
@@ -185,10 +182,10 @@ class RowByRow:
         insert = self._connection.execute
         header, tier = entry["header"], entry["tier"]
         journal, time = header["source"], header["time"]
-        told = insert(
+        inserted = insert(
             "INSERT OR IGNORE INTO entries VALUES (?, ?, ?)", (journal, header["seq"], time)
         )
-        if not told.rowcount:
+        if not inserted.rowcount:
             return False
         for passage in entry["passages"]:
             self._passage(passage, tier)
@@ -198,16 +195,16 @@ class RowByRow:
 
     def _passage(self, passage: Mapping[str, Any], tier: str) -> None:
         insert, topic = self._connection.execute, passage["topic"]
-        for each in passage["windows"]:
-            counted = each["events"], each["bytes"], each["crc_sum"]
-            insert(_SUM, (topic, each["start"], tier, *counted))
-        for each in passage["offsets"]:
-            stretch = passage["partition"], tier, each["first"], each["count"]
-            insert("INSERT INTO claimed VALUES (?, ?, ?, ?, ?)", (topic, *stretch))
-        for each in passage["runs"]:
-            place = each["path"], each["seq"], each["events"]
-            bounds = each["position"], each["end_position"]
+        for item in passage["windows"]:
+            sums = item["events"], item["bytes"], item["crc_sum"]
+            insert(_SUM, (topic, item["start"], tier, *sums))
+        for item in passage["offsets"]:
+            interval = passage["partition"], tier, item["first"], item["count"]
+            insert("INSERT INTO claimed VALUES (?, ?, ?, ?, ?)", (topic, *interval))
+        for item in passage["runs"]:
+            place = item["path"], item["seq"], item["events"]
+            bounds = item["position"], item["end_position"]
             insert(
                 "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (each["source"], topic, tier, *place, *bounds),
+                (item["source"], topic, tier, *place, *bounds),
             )

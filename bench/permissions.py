@@ -1,9 +1,9 @@
-"""`python -m bench.permissions`: what asking for a permission costs, with ten thousand ACLs.
+"""`python -m bench.permissions`: the cost of a permission check with 10,000 ACLs.
 
-Prints microseconds a question: for pairs of principal and topic that are asked about for the first
-time, and again; and milliseconds until a changed set of ACLs is in force. Half of the ACLs stand on
-topics, half on beginnings of names. Of every few hundred questions the best of some rounds counts:
-what else runs only adds.
+Prints microseconds per check, for new pairs of principal and topic and for repeated ones, and
+milliseconds until a changed set of ACLs is in force. Half of the ACLs are on topics, half on
+prefixes. The result is the best of several rounds for every few hundred checks, since other load
+can only add time.
 """
 
 import random
@@ -29,8 +29,8 @@ from wire.acls import (
 _TOPIC: Final = ResourceType.TOPIC
 _PRINCIPALS: Final = 100
 _ROUNDS: Final = 20
-_SLICE: Final = 250  # questions; short enough to be asked without an interruption
-_ASKER: Final = 7  # which of the principals asks: who comes without a login
+_SLICE: Final = 250  # checks; short enough to finish without an interruption
+_ASKER: Final = 7  # the number of the anonymous principal
 
 FIRST: Final = Figure("µs, asked for the first time", 2)
 AGAIN: Final = Figure("µs, asked again", 2)
@@ -39,16 +39,16 @@ CHANGED: Final = Figure("ms, one of them changed", 1)
 
 
 def _principal(number: int) -> str:
-    who = number % _PRINCIPALS
-    return USER + (ANONYMOUS if who == _ASKER else f"u{who}")
+    principal = number % _PRINCIPALS
+    return USER + (ANONYMOUS if principal == _ASKER else f"u{principal}")
 
 
 def _prefix(number: int) -> str:
     return f"team{number % 50}.{number}."
 
 
-def made_up(count: int) -> dict[ResourcePattern, tuple[Acl, ...]]:
-    """So many ACLs on three quarters as many patterns."""
+def generated_acls(count: int) -> dict[ResourcePattern, tuple[Acl, ...]]:
+    """`count` ACLs on three quarters as many patterns."""
     acls: dict[ResourcePattern, tuple[Acl, ...]] = {}
     for number in range(count // 2):
         reader = Acl(_principal(number), "*", Operation.READ, Permission.ALLOW)
@@ -60,14 +60,14 @@ def made_up(count: int) -> dict[ResourcePattern, tuple[Acl, ...]]:
     return acls
 
 
-def asked(count: int) -> list[str]:
-    """Beginnings of the names that whoever comes without a login may write to and read."""
+def anonymous_prefixes(count: int) -> list[str]:
+    """Prefixes of the topics that the anonymous principal may read and write."""
     return [_prefix(number) for number in range(_ASKER, count // 4, _PRINCIPALS)]
 
 
 def timings(count: int) -> Sample:
-    """In this process, with so many ACLs."""
-    acls = made_up(count)
+    """Measure in this process with `count` ACLs."""
+    acls = generated_acls(count)
     permissions = Permissions(acls)
     names = [f"topic{number}" for number in range(count // 2)]
     names += [f"{_prefix(number)}clicks" for number in range(count // 4)]
@@ -76,24 +76,24 @@ def timings(count: int) -> Sample:
     slices = [names[start : start + _SLICE] for start in range(0, len(names), _SLICE)]
 
     def seconds(permissions: Permissions) -> list[float]:
-        """Of all questions, slice by slice."""
+        """The seconds of each slice."""
 
-        def ask(some: list[str]) -> None:
-            for name in some:
+        def ask(chunk: list[str]) -> None:
+            for name in chunk:
                 permissions.allows(ANONYMOUS, "10.0.0.1", Operation.READ, _TOPIC, name)
 
-        return [timeit.timeit(partial(ask, some), number=1) for some in slices]
+        return [timeit.timeit(partial(ask, chunk), number=1) for chunk in slices]
 
-    def a_question(asked: Iterable[Permissions]) -> float:
-        rounds: Iterator[tuple[float, ...]] = zip(*map(seconds, asked), strict=True)
-        return sum(min(each) for each in rounds) / len(names)
+    def seconds_per_check(anonymous_prefixes: Iterable[Permissions]) -> float:
+        rounds: Iterator[tuple[float, ...]] = zip(*map(seconds, anonymous_prefixes), strict=True)
+        return sum(min(samples) for samples in rounds) / len(names)
 
     def best(act: Callable[[], object]) -> float:
         return min(timeit.repeat(act, number=1, repeat=_ROUNDS))
 
-    first = a_question(Permissions(acls) for _ in range(_ROUNDS))
+    first = seconds_per_check(Permissions(acls) for _ in range(_ROUNDS))
     seconds(permissions)
-    again = a_question([permissions] * _ROUNDS)
+    again = seconds_per_check([permissions] * _ROUNDS)
     changed = {**acls, ResourcePattern(_TOPIC, "new"): acls[ResourcePattern(_TOPIC, "topic1")]}
     return {
         FIRST: first * 1e6,

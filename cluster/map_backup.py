@@ -130,9 +130,9 @@ def _is_below(path: str, folder: str) -> bool:
     return path.startswith(f"{folder}/")
 
 
-def kinds(found: Contents) -> Iterator[tuple[str, int]]:
+def kinds(contents: Contents) -> Iterator[tuple[str, int]]:
     """The number of nodes of each kind."""
-    words = [kind_of(path) for path in found]
+    words = [kind_of(path) for path in contents]
     for kind in KINDS.values():
         if kind in words:
             yield kind, words.count(kind)

@@ -61,28 +61,28 @@ def recover(
     names = {partition.topic for partition in found}
     known = {name: topic for name in list_topics(session) if (topic := read_topic(session, name))}
     _compare(identity.find_cluster_id(session), cluster_id, known, found)
-    wanted = with_partitions(known, broker_id, found, epoch.epoch)
+    target = with_partitions(known, broker_id, found, epoch.epoch)
 
     identity.claim_cluster_id(session, cluster_id)
     for name in sorted(names):
         before = known.get(name)
         if before is None:
-            create_topic(session, epoch, wanted[name], {})
-        elif before != wanted[name]:
-            _complete(session, epoch, before, wanted[name])
+            create_topic(session, epoch, target[name], {})
+        elif before != target[name]:
+            _complete(session, epoch, before, target[name])
     return RecoveredTopics(
         cluster_id=cluster_id,
         topics_created=tuple(sorted(names - known.keys())),
         topics_completed=tuple(
-            sorted(name for name in names & known.keys() if known[name] != wanted[name])
+            sorted(name for name in names & known.keys() if known[name] != target[name])
         ),
         topics_unchanged=tuple(
-            sorted(name for name in names & known.keys() if known[name] == wanted[name])
+            sorted(name for name in names & known.keys() if known[name] == target[name])
         ),
         without_replica=tuple(
             (name, index)
             for name in sorted(names)
-            for index, partition in enumerate(wanted[name].partitions)
+            for index, partition in enumerate(target[name].partitions)
             if not partition.replicas
         ),
     )
@@ -98,7 +98,7 @@ def with_partitions(
     by_topic: dict[str, list[FoundPartition]] = defaultdict(list)
     for partition in found:
         by_topic[partition.topic].append(partition)
-    wanted = {}
+    target = {}
     for name, directories in by_topic.items():
         partitions = list(known[name].partitions) if name in known else []
         count = max(directory.index for directory in directories) + 1
@@ -107,10 +107,10 @@ def with_partitions(
             partitions[directory.index] = _with_replica(
                 partitions[directory.index], broker_id, directory.leader_epoch, controller_epoch
             )
-        wanted[name] = TopicInfo(
+        target[name] = TopicInfo(
             name=name, topic_id=directories[0].topic_id, partitions=tuple(partitions)
         )
-    return wanted
+    return target
 
 
 def _with_replica(
@@ -155,17 +155,17 @@ def _compare(
 
 
 def _complete(
-    session: Session, epoch: ControllerEpoch, before: TopicInfo, wanted: TopicInfo
+    session: Session, epoch: ControllerEpoch, before: TopicInfo, target: TopicInfo
 ) -> None:
     """Write what `before` lacks; a new run completes it after a crash."""
     count = len(before.partitions)
-    if len(wanted.partitions) > count:
-        add_partitions(session, epoch, wanted.name, count, wanted.partitions[count:])
+    if len(target.partitions) > count:
+        add_partitions(session, epoch, target.name, count, target.partitions[count:])
     operations: list[Operation] = [
-        Set(paths.partition_state(wanted.name, index), nodes.encode(nodes.state_node(partition)))
-        for index, partition in enumerate(wanted.partitions[:count])
+        Set(paths.partition_state(target.name, index), nodes.encode(nodes.state_node(partition)))
+        for index, partition in enumerate(target.partitions[:count])
         if partition != before.partitions[index]
     ]
-    operations.append(Set(paths.topic(wanted.name), nodes.encode(nodes.topic_node(wanted))))
+    operations.append(Set(paths.topic(target.name), nodes.encode(nodes.topic_node(target))))
     for piece in in_transactions(operations):
         write_fenced(session, epoch, piece)

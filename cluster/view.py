@@ -83,11 +83,11 @@ class ClusterView:
         self._awaited = set()
         assembly = Assembly(before=self._snapshot)
         self._read(assembly, ROOTS)
-        known, found = self._snapshot.cluster_id, assembly.cluster_id
-        if known is not None and found != known:
+        known, current = self._snapshot.cluster_id, assembly.cluster_id
+        if known is not None and current != known:
             raise MapMissing(
                 f"ZooKeeper at {self._session.address} held cluster {known} and now holds "
-                f"{found or 'none'}: it was wiped or replaced. The last known map stays in use; "
+                f"{current or 'none'}: it was wiped or replaced. The last known map stays in use; "
                 "`penstock topics recover` rebuilds it"
             )
         self._assembly = assembly
@@ -129,4 +129,4 @@ class ClusterView:
         pending: list[tuple[str, PendingAnswer[bool]]] = [
             (path, self._session.start_exists(path, self._follower.note)) for path in missing
         ]
-        return {path for path, found in pending if found.get(left())}
+        return {path for path, answer in pending if answer.get(left())}

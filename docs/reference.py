@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from audit import runbook
+from audit.cures import runbook
 from client.connection.security import Security
 from cluster.session.security import ZooKeeperSecurity
 from deploy import role_pages

@@ -27,7 +27,7 @@ class Beat(NamedTuple):
     topics: frozenset[str]
 
 
-class AgentSaid(NamedTuple):
+class AgentEntry(NamedTuple):
     """An agent's entry that has heartbeats."""
 
     agent: str
@@ -46,7 +46,7 @@ class HostRetired(NamedTuple):
     time: int
 
 
-Said = AgentSaid | HostRetired
+Statement = AgentEntry | HostRetired
 
 
 class LeftTopics(NamedTuple):
@@ -82,17 +82,17 @@ class Agents(msgspec.Struct):
     retired: dict[tuple[str, str], HostRetired] = {}
     _sets: dict[frozenset[str], frozenset[str]] = {}
 
-    def take(self, said: Said) -> None:
-        if isinstance(said, HostRetired):
-            before = self.retired.get((said.host, said.agent))
-            if before is None or before.time <= said.time:
-                self.retired[said.host, said.agent] = said
+    def take(self, statement: Statement) -> None:
+        if isinstance(statement, HostRetired):
+            before = self.retired.get((statement.host, statement.agent))
+            if before is None or before.time <= statement.time:
+                self.retired[statement.host, statement.agent] = statement
             return
-        agent = self.by_id.get(said.agent)
+        agent = self.by_id.get(statement.agent)
         if agent is None:
-            agent = self.by_id[said.agent] = HeardAgent(said.host, -1, said.time)
-        if said.seq > agent.seq:
-            _follow(agent, said._replace(beats=tuple(map(self._shared, said.beats))))
+            agent = self.by_id[statement.agent] = HeardAgent(statement.host, -1, statement.time)
+        if statement.seq > agent.seq:
+            _follow(agent, statement._replace(beats=tuple(map(self._shared, statement.beats))))
 
     def _shared(self, beat: Beat) -> Beat:
         """The same heartbeat, with one set object for all agents that ship to the same topics."""
@@ -129,29 +129,31 @@ class Agents(msgspec.Struct):
         return until
 
 
-def _follow(agent: HeardAgent, said: AgentSaid) -> None:
-    agent.host, agent.seq, agent.heard = said.host, said.seq, max(agent.heard, said.time)
-    named = frozenset().union(*(topics for _, topics in said.beats))
-    if not named:
-        _follow_all(agent, said)
+def _follow(agent: HeardAgent, entry: AgentEntry) -> None:
+    agent.host, agent.seq, agent.heard = entry.host, entry.seq, max(agent.heard, entry.time)
+    topics_named = frozenset().union(*(topics for _, topics in entry.beats))
+    if not topics_named:
+        _follow_all(agent, entry)
         return
     before = agent.shipped
-    shipped = tuple(_known(beat, before) for beat in said.beats if beat.topics)
-    missing = [LeftTopics(until, topics - named, said.time) for until, topics in before]
-    left = [*missing, *(old._replace(topics=old.topics - named) for old in agent.left)]
-    agent.left = tuple(topics for topics in left if topics.topics and _is_recent(topics, said.time))
+    shipped = tuple(_known(beat, before) for beat in entry.beats if beat.topics)
+    missing = [LeftTopics(until, topics - topics_named, entry.time) for until, topics in before]
+    left = [*missing, *(old._replace(topics=old.topics - topics_named) for old in agent.left)]
+    agent.left = tuple(
+        topics for topics in left if topics.topics and _is_recent(topics, entry.time)
+    )
     agent.shipped = tuple(beat for beats in shipped for beat in beats)
 
 
-def _follow_all(agent: HeardAgent, said: AgentSaid) -> None:
-    until = min((beat.until for beat in said.beats), default=0)
+def _follow_all(agent: HeardAgent, entry: AgentEntry) -> None:
+    until = min((beat.until for beat in entry.beats), default=0)
     if until > 0 and agent.shipped:
         topics = agent.shipped[0].topics
         if len(agent.shipped) > 1:
             topics = topics.union(*(beat.topics for beat in agent.shipped))
         agent.shipped = (Beat(until, topics),)
     if agent.left:
-        agent.left = tuple(topics for topics in agent.left if _is_recent(topics, said.time))
+        agent.left = tuple(topics for topics in agent.left if _is_recent(topics, entry.time))
 
 
 def _known(beat: Beat, before: tuple[Beat, ...]) -> list[Beat]:

@@ -146,13 +146,13 @@ def _disks(directories: Iterable[str]) -> Iterator[Disk]:
     for directory in directories:
         try:
             device = Path(directory).stat().st_dev
-            found = os.statvfs(directory)
+            file_system = os.statvfs(directory)
         except OSError:
             continue  # not there yet; the code that uses it reports it
         if device not in devices:
             devices.add(device)
-            free, total = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
-            yield Disk(_label(str(Path(directory).absolute())), free, total)
+            unit, label = file_system.f_frsize, _label(str(Path(directory).absolute()))
+            yield Disk(label, file_system.f_bavail * unit, file_system.f_blocks * unit)
 
 
 def _label(path: str) -> str:

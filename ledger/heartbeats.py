@@ -9,14 +9,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.agents import AgentSaid, Beat, HostRetired, Said
+from ledger.agents import AgentEntry, Beat, HostRetired, Statement
 from ledger.names import VERSION
 
 _BETWEEN: Final = "\n"  # names of topics
 _NO_TOPICS: Final[frozenset[str]] = frozenset()
 
 
-def said(body: pa.StructArray) -> list[Said]:
+def statements(body: pa.StructArray) -> list[Statement]:
     """The heartbeats that count, in the order of each journal, and then the retirements, in entries
     of `LEDGER_TYPE`. Entries of a later version are skipped."""
     header = body.field("header")
@@ -29,25 +29,25 @@ def said(body: pa.StructArray) -> list[Said]:
     chosen = pa.array(_chosen(source, seq, beats, beating), pa.int64())
     host = header.field("host")
     taken = (column.take(chosen).to_pylist() for column in (source, host, seq, time))
-    statements: list[Said] = list(map(AgentSaid, *taken, _beats(beats.take(chosen))))
+    found: list[Statement] = list(map(AgentEntry, *taken, _beats(beats.take(chosen))))
     for row in pc.indices_nonzero(operators).to_pylist():
         at = time[row].as_py()
-        statements += [
+        found += [
             HostRetired(retired["host"], retired["agent"], retired["since"], at)
             for retired in body.field("retired")[row].as_py()
         ]
-    return statements
+    return found
 
 
 def _beats(beats: pa.ListArray) -> list[tuple[Beat, ...]]:
     flat = beats.flatten()
     until = flat.field("until").to_pylist()
-    named = pc.binary_join(flat.field("topics"), _BETWEEN).dictionary_encode()
+    encoded = pc.binary_join(flat.field("topics"), _BETWEEN).dictionary_encode()
     sets = [
         frozenset(names.split(_BETWEEN)) if names else _NO_TOPICS
-        for names in named.dictionary.to_pylist()
+        for names in encoded.dictionary.to_pylist()
     ]
-    topics = [sets[index] for index in named.indices.to_pylist()]
+    topics = [sets[index] for index in encoded.indices.to_pylist()]
     by_entry, at = [], 0
     for length in pc.list_value_length(beats).to_pylist():
         by_entry.append(tuple(map(Beat, until[at : at + length], topics[at : at + length])))

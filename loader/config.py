@@ -285,8 +285,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             _check_name("tables", name)
             if name.startswith("_"):
                 raise ValueError(f"`tables: {name}`: names that begin with _ are reserved")
-        named = [topic for table in self.tables.values() for topic in table.topics]
-        if len(set(named)) < len(named):
+        topics = [topic for table in self.tables.values() for topic in table.topics]
+        if len(set(topics)) < len(topics):
             raise ValueError("`tables`: a topic is in two tables")
         self._check_kerberos()
         for share in ("dead_share", "duplicate_share"):

@@ -84,7 +84,7 @@ class Copies(Protocol):
     def times(self, key: PartitionKey, batch: Spread) -> Sequence[int]:
         """The times of its records; empty if they cannot be read."""
 
-    def told(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
+    def reported_ends(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
         """The end offsets of what the ledger has, for partitions that it has any of."""
 
     def batches(self, key: PartitionKey, first: int, end: int) -> Iterator[StoredBatch]:
@@ -276,7 +276,7 @@ class LedgerReporter:
         before = [(key, old) for key, beginning in begun.items() if (old := beginning.before)]
         self._settle(before)
         unknown = {key: beginning for key, beginning in begun.items() if beginning.end > 0}
-        told = self._copies.told(unknown) if unknown else {}
+        told = self._copies.reported_ends(unknown) if unknown else {}
         between: _Counts = []
         for key, beginning in unknown.items():
             first = max(beginning.told, told.get(key, -1))
@@ -355,7 +355,7 @@ class LedgerReporter:
         log.warning("counts discarded: the ledger could not be written for too long")
 
 
-def _after(key: PartitionKey, told: CopiedCount) -> CopiedCount:
+def _after(key: PartitionKey, counted: CopiedCount) -> CopiedCount:
     """The count that follows."""
-    fresh = PartitionCount(*key, told.count.next_offset, origin=told.count.origin)
-    return CopiedCount(fresh, told.gap_at)
+    fresh = PartitionCount(*key, counted.count.next_offset, origin=counted.count.origin)
+    return CopiedCount(fresh, counted.gap_at)

@@ -100,8 +100,8 @@ async def _copy(status: MirrorStatus, accepted: frozenset[tuple[str, int | None]
         if config.target.zookeeper:
             copying.share(())
 
-            def share(mine: frozenset[Key]) -> None:
-                loop.call_soon_threadsafe(copying.share, mine)
+            def share(partitions: frozenset[Key]) -> None:
+                loop.call_soon_threadsafe(copying.share, partitions)
 
             sharing = status.sharing = Sharing(config, lambda: copying.copies, share)
             sharing.start()

@@ -43,10 +43,10 @@ class SilentPartitions:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(SILENT_S)
-            asked = (
+            queries = (
                 self._ask(leader, partitions) for leader, partitions in self._partitions().items()
             )
-            await asyncio.gather(*asked)
+            await asyncio.gather(*queries)
 
     async def _ask(self, leader: Address, partitions: Sequence[CopiedPartition]) -> None:
         keys = [partition.there for partition in partitions]

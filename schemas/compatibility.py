@@ -79,8 +79,8 @@ def _refusals(
         refusals = []
         for new_reads in directions:
             reader, writer = (new, old) if new_reads else (old, new)
-            if found := judge(reader.type, writer.type, Effort()):
-                refusals.append(_Refusal(version, old, new_reads, found))
+            if findings := judge(reader.type, writer.type, Effort()):
+                refusals.append(_Refusal(version, old, new_reads, findings))
         if refusals:
             return refusals
     return []

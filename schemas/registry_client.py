@@ -185,11 +185,11 @@ class RegistryClient:
         path = f"{_subject(subject)}/versions/{version}/referencedby"
         return self._transport.ask(list[int], "GET", path)
 
-    def resolved(self, found: RegisteredSchema | SchemaOfId) -> AvroSchema:
+    def resolved(self, registered: RegisteredSchema | SchemaOfId) -> AvroSchema:
         """The schema with all its references."""
-        if found.type != AVRO:
-            raise InvalidSchema(f"it is a schema of type {found.type}, not {AVRO}")
-        return parse(found.text, self.texts_of(found.references), strict=False)
+        if registered.type != AVRO:
+            raise InvalidSchema(f"it is a schema of type {registered.type}, not {AVRO}")
+        return parse(registered.text, self.texts_of(registered.references), strict=False)
 
     def texts_of(self, references: Sequence[Reference]) -> list[str]:
         """The texts of direct and indirect references, each after those that it needs. Raises

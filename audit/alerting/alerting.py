@@ -1,7 +1,7 @@
-"""Alerts as a whole: raised, kept, offered to receivers, resolved. For the thread that writes.
+"""Raises alerts, stores them, offers them to receivers, and resolves them. For the writing thread.
 
-What is raised is in the store before anything else happens, so that a kill neither raises anything
-twice nor forgets to resolve it.
+A raised alert is stored before anything else happens, so that after a kill none is raised twice,
+and none stays unresolved.
 """
 
 import logging
@@ -52,7 +52,7 @@ from audit.api.answers import AgentRow, FailingLoad
 from audit.api.queries import AgentsQuery, AlertsQuery
 from audit.clusters.state import AuditState
 from audit.configuration.config import AuditConfig
-from audit.program_commands import ProgramCommands
+from audit.cures.program_commands import ProgramCommands
 from audit.programs import LOADER, ZOOKEEPER, Program, ProgramKind, this_audit
 from audit.store.fleet.agents import patience
 from audit.store.judged_hours import HOUR, HourVerdict
@@ -63,16 +63,16 @@ from ledger.health import HealthProbe
 
 _MOST_SILENT: Final = 5_000
 _PAGE: Final = 500
-_LOOKS_MILLIS: Final = 60_000  # so long a look at who is away is waited for
-_LOADS: Final = 2  # that may have to begin after a cause, until one loads what was held up
-_SLOW_S: Final = 30.0  # from one look at what changes slowly to the next
-_OFFER_S: Final = 5.0  # the same groups with other figures
+_LOOKS_MILLIS: Final = 60_000  # the longest wait for a poll of the cluster's programs
+_LOADS: Final = 2  # may begin after a cause is over, until one loads what was held up
+_SLOW_S: Final = 30.0  # between two looks at what changes slowly
+_OFFER_S: Final = 5.0  # between two offers of the same groups with other figures
 
 log = logging.getLogger(__name__)
 
 
 class Alerting:
-    """`judge` as often as you like."""
+    """All alerts of the audit; `judge` may be called at any time."""
 
     def __init__(
         self,
@@ -98,16 +98,16 @@ class Alerting:
         self._slow_at = 0.0
         self._programs: list[Program] = []
         self._offer_at = 0.0
-        self.groups: Mapping[str, Group] = {}  # of what stands, by id
+        self.groups: Mapping[str, Group] = {}  # of current alerts, by id
         after = int(config.alerts.after * 1000)
-        kinds = (*(each.value for each in FAULTS), UNLOADED, AWAY, DEAD, ALTERED, CLOCK, ZOOKEEPER)
+        kinds = (*(kind.value for kind in FAULTS), UNLOADED, AWAY, DEAD, ALTERED, CLOCK, ZOOKEEPER)
         self._after = dict.fromkeys(kinds, after)
         self._conditions: Conditions = {}
         self._since: dict[AlertKey, int] = {}
         self._waiting: tuple[WaitingCondition, ...] = ()
         self._raised_before = 0
-        # What a former run has raised, and what was over not long ago.
-        self._raised = {key_of(each): each for each in reading.raised_alerts(MOST_RAISED)}
+        # Alerts of a former run, and those resolved recently.
+        self._raised = {key_of(alert): alert for alert in reading.raised_alerts(MOST_RAISED)}
         _, resolved = reading.alerts(AlertsQuery(state="resolved", size=_PAGE))
         self._held = Held(known_before(resolved))
 
@@ -117,18 +117,18 @@ class Alerting:
 
     @property
     def conditions(self) -> Conditions:
-        """All that is known just now, raised or not."""
+        """The current conditions, raised or not."""
         return self._conditions
 
     @property
     def waiting(self) -> Sequence[WaitingCondition]:
-        """What is known and not raised yet: what is due first comes first."""
+        """Conditions that are not raised yet, the first due first."""
         return self._waiting
 
     def judge(self, hours: Iterable[HourVerdict], as_of: Mapping[str, int], now: int) -> bool:
-        """Whether anything was raised or resolved, or waits to be. `as_of` is how far the ledgers
-        have been read; of a cluster that is not among them nothing is known, and what is raised
-        stays."""
+        """Raises and resolves alerts; returns whether any alert or waiting condition changed.
+        `as_of` is how far the ledgers have been read; a cluster that is not in it is unknown, and
+        its alerts stay."""
         late = int(self._config.alerts.late * 1000)
         conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
         clocks = self._standing.clocks.wrong(now)
@@ -141,12 +141,12 @@ class Alerting:
         conditions |= self._slowly_changing(as_of, now)
         raised = self._raised
         unknown = self._unknown(as_of)
-        for key, each in raised.items():
+        for key, alert in raised.items():
             is_clock_unknown = key.kind == CLOCK and self._standing.clocks.is_unknown(
                 (key.cluster, key.host), now
             )
             if is_clock_unknown or unknown.has(key.kind, key.cluster):
-                conditions[key] = self._conditions.get(key, Condition(each.words))
+                conditions[key] = self._conditions.get(key, Condition(alert.words))
         ends = self._reading.load_ends() if any(key.kind == LOADER for key in raised) else []
         conditions |= unfinished(raised, conditions, self._programs, ends, as_of)
         self._held = held(self._held, conditions, raised, now, self._grace)
@@ -162,11 +162,11 @@ class Alerting:
         before = self._waiting
         self._waiting = waiting(conditions, decided.since, self._after, self._until)
         if len(raised) >= MOST_RAISED > self._raised_before:
-            log.error("alerts are full, others wait until some are resolved alerts=%d", len(raised))
+            log.error("too many alerts, more wait until some are resolved alerts=%d", len(raised))
         self._raised_before = len(raised)
-        for each in decided.changed:
-            happened = "raised" if each.resolved < 0 else "resolved"
-            log.warning("alert %s kind=%s words=%r", happened, each.kind, each.words)
+        for alert in decided.changed:
+            happened = "raised" if alert.resolved < 0 else "resolved"
+            log.warning("alert %s kind=%s words=%r", happened, alert.kind, alert.words)
         self._keep(decided.changed)
         self._conditions = conditions
         if decided.changed or monotonic() >= self._offer_at:
@@ -174,7 +174,7 @@ class Alerting:
         return bool(decided.changed) or before != self._waiting
 
     def _grace(self, cluster: str) -> int:
-        """How long consequences may take to mend: tables do with the next loads."""
+        """How long consequences may take to recover: tables do with the next loads."""
         every = [
             program.interval
             for program in self._programs
@@ -186,7 +186,7 @@ class Alerting:
         return self._held.until(key, self._grace(key.cluster))
 
     def _may_follow(self, key: AlertKey, began: int) -> bool:
-        """Whether it may follow from a cause that nobody has looked for since it began."""
+        """Whether it may follow from a cause that no poll has looked for since it began."""
         if key.kind not in CONSEQUENCES or key.cluster not in self._standing.clusters:
             return False
         if self._standing.is_polled(key.cluster, began):
@@ -198,7 +198,7 @@ class Alerting:
         clusters = self._standing.clusters
         return UnknownClusters(
             unread=frozenset(clusters.keys() - as_of.keys()),
-            unseen=frozenset(name for name, each in clusters.items() if not each.is_seen),
+            unseen=frozenset(name for name, cluster in clusters.items() if not cluster.is_seen),
         )
 
     def _slowly_changing(self, as_of: Mapping[str, int], now: int) -> Mapping[AlertKey, Condition]:
@@ -207,19 +207,19 @@ class Alerting:
             config = self._config.alerts
             read_to = min(as_of.values(), default=now)
             shares = self._reading.shares(read_to - HOUR)
-            there = (each for each in shares if each.cluster in as_of)
+            known_shares = (share for share in shares if share.cluster in as_of)
             programs = self._reading.programs(read_to - int(self._config.expected * 1000))
             self._programs = list(programs)
             if self._probe is not None:
                 programs.append(this_audit(self._probe, now))
             self._slow = {
-                **of_shares(there, config),
+                **of_shares(known_shares, config),
                 **of_programs(programs, config, self._commands, as_of, now),
             }
         return self._slow
 
     def _offer(self, unknown: UnknownClusters, now: int) -> None:
-        """Tells receivers what stands."""
+        """Offers the current groups to the receivers."""
         self._offer_at = monotonic() + _OFFER_S
         silences = self._notes.silences(now)
         muted: list[Alert] = []
@@ -227,48 +227,51 @@ class Alerting:
         for key, alert in self._raised.items():
             is_muted = any(silence.matches(key) for silence in silences)
             (muted if is_muted else loud).append(alert)
-        groups = {name: replace(each, muted=True) for name, each in self._groups_of(muted).items()}
-        for name, each in self._groups_of(loud).items():
-            groups[name] = replace(each, muted=bool(self._notes.acknowledgement(name, now)))
+        groups = {
+            name: replace(group, muted=True) for name, group in self._groups_of(muted).items()
+        }
+        for name, group in self._groups_of(loud).items():
+            groups[name] = replace(group, muted=bool(self._notes.acknowledgement(name, now)))
         self.groups = groups
         known = (key for key in self._conditions if key not in self._held.by)
-        there = {notice_id(key) for key in (*known, *self._raised)}
-        self._receivers.offer(Situation(groups, frozenset(there), unknown))
+        standing = {notice_id(key) for key in (*known, *self._raised)}
+        self._receivers.offer(Situation(groups, frozenset(standing), unknown))
         if not unknown.unread:
-            self._notes.forget_resolved(there)
+            self._notes.forget_resolved(standing)
 
     def _groups_of(self, alerts: Sequence[Alert]) -> Mapping[str, Group]:
-        """With what the causes among them hold up."""
+        """Groups alerts, and adds to causes what they hold up."""
         links = {"page": self._config.page_url, "runbook": self._config.runbook_url}
         groups = groups_of(alerts, self._conditions, self._commands, **links)
         causes = [key for alert in alerts if (key := key_of(alert)) in self._held.causes]
         ends = self._reading.load_ends() if causes else []
         for name in {notice_id(key) for key in causes} & groups.keys():
-            those = [key for key in causes if notice_id(key) == name]
-            notice = replace(groups[name].notice, holds_up=holds_up(those, self._held, ends))
+            own_causes = [key for key in causes if notice_id(key) == name]
+            notice = replace(groups[name].notice, holds_up=holds_up(own_causes, self._held, ends))
             groups[name] = replace(groups[name], notice=notice)
         return groups
 
     def _keep(self, changed: Sequence[Alert]) -> None:
         if changed:
             self._store.keep_alerts(changed)
-        for each in changed:
-            if each.resolved >= 0:
-                self._raised.pop(key_of(each), None)
+        for alert in changed:
+            if alert.resolved >= 0:
+                self._raised.pop(key_of(alert), None)
             else:
-                self._raised[key_of(each)] = each
+                self._raised[key_of(alert)] = alert
 
     def _failing(self, as_of: Mapping[str, int]) -> Iterator[FailingLoad]:
-        """Of topics that were deleted nothing is loaded any more."""
-        found = self._reading.failing_loads()
-        there = self._standing.those_there(self._reading.topics()) if found else frozenset()
-        for each in found:
-            if each.cluster in as_of and (each.cluster, each.topic) in there:
-                yield each
+        """Failing loads of existing topics."""
+        loads = self._reading.failing_loads()
+        existing = self._standing.those_there(self._reading.topics()) if loads else frozenset()
+        for load in loads:
+            if load.cluster in as_of and (load.cluster, load.topic) in existing:
+                yield load
 
     def _silent(self, as_of: Mapping[str, int]) -> Iterator[AgentRow]:
-        """A host that was never heard counts once the ledgers have been read for as long as silence
-        takes. An alert about it that an earlier process raised stays until the host is heard."""
+        """Silent agents, and hosts that were never heard. The latter count once the ledgers have
+        been read for as long as an agent may be silent; an alert of an earlier process stays until
+        the host is heard."""
         for name, time in as_of.items():
             yield from self._agents("silent", time, name)
         if as_of.keys() < self._standing.clusters.keys():
@@ -280,15 +283,15 @@ class Alerting:
                 yield row
 
     def _is_heard(self, cluster: str, as_of: Mapping[str, int]) -> bool:
-        """Whether any agent of the cluster is."""
+        """Whether any agent of the cluster is heard."""
         patient = patience(self._config, as_of.get(cluster, 0), by_pace=False)
-        found = self._reading.agents(AgentsQuery(cluster=cluster, size=1), patient)
-        return any(found.by_state.get(state) for state in ("ok", "behind"))
+        agents = self._reading.agents(AgentsQuery(cluster=cluster, size=1), patient)
+        return any(agents.by_state.get(state) for state in ("ok", "behind"))
 
     def _agents(self, state: str, now: int, cluster: str) -> Iterator[AgentRow]:
         for page in range(1, _MOST_SILENT // _PAGE + 1):
             query = AgentsQuery(cluster=cluster, state=state, sort="host", page=page, size=_PAGE)
-            found = self._reading.agents(query, patience(self._config, now, by_pace=False))
-            yield from found.items
-            if page * _PAGE >= found.page.total:
+            agents = self._reading.agents(query, patience(self._config, now, by_pace=False))
+            yield from agents.items
+            if page * _PAGE >= agents.page.total:
                 return

@@ -1,4 +1,4 @@
-"""The JSON of `/api/v1/alerts`, and of what operators say about alerts."""
+"""The JSON of `/api/v1/alerts`, and of operators' notes about alerts."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from audit.alerting.notes import Acknowledgement, Silence
 from audit.api import answers
-from audit.findings import CommandKind
+from audit.reconciling.findings import CommandKind
 
 Pattern = Annotated[str, Meta(max_length=500)]
 Time = Annotated[int, Meta(ge=0, lt=2**53)]
@@ -16,15 +16,15 @@ Who = Annotated[str, Meta(max_length=200)]
 
 
 class NotedAlert(answers.AlertRow, frozen=True, kw_only=True):
-    """With what receivers are told: the notice with this `id` is about all alerts of its kind,
-    cluster and topic, and its `hosts` and `lines` are theirs."""
+    """An alert with its notice. The notice with this `id` is about all alerts of the same kind,
+    cluster and topic, and its `hosts` and `lines` are those of all of them."""
 
     id: str
     severity: str
     lines: int = -1
     hosts: tuple[str, ...] = ()
     hosts_total: int = 0
-    holds_up: str = ""  # what it keeps from happening
+    holds_up: str = ""  # its consequences
     command: str = ""
     command_kind: CommandKind | None = None
     runbook: str = ""
@@ -33,7 +33,7 @@ class NotedAlert(answers.AlertRow, frozen=True, kw_only=True):
 
 
 class ReceiverRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Since the start of the audit. `trouble` says why it does not take alerts just now."""
+    """A receiver's counts since the start of the audit. `trouble` is why it takes no alerts now."""
 
     name: str
     kind: str
@@ -47,14 +47,15 @@ class NotedAlerts(msgspec.Struct, frozen=True, kw_only=True):
 
     page: answers.ListPage
     items: list[NotedAlert]
-    waiting: list[answers.WaitingAlert] = []  # what is due first; a hundred at most
+    waiting: list[answers.WaitingAlert] = []  # the first due first; a hundred at most
     waiting_total: int = 0
-    silences: list[Silence] = []  # that have not ended
+    silences: list[Silence] = []  # current ones
     receivers: list[ReceiverRow] = []
 
 
 class Acknowledge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Somebody knows of it: receivers hear no more of it until it is resolved, or until a time."""
+    """Acknowledges an alert: receivers get no more about it until it is resolved, or until a
+    time."""
 
     id: Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
     reason: Reason
@@ -63,8 +64,8 @@ class Acknowledge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Mute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Receivers hear nothing of alerts that match all that is given, until a time. `topic` and
-    `host` may have `*` and `?`."""
+    """Silences the alerts that match all given fields, until a time. `topic` and `host` are
+    patterns with `*` and `?`."""
 
     kind: Annotated[str, Meta(max_length=20)] = ""
     cluster: Pattern = ""
@@ -76,14 +77,14 @@ class Mute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Unmute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The end of a silence."""
+    """Ends a silence."""
 
     id: Annotated[str, Meta(max_length=16)]
     by: Who = ""
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept now: the id of the alert or silence, and who said it."""
+    """Confirms a note: the id of the alert or silence, and its author."""
 
     id: str
     by: str

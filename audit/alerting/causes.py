@@ -1,15 +1,15 @@
-"""Which alerts follow from which: a cause is one alert, which tells what it holds up. Pure.
+"""Causes and consequences: a cause is one alert, which names what it holds up. Pure.
 
-Rule 1: what follows from a cause is in one table, with the reason. All else is raised as ever: a
-        missing line, altered text, a disk, a clock.
-Rule 2: while a cause stands, its consequences are not raised. What was raised before stays raised.
-Rule 3: when a cause is over, its consequences have a grace to mend. Each time that some of them get
-        better the grace begins anew, but it ends after `MOST_GRACES` of them. What still stands
-        then is raised. What began after the cause was over is not held back.
-Rule 4: a cause that comes and goes and is never raised itself holds nothing up for longer.
+Rule 1: a table has the consequences of each cause, with the reason. All other conditions are raised
+        as usual: a missing line, altered text, a disk, a clock.
+Rule 2: while a cause lasts, its consequences are not raised. Those raised before stay raised.
+Rule 3: when a cause is over, its consequences have a grace to recover. The grace restarts each time
+        that some of them do, up to `MOST_GRACES` graces in all. Then the rest is raised. Conditions
+        that began after the cause was over are not held back.
+Rule 4: an intermittent cause that is never raised itself holds nothing back beyond these graces.
 
-A cause that follows from another one counts for nothing: the other one holds all of its
-consequences as well.
+A cause that follows from another one is ignored: the table gives the other one all of its
+consequences, too.
 """
 
 from collections import Counter
@@ -31,20 +31,20 @@ from audit.alerting.conditions import (
     Conditions,
     key_of,
 )
-from audit.picture import TierKind
 from audit.programs import LOADER, MIRROR, ZOOKEEPER, moment
+from audit.reconciling.picture import TierKind
 from audit.reconciling.window_sums import LEDGER
 from audit.store.rows import Alert, LoadEnd
 from ledger.names import LEDGER_TOPIC
 
 LEAST_GRACE: Final = 5 * 60_000  # milliseconds
 MOST_GRACES: Final = 3
-_HEARD_BEFORE: Final = 3 * 60_000  # a cause is noticed a while after it began
+_HEARD_BEFORE: Final = 3 * 60_000  # a cause is noticed some time after it began
 
 _HDFS: Final = frozenset({TierKind.HDFS.value})
 _COPY: Final = frozenset({TierKind.ORIGIN.value, TierKind.MIRROR.value})
-_HEARD: Final = "who cannot write to the ledger is not heard"
-_NO_LEADER: Final = "without a leader nothing is written to a partition or read from it"
+_HEARD: Final = "a program that cannot write to the ledger is not heard"
+_NO_LEADER: Final = "a partition without a leader can be neither written nor read"
 
 
 class Consequence(NamedTuple):
@@ -52,12 +52,12 @@ class Consequence(NamedTuple):
 
     kind: str
     why: str
-    waits_on: frozenset[str] = frozenset()  # only what waits for nothing else; empty: all
+    waits_on: frozenset[str] = frozenset()  # only conditions that wait for nothing else; empty: all
 
 
-# By the name of the cause. A row has all that follows from its consequences as well.
+# By the name of the cause. A row includes the consequences of its consequences.
 TABLE: Final[Mapping[str, tuple[Consequence, ...]]] = {
-    "broker": (  # only for topics without a leader; without one of the ledger's, for all
+    "broker": (  # for topics without a leader only; for all if the ledger has none
         Consequence(UNLOADED, _NO_LEADER),
         Consequence(LATE, _NO_LEADER),
         Consequence(SILENT, _HEARD),
@@ -66,17 +66,17 @@ TABLE: Final[Mapping[str, tuple[Consequence, ...]]] = {
         Consequence(AWAY, "the ledger has a partition without a leader"),
     ),
     "registry": (
-        Consequence(UNLOADED, "a load asks for the schemas of its topics"),
-        Consequence(LOADER, "a load that begins says so with the ledger's schema"),
-        Consequence(LATE, "rows are loaded when the registry answers", _HDFS),
-        Consequence(AWAY, "entries of the ledger are read by their schema", FOR_SCHEMAS),
+        Consequence(UNLOADED, "a load needs the schemas of its topics"),
+        Consequence(LOADER, "a load reports its start with the ledger's schema"),
+        Consequence(LATE, "rows are loaded once the registry answers", _HDFS),
+        Consequence(AWAY, "reading the ledger needs its schemas", FOR_SCHEMAS),
     ),
     "ledger": (
-        Consequence(SILENT, "agents may be heard by others: the audit has to catch up"),
+        Consequence(SILENT, "the audit may only have to catch up"),
         Consequence(LOADER, _HEARD),
         Consequence(MIRROR, _HEARD),
-        Consequence(LATE, "brokers that do not answer take no lines and give none"),
-        Consequence(UNLOADED, "brokers that do not answer take no lines and give none"),
+        Consequence(LATE, "unreachable brokers neither take nor return lines"),
+        Consequence(UNLOADED, "unreachable brokers neither take nor return lines"),
     ),
     "zookeeper": (
         Consequence(UNLOADED, _NO_LEADER),
@@ -97,14 +97,14 @@ TABLE: Final[Mapping[str, tuple[Consequence, ...]]] = {
         Consequence(LATE, "windows wait for their rows", _HDFS),
     ),
 }
-CONSEQUENCES: Final = frozenset(each.kind for row in TABLE.values() for each in row)
+CONSEQUENCES: Final = frozenset(entry.kind for row in TABLE.values() for entry in row)
 
 
 def cause_of(key: AlertKey, condition: Condition) -> str:
-    """The row of the table that a condition has; empty for none."""
+    """The name of a cause in the table; empty for other conditions."""
     if key.kind == AWAY:
         return {"": "ledger", REGISTRY: "registry"}.get(key.host, "broker")
-    if key.kind == ZOOKEEPER:  # of a broker: some of its servers may be away, and nothing happens
+    if key.kind == ZOOKEEPER:  # of a broker: some servers may be away without consequences
         return "zookeeper" if key.host else ""
     if key.kind == SILENT:
         return "agents" if condition.of_all else ""
@@ -112,17 +112,17 @@ def cause_of(key: AlertKey, condition: Condition) -> str:
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """One that stands, or was over a while ago. Times are milliseconds since 1970."""
+    """A current cause, or one that is over recently. Times are milliseconds since 1970."""
 
     condition: Condition
     since: int
     is_raised: bool = False  # or was
     over: int = -1
-    better: int = -1  # when some of what followed from it had mended
-    left: Mapping[AlertKey, int] = {}  # what follows from it, and since when
+    better: int = -1  # when consequences last recovered
+    left: Mapping[AlertKey, int] = {}  # current consequences, with their beginnings
 
     def ends(self, grace: int) -> int:
-        """When it holds nothing back any more; -1 while it stands."""
+        """When it stops holding back its consequences; -1 while it lasts."""
         if self.over < 0 and self.is_raised:
             return -1
         longest = (self.over if self.is_raised else self.since) + MOST_GRACES * grace
@@ -133,26 +133,26 @@ Causes = Mapping[AlertKey, Cause]
 
 
 def known_before(resolved: Iterable[Alert]) -> dict[AlertKey, Cause]:
-    """Causes that were over before this process began. Which partitions had no leader is not kept:
-    all may have had none."""
-    found: dict[AlertKey, Cause] = {}
+    """Causes that were over before this process began. Which partitions had no leader is not
+    stored, so all may have been without."""
+    causes: dict[AlertKey, Cause] = {}
     for alert in resolved:
         condition = Condition(alert.words, leaderless=frozenset({LEDGER_TOPIC}))
         key = key_of(alert)
-        before = found.get(key)
+        before = causes.get(key)
         if cause_of(key, condition) and (before is None or before.over < alert.resolved):
-            found[key] = Cause(condition, alert.since, is_raised=True, over=alert.resolved)
-    return found
+            causes[key] = Cause(condition, alert.since, is_raised=True, over=alert.resolved)
+    return causes
 
 
 class Held(msgspec.Struct, frozen=True):
-    """What stands and is not to be raised, and from what it follows."""
+    """Conditions that are held back, with their causes."""
 
     causes: Causes = {}
-    by: Mapping[AlertKey, AlertKey] = {}  # consequences, and the cause of each
+    by: Mapping[AlertKey, AlertKey] = {}  # causes by consequence
 
     def until(self, key: AlertKey, grace: int) -> int:
-        """When a condition may be raised; -1: not while its cause stands, 0: at once."""
+        """When a condition may be raised; -1: not while its cause lasts, 0: at once."""
         cause = self.by.get(key)
         return 0 if cause is None else self.causes[cause].ends(grace)
 
@@ -164,7 +164,7 @@ def held(
     now: int,
     grace: Callable[[str], int],
 ) -> Held:
-    """`grace` is that of a cluster."""
+    """Finds the conditions to hold back; `grace` is that of a cluster."""
     causes = dict(_known(before.causes, conditions, raised, now, grace))
     order = list(TABLE)
     ranked = sorted(causes, key=lambda key: order.index(cause_of(key, causes[key].condition)))
@@ -180,7 +180,7 @@ def held(
     left: dict[AlertKey, dict[AlertKey, int]] = {cause: {} for cause in causes}
     for key, cause in by.items():
         left[cause][key] = conditions[key].since
-    return Held({key: _got_on(each, left[key], now) for key, each in causes.items()}, by)
+    return Held({key: _with_progress(cause, left[key], now) for key, cause in causes.items()}, by)
 
 
 def _known(
@@ -190,12 +190,12 @@ def _known(
     now: int,
     grace: Callable[[str], int],
 ) -> Iterator[tuple[AlertKey, Cause]]:
-    """Those that stand, and those that were over a while ago."""
+    """Current causes, and those that are over recently."""
     for key, condition in conditions.items():
         if cause_of(key, condition):
             alert, known = raised.get(key), before.get(key)
             if known is not None and known.over >= 0 and known.is_raised:
-                known = None  # it has begun anew
+                known = None  # a new occurrence
             began = alert.since if alert else known.since if known else now
             yield key, Cause(condition, began, alert is not None)
     for key, known in before.items():
@@ -210,18 +210,18 @@ def _follows(key: AlertKey, condition: Condition, cause: AlertKey, known: Cause)
     if key == cause or key.cluster != cause.cluster or (key.kind == AWAY and key.host):
         return False
     name = cause_of(cause, known.condition)
-    row = next((each for each in TABLE[name] if each.kind == key.kind), None)
+    row = next((entry for entry in TABLE[name] if entry.kind == key.kind), None)
     if row is None or 0 <= known.over < condition.since:
         return False
     waits_on = condition.waits_on - {LEDGER}
     if row.waits_on and not (waits_on and waits_on <= row.waits_on):
         return False
     if key.kind == SILENT and condition.since < known.since - _HEARD_BEFORE:
-        return False  # it was silent before
+        return False  # silent before the cause
     return name != "broker" or not known.condition.leaderless.isdisjoint({key.topic, LEDGER_TOPIC})
 
 
-def _got_on(cause: Cause, left: Mapping[AlertKey, int], now: int) -> Cause:
+def _with_progress(cause: Cause, left: Mapping[AlertKey, int], now: int) -> Cause:
     is_better = cause.over >= 0 and any(
         key not in left or left[key] > since for key, since in cause.left.items()
     )
@@ -239,19 +239,19 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def holds_up(causes: Collection[AlertKey], held: Held, ends: Iterable[LoadEnd]) -> str:
-    """In words, what these keep from happening; empty if that is nothing."""
+    """What causes hold up, in words; empty for nothing."""
     known = {key: held.causes[key] for key in causes if key in held.causes and key not in held.by}
     parts = [_loads(known, ends)]
     numbers = Counter(key.kind for key, cause in held.by.items() if cause in known)
-    for kind, (one, several) in _WORDS.items():
+    for kind, (singular, plural) in _WORDS.items():
         if kind in numbers and not (kind == UNLOADED and parts[0]):
             number = numbers[kind]
-            parts.append(one if number == 1 else several.format(f"{number:,}"))
+            parts.append(singular if number == 1 else plural.format(f"{number:,}"))
     return "; ".join(filter(None, parts))
 
 
 def _loads(causes: Causes, ends: Iterable[LoadEnd]) -> str:
-    """The loads that fail, or would, and when the last one succeeded."""
+    """The loads that fail, or would, and the time of the last success."""
     stopped = [
         end
         for end in ends

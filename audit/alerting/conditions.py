@@ -1,19 +1,19 @@
-"""What is worth an alert just now, in words; which alerts are raised, and which are resolved. Pure.
+"""Conditions that deserve an alert, in words; which alerts are raised, and which are resolved.
+Pure.
 
-One alert is about one kind of fault in one hour of one topic, however many windows have it, about a
-table whose loads fail, about a topic that waits, or about one host. It stands until nothing of its
-kind is left there: a fault that stays has to be put right, or accepted, and meanwhile hides none of
-another hour.
+An alert is about one kind of fault in one hour of one topic, in however many windows; about a table
+whose loads fail; about a topic that waits; or about one host. It lasts until the fault is repaired
+or accepted, and does not hide faults of other hours.
 
-Troubles of the programs are alerts as well: one that is away, certificates that expire, disks that
-fill up, a session with ZooKeeper that is lost. They are known from statements in the ledger, and of
-the audit itself from its own host.
+Problems of programs are alerts, too: a program that is away, an expiring certificate, a full disk,
+a lost session with ZooKeeper. They are known from statements in the ledger, and those of the audit
+from its own host.
 
-A condition must stand for a while before it is raised, so that what puts itself right is not told.
-It is resolved as soon as it is gone, if that shows that it is over: a loader must have loaded
-something. No more stand at a time than can be kept: others wait until there is room. What is raised
-is kept over a restart, with when it began: nothing is raised twice, and what ended meanwhile is
-resolved. What follows from another alert is not raised (causes.py).
+A condition must last for a while before it is raised, so that a transient one is not. It is
+resolved once it is gone, if that proves that it is over: a loader must have loaded something. The
+number of alerts is limited; others wait for room. Raised alerts are stored with their beginning:
+after a restart none is raised twice, and those that ended meanwhile are resolved. Consequences of
+another alert are not raised (causes.py).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -25,11 +25,9 @@ import msgspec
 from audit.api.answers import AgentRow, FailingLoad
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
-from audit.cures import Cure, cure_in
-from audit.findings import State
+from audit.cures.fault_cures import Cure, cure_in
+from audit.cures.program_commands import ProgramCommands
 from audit.headline import length_words
-from audit.picture import TopicKey
-from audit.program_commands import ProgramCommands
 from audit.programs import (
     CERTIFICATE,
     DISK,
@@ -42,6 +40,8 @@ from audit.programs import (
     servers_words,
     troubles,
 )
+from audit.reconciling.findings import State
+from audit.reconciling.picture import TopicKey
 from audit.store.judged_hours import HourVerdict
 from audit.store.rows import Alert, LoadEnd, TopicShare
 
@@ -53,10 +53,10 @@ ALTERED: Final = "altered"
 AWAY: Final = "away"
 CLOCK: Final = "clock"
 REGISTRY: Final = "registry"  # the program, with `away`
-FOR_SCHEMAS: Final = frozenset({REGISTRY})  # what a ledger waits for that is not read for schemas
+FOR_SCHEMAS: Final = frozenset({REGISTRY})  # `waits_on` of a ledger that lacks schemas
 FAULTS: Final = (State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED)
 KINDS: Final = (
-    *(each.value for each in FAULTS),
+    *(state.value for state in FAULTS),
     *(UNLOADED, LATE, SILENT, DEAD, ALTERED, AWAY, CLOCK),
     *(MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK),
 )
@@ -64,7 +64,7 @@ KINDS: Final = (
 _OF_AUDIT: Final = frozenset({CERTIFICATE, DISK})  # without a cluster, it is the audit's own
 _LONGEST_WORDS: Final = 1_000
 _FEW_LINES: Final = 100
-_FEW_TOPICS: Final = 5  # of an agent
+_FEW_TOPICS: Final = 5  # of an agent, in words
 
 
 class AlertKey(NamedTuple):
@@ -78,18 +78,18 @@ class AlertKey(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """Something that may be worth an alert."""
+    """A condition that becomes an alert if it lasts."""
 
     words: str
-    lines: int = -1  # concerned; -1: not known
+    lines: int = -1  # affected; -1: unknown
     hosts: tuple[str, ...] = ()
     cure: Cure = Cure()
     finding: str = ""  # the id of the worst finding of the fault
-    began: int = -1  # the first moment that the worst finding may be about
-    since: int = -1  # when it began, where the ledger says that
-    waits_on: frozenset[str] = frozenset()  # with `late` and a ledger that is away
-    leaderless: frozenset[str] = frozenset()  # with a broker that is away, topics
-    of_all: bool = False  # with `silent`: no agent of the cluster is heard
+    began: int = -1  # the earliest time that the worst finding may be about
+    since: int = -1  # when it began, if the ledger has it
+    waits_on: frozenset[str] = frozenset()  # for `late`, and for a ledger that is away
+    leaderless: frozenset[str] = frozenset()  # for a broker that is away: topics
+    of_all: bool = False  # for `silent`: no agent of the cluster is heard
 
 
 Conditions = Mapping[AlertKey, Condition]
@@ -102,116 +102,114 @@ def of_hours(
     *,
     is_gone: Callable[[TopicKey], bool],
 ) -> dict[AlertKey, Condition]:
-    """Faults, and windows that wait too long; `as_of` is how far each cluster's ledger was read. A
-    topic that was deleted waits for nobody."""
-    found: dict[AlertKey, Condition] = {}
+    """Faults, and windows that wait too long; `as_of` is how far each cluster's ledger was read.
+    Deleted topics wait for nothing."""
+    conditions: dict[AlertKey, Condition] = {}
     late: dict[TopicKey, HourVerdict] = {}
-    for each in hours:
-        key = each.judged.key
-        for state, words in each.faults.items():
-            about = AlertKey(state.value, key.cluster, key.topic, "", each.judged.hour)
-            worst = each.worst.get(state)
-            found.setdefault(
+    for verdict in hours:
+        key = verdict.judged.key
+        for state, words in verdict.faults.items():
+            about = AlertKey(state.value, key.cluster, key.topic, "", verdict.judged.hour)
+            worst = verdict.worst.get(state)
+            conditions.setdefault(
                 about,
                 Condition(
                     _fault(about, words),
-                    each.lines(state),
-                    each.hosts.get(state, ()),
+                    verdict.lines(state),
+                    verdict.hosts.get(state, ()),
                     cure=Cure.of(worst) if worst else Cure(),
                     finding=worst.id if worst else "",
                     began=worst.from_time if worst else -1,
                 ),
             )
         overdue = as_of.get(key.cluster, 0) - late_millis
-        if 0 <= each.pending_since <= overdue and not is_gone(key):
+        if 0 <= verdict.pending_since <= overdue and not is_gone(key):
             oldest = late.get(key)
-            if oldest is None or each.pending_since < oldest.pending_since:
-                late[key] = each
-    for key, each in late.items():
-        waits = each.judged.waits or "what is still to come"
-        words = (
-            f"{key.cluster}/{key.topic} has been waiting since {_moment(each.pending_since)} for "
-            f"{waits}"
+            if oldest is None or verdict.pending_since < oldest.pending_since:
+                late[key] = verdict
+    for key, verdict in late.items():
+        waits = verdict.judged.waits or "further reports"
+        since = _moment(verdict.pending_since)
+        words = f"{key.cluster}/{key.topic} has been waiting since {since} for {waits}"
+        conditions[AlertKey(LATE, key.cluster, key.topic, "")] = Condition(
+            _short(words), since=verdict.pending_since, waits_on=verdict.waits_on
         )
-        found[AlertKey(LATE, key.cluster, key.topic, "")] = Condition(
-            _short(words), since=each.pending_since, waits_on=each.waits_on
-        )
-    return found
+    return conditions
 
 
 def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[AlertKey, Condition]:
-    """Tables whose loads fail, whatever the destination: the first of it is told."""
-    found: dict[AlertKey, Condition] = {}
-    for each in rows:
-        about = AlertKey(UNLOADED, each.cluster, each.topic, "")
-        cure = cure_in(each.cure, commands)
-        words = _short(_unloaded(each))
-        found.setdefault(about, Condition(words, cure=cure, since=each.since))
-    return found
+    """Tables whose loads fail, with their first failing destination."""
+    conditions: dict[AlertKey, Condition] = {}
+    for load in rows:
+        about = AlertKey(UNLOADED, load.cluster, load.topic, "")
+        cure = cure_in(load.cure, commands)
+        words = _short(_unloaded(load))
+        conditions.setdefault(about, Condition(words, cure=cure, since=load.since))
+    return conditions
 
 
 def of_agents(
     rows: Iterable[AgentRow], commands: ProgramCommands, *, unheard: Collection[str] = ()
 ) -> dict[AlertKey, Condition]:
-    """Agents that are silent, and hosts that were never heard. No agent of the clusters in
-    `unheard` is heard, so the cause is probably not the agents."""
-    found: dict[AlertKey, Condition] = {}
-    for each in rows:
-        words, cure = _silence(each), commands.restart("agent", host=each.host)
-        of_all = each.cluster in unheard and each.heard > 0
+    """Silent agents, and hosts that were never heard. In `unheard` clusters no agent is heard, so
+    the cause is probably not the agents."""
+    conditions: dict[AlertKey, Condition] = {}
+    for row in rows:
+        words, cure = _silence(row), commands.restart("agent", host=row.host)
+        of_all = row.cluster in unheard and row.heard > 0
         if of_all:
-            words += f"; no agent of {each.cluster} is heard: its brokers may take no lines"
+            words += f"; no agent of {row.cluster} is heard: its brokers may take no lines"
             cure = commands.look("penstock", "status")
-        key = AlertKey(SILENT, each.cluster, "", each.host)
-        known = Condition(_short(words), hosts=(each.host,), cure=cure, of_all=of_all)
-        found[key] = known._replace(since=each.heard if each.heard > 0 else -1)
-    return found
+        key = AlertKey(SILENT, row.cluster, "", row.host)
+        known = Condition(_short(words), hosts=(row.host,), cure=cure, of_all=of_all)
+        conditions[key] = known._replace(since=row.heard if row.heard > 0 else -1)
+    return conditions
 
 
 def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertKey, Condition]:
-    """Topics with too many dead letters, or too much altered text. A share of few lines means
-    nothing."""
-    found: dict[AlertKey, Condition] = {}
-    for each in shares:
-        of = f"of {each.lines:,} lines of {each.cluster}/{each.topic} in the last hour"
+    """Topics with too many dead letters, or too much altered text. A share of few lines is
+    ignored."""
+    conditions: dict[AlertKey, Condition] = {}
+    for share in shares:
+        of = f"of {share.lines:,} lines of {share.cluster}/{share.topic} in the last hour"
         for kind, lines, most, what in (
-            (DEAD, each.dead, config.dead, "became dead letters"),
-            (ALTERED, each.altered, config.altered, "were altered"),
+            (DEAD, share.dead, config.dead, "became dead letters"),
+            (ALTERED, share.altered, config.altered, "were altered"),
         ):
-            if each.lines >= _FEW_LINES and lines > most * each.lines:
+            if share.lines >= _FEW_LINES and lines > most * share.lines:
                 words = _short(f"{lines:,} {of} {what}")
-                found[AlertKey(kind, each.cluster, each.topic, "")] = Condition(words, lines)
-    return found
+                conditions[AlertKey(kind, share.cluster, share.topic, "")] = Condition(words, lines)
+    return conditions
 
 
 def of_clusters(clusters: Mapping[str, ClusterState]) -> dict[AlertKey, Condition]:
-    """Ledgers that cannot be read, brokers that hold replicas and are away, registries that
-    do not answer."""
-    found: dict[AlertKey, Condition] = {}
+    """Ledgers that cannot be read, absent brokers that hold replicas, and registries that do not
+    answer."""
+    conditions: dict[AlertKey, Condition] = {}
     for name, cluster in clusters.items():
         if cluster.unreachable:
             words = f"the ledger of {name} cannot be read: {cluster.unreachable}"
             waits_on = FOR_SCHEMAS if cluster.is_for_schemas else frozenset[str]()
-            found[AlertKey(AWAY, name, "", "")] = Condition(_short(words), waits_on=waits_on)
+            conditions[AlertKey(AWAY, name, "", "")] = Condition(_short(words), waits_on=waits_on)
         leaderless = frozenset(cluster.leaderless)
         for broker in cluster.away:
             words = f"broker {broker} of {name} is away, and holds replicas"
             key = AlertKey(AWAY, name, "", f"broker {broker}")
-            found[key] = Condition(words, leaderless=leaderless)
+            conditions[key] = Condition(words, leaderless=leaderless)
         if cluster.registry_away:
             words = f"the registry of {name} does not answer: {cluster.registry_away}"
-            found[AlertKey(AWAY, name, "", REGISTRY)] = Condition(_short(words))
-    return found
+            conditions[AlertKey(AWAY, name, "", REGISTRY)] = Condition(_short(words))
+    return conditions
 
 
 def of_clocks(wrong: Mapping[tuple[str, str], int]) -> dict[AlertKey, Condition]:
-    """Hosts whose clock is wrong, and how many milliseconds each is ahead."""
-    found: dict[AlertKey, Condition] = {}
+    """Hosts with wrong clocks, by the milliseconds that each is ahead."""
+    conditions: dict[AlertKey, Condition] = {}
     for (cluster, host), ahead in wrong.items():
         way = "ahead" if ahead > 0 else "behind"
         words = _short(f"the clock of {host} is {length_words(abs(ahead))} {way}")
-        found[AlertKey(CLOCK, cluster, "", host)] = Condition(words, hosts=(host,))
-    return found
+        conditions[AlertKey(CLOCK, cluster, "", host)] = Condition(words, hosts=(host,))
+    return conditions
 
 
 def of_programs(
@@ -221,10 +219,10 @@ def of_programs(
     as_of: Mapping[str, int],
     now: int,
 ) -> dict[AlertKey, Condition]:
-    """Mirrors and loaders that are away, brokers without ZooKeeper, disks that fill up and
-    certificates that expire. `as_of` is how far each cluster's ledger was read; programs of others
-    are left out, but for those of no cluster."""
-    found: dict[AlertKey, list[Condition]] = {}
+    """Absent mirrors and loaders, brokers without ZooKeeper, disks that fill up and certificates
+    that expire. `as_of` is how far each cluster's ledger was read; programs of other clusters are
+    left out, except those of no cluster."""
+    by_key: dict[AlertKey, list[Condition]] = {}
     brokers: dict[str, list[Program]] = {}
     for program in programs:
         if program.cluster and program.cluster not in as_of:
@@ -234,17 +232,17 @@ def of_programs(
         for kind, words, cure, since in troubles(program, config, commands, time):
             key = AlertKey(kind, program.cluster, "", program.host)
             condition = Condition(words, hosts=hosts, cure=cure, since=since)
-            found.setdefault(key, []).append(condition)
+            by_key.setdefault(key, []).append(condition)
         if program.kind is ProgramKind.BROKER:
             brokers.setdefault(program.cluster, []).append(program)
     for cluster, known in brokers.items():
         if words := servers_words(known, as_of[cluster]):
-            found[AlertKey(ZOOKEEPER, cluster, "", "")] = [Condition(words)]
-    return {key: _together(conditions) for key, conditions in found.items()}
+            by_key[AlertKey(ZOOKEEPER, cluster, "", "")] = [Condition(words)]
+    return {key: _together(conditions) for key, conditions in by_key.items()}
 
 
 def _together(conditions: Sequence[Condition]) -> Condition:
-    """What is wrong with one host, in one condition."""
+    """Combines the conditions of one host."""
     words = "; ".join(dict.fromkeys(condition.words for condition in conditions))
     return conditions[0]._replace(words=_short(words))
 
@@ -256,35 +254,41 @@ def unfinished(
     ends: Collection[LoadEnd],
     as_of: Mapping[str, int],
 ) -> dict[AlertKey, Condition]:
-    """Raised alerts without a condition that nothing shows to be over: a loader is at work again
-    and has loaded nothing, or no broker says anything any more of its session with ZooKeeper."""
+    """Raised alerts whose condition is gone without proof that it is over: a loader runs again and
+    has loaded nothing, or no broker reports its session with ZooKeeper any more."""
     gone = {key: alert for key, alert in raised.items() if key not in conditions}
-    found: dict[AlertKey, Condition] = {}
+    standing: dict[AlertKey, Condition] = {}
     stale: dict[AlertKey, bool] = {}
     for program in programs:
         keys = [AlertKey(kind, program.cluster, "", program.host) for kind in (LOADER, ZOOKEEPER)]
         if program.kind is ProgramKind.LOADER and (alert := gone.get(keys[0])):
-            mine = [e for e in ends if (e.cluster, e.destination) == (alert.cluster, program.name)]
-            if mine and not any(end.time > alert.since and not end.failed for end in mine):
+            own_ends = [
+                end
+                for end in ends
+                if (end.cluster, end.destination) == (alert.cluster, program.name)
+            ]
+            if own_ends and not any(end.time > alert.since and not end.failed for end in own_ends):
                 words = f"{program.title} is at work, and has loaded nothing since "
                 words = _short(words + moment(alert.since))
-                found[keys[0]] = Condition(words, hosts=(program.host,), since=alert.since)
+                standing[keys[0]] = Condition(words, hosts=(program.host,), since=alert.since)
         elif program.kind is ProgramKind.BROKER:
             is_recent = program.is_recent(as_of.get(program.cluster, 0))
             for key in (keys[1], keys[1]._replace(host="")):
                 stale[key] = stale.get(key, True) and not is_recent
     kept = {key: gone[key] for key, is_stale in stale.items() if is_stale and key in gone}
-    return found | {key: Condition(each.words, since=each.since) for key, each in kept.items()}
+    return standing | {
+        key: Condition(alert.words, since=alert.since) for key, alert in kept.items()
+    }
 
 
 class UnknownClusters(msgspec.Struct, frozen=True):
-    """Clusters that the audit cannot see just now, so their alerts may or may not be over."""
+    """Clusters that the audit cannot see now, so that their alerts may or may not be over."""
 
     unread: frozenset[str] = frozenset()  # their ledger is not read to its end
-    unseen: frozenset[str] = frozenset()  # nor who of their programs is away
+    unseen: frozenset[str] = frozenset()  # their programs could not be polled either
 
     def has(self, kind: str, cluster: str) -> bool:
-        """Whether an alert of this kind and cluster may go on."""
+        """Whether an alert of this kind and cluster may still hold."""
         if kind == AWAY:
             return cluster in self.unseen
         if kind in _OF_AUDIT and not cluster:
@@ -301,11 +305,11 @@ def _fault(about: AlertKey, words: str) -> str:
 
 
 def _unloaded(load: FailingLoad) -> str:
-    said = (
+    words = (
         f"{load.cluster}/{load.topic} has not been loaded into {load.destination} since "
         f"{_moment(load.since)}: {load.reason}"
     )
-    return f"{said}. What to do: {load.cure}" if load.cure else said
+    return f"{words}. What to do: {load.cure}" if load.cure else words
 
 
 def _silence(row: AgentRow) -> str:
@@ -327,19 +331,19 @@ MOST_RAISED: Final = 20_000  # a week of a hundred topics, each hour with one ki
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """`changed` are new alerts, and known ones that are over."""
+    """`changed` are new alerts, and resolved ones."""
 
     changed: tuple[Alert, ...]
-    since: Mapping[AlertKey, int]  # of conditions that stand and are not raised
+    since: Mapping[AlertKey, int]  # of conditions that are not raised
 
 
 class WaitingCondition(NamedTuple):
-    """A condition that is not raised yet, as it may still put itself right."""
+    """A condition that is not raised yet, as it may be transient."""
 
     key: AlertKey
     words: str
     since: int
-    due: int  # when it is raised, if it stands until then
+    due: int  # when it is raised, if it lasts
 
 
 def decide(
@@ -352,8 +356,8 @@ def decide(
     most: int = MOST_RAISED,
     is_held: Callable[[AlertKey, int], bool] = lambda *_: False,
 ) -> Decided:
-    """`raised` are those that are not resolved; `after` says by kind how long to wait. What is held
-    waits on, whatever it has waited since."""
+    """Decides what to raise and to resolve. `raised` are unresolved alerts; `after` is the wait by
+    kind. Conditions that are held keep waiting."""
     room = most - len(raised)
     waiting: dict[AlertKey, int] = {}
     changed: list[Alert] = []
@@ -368,7 +372,7 @@ def decide(
         else:
             waiting[key] = began
     changed += [
-        each._replace(resolved=now) for key, each in raised.items() if key not in conditions
+        alert._replace(resolved=now) for key, alert in raised.items() if key not in conditions
     ]
     return Decided(tuple(changed), waiting)
 
@@ -379,16 +383,16 @@ def waiting(
     after: Mapping[str, int],
     until: Callable[[AlertKey], int] = lambda _: 0,
 ) -> tuple[WaitingCondition, ...]:
-    """What is due first comes first. `until` says how long something is held: -1: that is not
-    known, so it is not among these."""
-    found = [
+    """Waiting conditions, the first due first. `until` is when a condition is no longer held; if
+    that is unknown, -1, the condition is left out."""
+    waiting_conditions = [
         WaitingCondition(
             *(key, conditions[key].words, began), max(began + after.get(key.kind, 0), held)
         )
         for key, began in since.items()
         if (held := until(key)) >= 0
     ]
-    return tuple(sorted(found, key=lambda each: (each.due, each.key)))
+    return tuple(sorted(waiting_conditions, key=lambda condition: (condition.due, condition.key)))
 
 
 def key_of(alert: Alert) -> AlertKey:

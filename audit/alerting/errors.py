@@ -1,13 +1,12 @@
-"""Why a receiver did not take an alert.
+"""Failures to send an alert to a receiver.
 
-NotTold       it may take it later
-└── Refused   for what is in it: sending it again does not help
+NotTold       temporary: the receiver may take it later
+└── Refused   because of its content: sending it again does not help
 """
 
 
 class NotTold(Exception):
-    """The reason, without URL, key or password. What the peer said is in `answer`, and not for a
-    log."""
+    """The message has no URL, key or password. `answer` is the peer's response, not for a log."""
 
     def __init__(self, why: str, answer: str = "") -> None:
         super().__init__(why)

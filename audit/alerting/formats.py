@@ -1,7 +1,7 @@
-"""What each kind of receiver is sent: a notice as its documented JSON, or as a mail. Pure.
+"""Formats notices for each kind of receiver: its documented JSON, or a mail. Pure.
 
-Names come from outside, so none becomes markup: Slack gets them as plain text, JSON is encoded,
-templates escape each value, and a mail is text. Lengths are those that the receivers document.
+Names from outside never become markup: Slack gets plain text, JSON is encoded, templates escape
+every value, and mails are text. Lengths are limited as the receivers document.
 """
 
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ import msgspec
 from audit.alerting.errors import NotTold
 from audit.alerting.notices import Notice
 
-ALERTMANAGER_ENDS_MILLIS: Final = 5 * 60_000  # after it was last sent, it is over
-_MOST_TEMPLATE: Final = 64 * 1024  # bytes of a template, and of what it makes
+ALERTMANAGER_ENDS_MILLIS: Final = 5 * 60_000  # an alert ends this long after it was last sent
+_MOST_TEMPLATE: Final = 64 * 1024  # bytes of a template, and of its output
 _SLACK: Final = {"header": 150, "field": 2_000, "text": 3_000}
 _PAGERDUTY_SUMMARY: Final = 1_024
 
 
 def slack(notice: Notice) -> dict[str, Any]:
-    """A message of an incoming webhook. `text` is for notifications, and the only markup."""
+    """Makes a message for an incoming webhook. `text` is for notifications, and the only markup."""
     fields = [
         _plain(f"{name}: {value}", _SLACK["field"])
         for name, value in notice.facts()
@@ -52,7 +52,7 @@ def _plain(text: str, most: int) -> dict[str, Any]:
 
 
 def _escaped(text: str) -> str:
-    """As Slack documents it."""
+    """Escapes text for Slack's markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -61,7 +61,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def pagerduty(notice: Notice, routing_key: str) -> dict[str, Any]:
-    """An event of the Events API v2."""
+    """Makes an event of the Events API v2."""
     event: dict[str, Any] = {
         "routing_key": routing_key,
         "event_action": "trigger" if notice.status == "raised" else "resolve",
@@ -94,37 +94,38 @@ def pagerduty(notice: Notice, routing_key: str) -> dict[str, Any]:
 
 
 def alertmanager(notices: Iterable[Notice], now: int) -> list[dict[str, Any]]:
-    """Alerts of its API v2. One that stands is over by itself if it is not sent again in time."""
-    found = []
-    for each in notices:
+    """Makes alerts of its API v2. They end by themselves unless sent again in time."""
+    alerts = []
+    for notice in notices:
         labels = {
-            "alertname": f"Penstock{each.kind.capitalize()}",
-            "severity": each.severity.value,
-            "cluster": each.cluster,
-            "topic": each.topic,
-            "penstock_alert": each.id,
+            "alertname": f"Penstock{notice.kind.capitalize()}",
+            "severity": notice.severity.value,
+            "cluster": notice.cluster,
+            "topic": notice.topic,
+            "penstock_alert": notice.id,
         }
-        ends = now + ALERTMANAGER_ENDS_MILLIS if each.resolved < 0 else each.resolved
+        ends = now + ALERTMANAGER_ENDS_MILLIS if notice.resolved < 0 else notice.resolved
         annotations = {
-            "summary": each.summary,
-            "description": "\n".join(each.words),
-            "runbook_url": each.runbook,
-            **{name.lower(): value for name, value in each.facts()},
+            "summary": notice.summary,
+            "description": "\n".join(notice.words),
+            "runbook_url": notice.runbook,
+            **{name.lower(): value for name, value in notice.facts()},
         }
-        found.append(
+        alerts.append(
             {
                 "labels": {name: value for name, value in labels.items() if value},
                 "annotations": annotations,
-                "startsAt": _iso(each.since),
+                "startsAt": _iso(notice.since),
                 "endsAt": _iso(ends),
-                "generatorURL": each.page,
+                "generatorURL": notice.page,
             }
         )
-    return found
+    return alerts
 
 
 def mail(notice: Notice, *, sender: str, recipients: Iterable[str], now: int) -> EmailMessage:
-    """Mails about the same problem refer to the same one, so that clients show them together."""
+    """Makes a mail. All mails about a problem have the same reference, so that clients thread
+    them."""
     message = EmailMessage()
     message["Subject"] = f"[penstock] {_cut(notice.title, 200)}"
     message["From"] = sender
@@ -140,16 +141,16 @@ def mail(notice: Notice, *, sender: str, recipients: Iterable[str], now: int) ->
 
 
 def webhook(notice: Notice) -> bytes:
-    """The notice as JSON, with its title."""
+    """Encodes the notice as JSON, with its title."""
     return msgspec.json.encode({"title": notice.title, **msgspec.to_builtins(notice)})
 
 
 class JsonTemplate:
-    """A Jinja template whose output is JSON. A value in it is escaped as in a JSON text, unless it
-    is passed through `tojson`."""
+    """A Jinja template whose output is JSON. Values are escaped for a JSON string, unless passed
+    through `tojson`."""
 
     def __init__(self, path: Path) -> None:
-        """Raises NotTold: it cannot be read or understood, or jinja2 is missing."""
+        """Raises NotTold if the template cannot be read or parsed, or jinja2 is missing."""
         try:
             from jinja2 import StrictUndefined, TemplateError  # noqa: PLC0415
             from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
@@ -160,7 +161,7 @@ class JsonTemplate:
             ) from None
 
         def escaped(value: object) -> object:
-            if isinstance(value, Markup):  # of tojson
+            if isinstance(value, Markup):  # from tojson
                 return value
             return msgspec.json.encode(str(value)).decode()[1:-1]
 

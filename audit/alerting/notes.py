@@ -1,9 +1,9 @@
-"""Acknowledgements and silences: what operators have said about alerts.
+"""Acknowledgements and silences: operators' notes about alerts.
 
-An acknowledged alert is known to somebody: receivers hear no more of it until it is resolved. A
-silence mutes all alerts that match it, also those to come, until its end. Both have a name, a
-reason, and are kept in one file of the data directory, which is replaced as a whole; so they
-outlive a restart and a rebuilt database. Thread-safe.
+Receivers get no more about an acknowledged alert until it is resolved. A silence mutes all matching
+alerts, future ones included, until its end. Both have an author and a reason, and are kept in one
+file of the data directory, which is replaced as a whole, so they survive restarts and a rebuilt
+database. Thread-safe.
 """
 
 import contextlib
@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 
 class TooManyNotes(Exception):
-    """There is no room for another."""
+    """The limit of notes is reached."""
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
-    """Times are milliseconds since 1970; `until` is -1 where only its resolution ends it."""
+    """Times are milliseconds since 1970; -1 in `until`: until the alert is resolved."""
 
     id: str  # of the notice
     by: str
@@ -43,7 +43,7 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Silence(msgspec.Struct, frozen=True, kw_only=True):
-    """What is given must match; `topic` and `host` are patterns with `*` and `?`."""
+    """Matches by all given fields; `topic` and `host` are patterns with `*` and `?`."""
 
     id: str
     kind: str = ""
@@ -71,7 +71,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlertNotes:
-    """Without a directory nothing outlives the process."""
+    """All notes; without a directory they are in memory only."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self._path = directory / FILE if directory else None
@@ -90,58 +90,60 @@ class AlertNotes:
             return _Content()
 
     def _keep(self, content: _Content) -> None:
-        """Raises OSError; then nothing has changed."""
+        """Stores the notes. Raises OSError, and then changes nothing."""
         if self._path is not None:
             replace_file(self._path, msgspec.json.encode(content), mode=0o600)
         self._content = content
 
     def acknowledgement(self, name: str, now: int) -> Acknowledgement | None:
-        """Of the notice with that id."""
-        known = (each for each in self._content.acknowledgements if each.id == name)
-        return next((each for each in known if not 0 <= each.until <= now), None)
+        """The acknowledgement of the notice with this id."""
+        known = (note for note in self._content.acknowledgements if note.id == name)
+        return next((note for note in known if not 0 <= note.until <= now), None)
 
     def silence(self, about: AlertKey, now: int) -> Silence | None:
         standing = self.silences(now)
-        return next((each for each in standing if each.matches(about)), None)
+        return next((silence for silence in standing if silence.matches(about)), None)
 
     def silences(self, now: int) -> tuple[Silence, ...]:
-        """Those that have not ended; the last to end first."""
-        standing = (each for each in self._content.silences if each.until > now)
-        return tuple(sorted(standing, key=lambda each: (-each.until, each.id)))
+        """Current silences, the last to end first."""
+        standing = (silence for silence in self._content.silences if silence.until > now)
+        return tuple(sorted(standing, key=lambda silence: (-silence.until, silence.id)))
 
-    def acknowledge(self, said: Acknowledgement) -> None:
-        """In place of an earlier one. Raises OSError, TooManyNotes."""
+    def acknowledge(self, acknowledgement: Acknowledgement) -> None:
+        """Replaces an earlier one of the same notice. Raises OSError, TooManyNotes."""
         with self._lock:
-            others = tuple(e for e in self._content.acknowledgements if e.id != said.id)
+            known = self._content.acknowledgements
+            others = tuple(other for other in known if other.id != acknowledgement.id)
             _check_room(others)
-            both = (*others, said)
+            both = (*others, acknowledgement)
             self._keep(msgspec.structs.replace(self._content, acknowledgements=both))
 
-    def add_silence(self, said: Silence) -> None:
+    def add_silence(self, silence: Silence) -> None:
         """Raises OSError, TooManyNotes."""
         with self._lock:
-            standing = tuple(e for e in self._content.silences if e.until > said.time)
+            known = self._content.silences
+            standing = tuple(other for other in known if other.until > silence.time)
             _check_room(standing)
-            both = (*standing, said)
+            both = (*standing, silence)
             self._keep(msgspec.structs.replace(self._content, silences=both))
 
     def end_silence(self, name: str) -> bool:
-        """Whether there was one. Raises OSError."""
+        """Returns whether it existed. Raises OSError."""
         with self._lock:
-            left = tuple(each for each in self._content.silences if each.id != name)
-            if len(left) == len(self._content.silences):
+            remaining = tuple(silence for silence in self._content.silences if silence.id != name)
+            if len(remaining) == len(self._content.silences):
                 return False
-            self._keep(msgspec.structs.replace(self._content, silences=left))
+            self._keep(msgspec.structs.replace(self._content, silences=remaining))
             return True
 
     def forget_resolved(self, standing: Collection[str]) -> None:
-        """Acknowledgements of all but these notices are over."""
+        """Drops acknowledgements of other notices than these."""
         with self._lock:
             known = self._content.acknowledgements
-            left = tuple(each for each in known if each.id in standing)
-            if len(left) < len(known):
+            remaining = tuple(note for note in known if note.id in standing)
+            if len(remaining) < len(known):
                 try:
-                    self._keep(msgspec.structs.replace(self._content, acknowledgements=left))
+                    self._keep(msgspec.structs.replace(self._content, acknowledgements=remaining))
                 except OSError as error:
                     log.error("acknowledgements cannot be written error=%r", str(error))
 
@@ -150,6 +152,6 @@ def new_silence_id() -> str:
     return secrets.token_hex(4)
 
 
-def _check_room(there: Collection[object]) -> None:
-    if len(there) >= MOST:
-        raise TooManyNotes(f"there are {MOST:,} already: end some of them")
+def _check_room(notes: Collection[object]) -> None:
+    if len(notes) >= MOST:
+        raise TooManyNotes(f"the limit of {MOST:,} is reached: end some first")

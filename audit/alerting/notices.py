@@ -1,8 +1,8 @@
-"""Notices: what receivers are told. All open alerts of one kind and topic are one notice. Pure.
+"""Notices, the messages for receivers. One notice covers all open alerts of a kind and topic. Pure.
 
-A rack of silent hosts, or a day of hours with missing lines, is so one message with a list, and not
-hundreds. `id` names the kind, cluster and topic, and stays the same for the next such problem.
-Names from outside are printable, and every length is capped.
+So a rack of silent hosts, or a day of hours with missing lines, is one message with a list. `id`
+identifies kind, cluster and topic, and is the same for the next such problem. Names from outside
+are made printable, and all lengths are capped.
 """
 
 import hashlib
@@ -26,23 +26,23 @@ from audit.alerting.conditions import (
     key_of,
 )
 from audit.configuration.receivers import Severity
-from audit.cures import Cure
-from audit.findings import CommandKind
-from audit.program_commands import ProgramCommands
+from audit.cures.fault_cures import Cure
+from audit.cures.program_commands import ProgramCommands
 from audit.programs import CERTIFICATE, DISK, LOADER, MIRROR, ZOOKEEPER
+from audit.reconciling.findings import CommandKind
 from audit.store.rows import Alert
 from ground.printable import one_line
 
 MOST_NOTICES: Final = 1_000
-MOST_HOSTS: Final = 20  # that are named
+MOST_HOSTS: Final = 20  # named in a notice
 _MOST_MEMBERS: Final = 5_000
 _MOST_WORDS: Final = 3  # alerts whose words are in a notice
 _LONGEST: Final = 300  # letters of a name
 _LONGEST_VIEW: Final = 1_000  # letters
-_LONGEST_COMMAND: Final = 1_000  # of a rebuild of many hours that no message has room for
+_LONGEST_COMMAND: Final = 1_000  # a rebuild of many hours can be longer
 _HOUR: Final = 3_600_000
 _ID_DIGITS: Final = 12
-# What a command does, for whoever reads a message.
+# Effects of commands, in words.
 _EFFECTS: Final = {
     CommandKind.MENDS: "mends it",
     CommandKind.ACCEPTS: "accepts the loss: only if no copy can be shipped again",
@@ -50,7 +50,7 @@ _EFFECTS: Final = {
 }
 _OF_PROGRAMS: Final = frozenset({AWAY, MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK})
 
-# By kind: the severity, what is said, and the command of Penstock's that shows it.
+# By kind: the severity, the words, and the command of Penstock that shows it.
 _REPORT: Final = "penstock report {topic} --hour {hour}"
 _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "missing": (Severity.CRITICAL, "lines are missing", _REPORT),
@@ -78,8 +78,8 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """One message. Times are milliseconds since 1970 UTC; `hosts` are the first of `hosts_total`.
-    `lines` and `began` are -1 where they are not known."""
+    """A message. Times are milliseconds since 1970 UTC; `hosts` are the first of `hosts_total`. -1
+    in `lines` and `began`: unknown."""
 
     id: str
     status: Literal["raised", "resolved"] = "raised"
@@ -90,19 +90,19 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     hosts_total: int = 0
     lines: int = -1
-    began: int = -1  # the first moment that the fault may be about
-    since: int  # when it began, as far as that is known
+    began: int = -1  # the earliest time that the fault may be about
+    since: int  # when it began, or was raised
     resolved: int = -1
     summary: str
     words: tuple[str, ...] = ()
-    holds_up: str = ""  # what it keeps from happening
+    holds_up: str = ""  # its consequences
     command: str = ""
     command_kind: CommandKind | None = None
     page: str = ""
     runbook: str = ""
 
     def over(self, now: int) -> "Notice":
-        """The same, resolved. What is left to do is to see how it ended."""
+        """The notice as resolved; for a fault, the command shows how it ended."""
         shows = _KINDS[self.kind][2]
         notice = replace(self, status="resolved", resolved=now)
         if shows != _REPORT:
@@ -112,7 +112,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """In one line, with what became of it."""
+        """One line with the severity, or how it ended."""
         if self.status == "resolved":
             lasted = duration_text(self.resolved - self.since)
             how = ", mended or accepted" if self.is_of_lines else ""
@@ -121,11 +121,11 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_lines(self) -> bool:
-        """Whether it is a fault, which ends when it is put right and when somebody accepts it."""
+        """Whether it is a fault of lines, which ends by repair or acceptance."""
         return _KINDS[self.kind][2] == _REPORT
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """What a person wants to know, in the order of reading."""
+        """The facts for a reader, the most important first."""
         yield "Severity", self.severity.value
         if self.topic:
             yield "Topic", f"{self.cluster}/{self.topic}"
@@ -158,7 +158,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """A notice, and which alerts it is about, as short digests: another one among them is told."""
+    """A notice, and short digests of its alerts. A new one among them is sent again."""
 
     notice: Notice
     members: frozenset[int]
@@ -168,8 +168,8 @@ class Group(msgspec.Struct, frozen=True):
 def notice_id(about: AlertKey) -> str:
     # Brokers that are away are one notice, and a registry another.
     program = about.host.partition(" ")[0] if about.kind == AWAY else ""
-    named = "\0".join((about.kind, about.cluster, about.topic or program))
-    return hashlib.sha256(named.encode(errors="replace")).hexdigest()[:_ID_DIGITS]
+    identity = "\0".join((about.kind, about.cluster, about.topic or program))
+    return hashlib.sha256(identity.encode(errors="replace")).hexdigest()[:_ID_DIGITS]
 
 
 def severity_of(kind: str) -> Severity:
@@ -184,17 +184,17 @@ def groups_of(
     page: str,
     runbook: str,
 ) -> dict[str, Group]:
-    """Of all alerts that stand; by id, the most urgent and oldest first."""
+    """Groups the current alerts by id, the most urgent and oldest first."""
     by_id: dict[str, list[Alert]] = defaultdict(list)
-    for each in alerts:
-        by_id[notice_id(key_of(each))].append(each)
+    for alert in alerts:
+        by_id[notice_id(key_of(alert))].append(alert)
     groups = [
-        _group(each, some, conditions, commands, page=page, runbook=runbook)
-        for each, some in by_id.items()
+        _group(name, members, conditions, commands, page=page, runbook=runbook)
+        for name, members in by_id.items()
     ]
     order = list(Severity)
-    groups.sort(key=lambda each: (order.index(each.notice.severity), each.notice.since))
-    return {each.notice.id: each for each in groups[:MOST_NOTICES]}
+    groups.sort(key=lambda group: (order.index(group.notice.severity), group.notice.since))
+    return {group.notice.id: group for group in groups[:MOST_NOTICES]}
 
 
 def _group(
@@ -206,18 +206,18 @@ def _group(
     page: str,
     runbook: str,
 ) -> Group:
-    alerts.sort(key=lambda each: (each.hour, each.host, each.raised))
+    alerts.sort(key=lambda alert: (alert.hour, alert.host, alert.raised))
     first = alerts[0]
-    known = [conditions.get(key_of(each), Condition(each.words)) for each in alerts]
+    known = [conditions.get(key_of(alert), Condition(alert.words)) for alert in alerts]
     hosts = sorted(
         {
             _name(host)
-            for each, condition in zip(alerts, known, strict=True)
-            for host in condition.hosts or ((each.host,) if each.host else ())
+            for alert, condition in zip(alerts, known, strict=True)
+            for host in condition.hosts or ((alert.host,) if alert.host else ())
         }
     )
-    counted = [each.lines for each in known if each.lines >= 0]
-    lines = sum(counted) if counted else -1
+    counts = [condition.lines for condition in known if condition.lines >= 0]
+    lines = sum(counts) if counts else -1
     severity = severity_of(first.kind)
     return Group(
         Notice(
@@ -229,17 +229,17 @@ def _group(
             hosts=tuple(hosts[:MOST_HOSTS]),
             hosts_total=len(hosts),
             lines=lines,
-            began=min((each.began for each in known if each.began >= 0), default=-1),
-            since=min(each.since if each.since >= 0 else each.raised for each in alerts),
+            began=min((condition.began for condition in known if condition.began >= 0), default=-1),
+            since=min(alert.since if alert.since >= 0 else alert.raised for alert in alerts),
             summary=_summary(first, alerts, hosts, lines),
-            words=tuple(one_line(each.words) for each in known[:_MOST_WORDS]),
+            words=tuple(one_line(condition.words) for condition in known[:_MOST_WORDS]),
             **cure_of(key_of(first), known[0], commands).fields,
             page=page and page + _view(first, alerts),
             runbook=runbook and f"{runbook}#{first.kind}",
         ),
         frozenset(
-            zlib.crc32(f"{each.host}\0{each.hour}".encode(errors="replace"))
-            for each in alerts[:_MOST_MEMBERS]
+            zlib.crc32(f"{alert.host}\0{alert.hour}".encode(errors="replace"))
+            for alert in alerts[:_MOST_MEMBERS]
         ),
     )
 
@@ -247,20 +247,20 @@ def _group(
 def _summary(first: Alert, alerts: list[Alert], hosts: list[str], lines: int) -> str:
     what = _KINDS[first.kind][1]
     about = _name(first.topic or first.cluster)
-    more = []
+    details = []
     if lines >= 0:
-        more.append("1 line" if lines == 1 else f"{lines:,} lines")
+        details.append("1 line" if lines == 1 else f"{lines:,} lines")
     if hosts:
         others = len(hosts) - 1
-        more.append(f"{hosts[0]} and {others:,} more hosts" if others > 1 else ", ".join(hosts))
-    hours = len({each.hour for each in alerts if each.hour >= 0})
+        details.append(f"{hosts[0]} and {others:,} more hosts" if others > 1 else ", ".join(hosts))
+    hours = len({alert.hour for alert in alerts if alert.hour >= 0})
     if hours > 1:
-        more.append(f"{hours:,} hours")
-    return (f"{about}: {what}" if about else what) + (f" ({', '.join(more)})" if more else "")
+        details.append(f"{hours:,} hours")
+    return (f"{about}: {what}" if about else what) + (f" ({', '.join(details)})" if details else "")
 
 
 def cure_of(about: AlertKey, condition: Condition | None, commands: ProgramCommands) -> Cure:
-    """The cure of the worst finding; where it has none, what mends or shows such a fault."""
+    """The cure of the worst finding; else the command for such an alert."""
     if condition is not None and 0 < len(condition.cure.command) <= _LONGEST_COMMAND:
         return condition.cure
     cluster, host = about.cluster, _name(about.host)
@@ -284,14 +284,14 @@ def cure_of(about: AlertKey, condition: Condition | None, commands: ProgramComma
 
 
 def _view(first: Alert, alerts: list[Alert]) -> str:
-    """The part of the page's address that shows it."""
+    """The part of the page's URL that shows it."""
     if not first.topic:
         if first.kind == SILENT:
             return "/#/agents?state=silent"
         return "/#/health" if first.kind in _OF_PROGRAMS else "/#/alerts"
     query = {"topic": first.topic, "cluster": first.cluster}
     if first.hour >= 0:
-        last = max(each.hour for each in alerts) + _HOUR
+        last = max(alert.hour for alert in alerts) + _HOUR
         query |= {"from": str(first.hour), "to": str(last)}
     view = f"/#/topic?{urlencode(query, quote_via=quote, errors='replace')}"
     return view if len(view) <= _LONGEST_VIEW else "/#/alerts"
@@ -307,7 +307,7 @@ def time_text(time: int) -> str:
 
 
 def duration_text(millis: int) -> str:
-    """In its two largest units: `2 h 5 min`."""
+    """A duration in its two largest units: `2 h 5 min`."""
     seconds = max(0, millis) // 1000
     parts: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
@@ -318,7 +318,7 @@ def duration_text(millis: int) -> str:
 
 
 def trial_notice(now: int, *, page: str, runbook: str) -> Notice:
-    """What `penstock alert test` sends."""
+    """The notice that `penstock alert test` sends."""
     return Notice(
         id="penstock-test",
         severity=Severity.INFO,
@@ -330,7 +330,7 @@ def trial_notice(now: int, *, page: str, runbook: str) -> Notice:
         lines=0,
         since=now,
         summary="this is a test: alerts of this audit arrive here",
-        words=("Nothing is wrong. Somebody tried `penstock alert test`.",),
+        words=("Nothing is wrong: `penstock alert test` sent this.",),
         command="penstock report",
         command_kind=CommandKind.LOOKS,
         page=page,

@@ -1,15 +1,15 @@
-"""Receivers, each with a thread of its own: a slow one keeps neither the audit nor others waiting.
+"""Receivers of alerts, each with a thread of its own, so that a slow one delays nothing else.
 
-Rule 1: a receiver is told the state, not the history. It gets the groups of alerts that stand, as
-        they are now; the thread compares them with what it has told, and sends the difference. So
-        nothing queues up while a receiver is away, and what began and ended meanwhile is not told.
-Rule 2: a group waits a moment before it is told, so that the hosts of a rack are one message. If
-        alerts join a group, it is told again, but not more often than every few minutes.
-Rule 3: what was told is in a file of the data directory, replaced after each message. A kill in
-        between repeats one message; a restart repeats nothing, and resolves what ended meanwhile.
-Rule 4: a receiver that is away is tried again after pauses that grow, with one line in the log. A
-        message that it refuses for its content is dropped with a line; if that was the first one
-        about a group, the receiver is not told either that it is over.
+Rule 1: a receiver gets the state, not the history. Its thread compares the current groups of alerts
+        with what it has sent, and sends the difference. So nothing queues up while a receiver is
+        down, and what began and ended meanwhile is not sent.
+Rule 2: a new group waits a moment, so that the hosts of a rack are one message. A group with new
+        alerts is sent again, at most every few minutes.
+Rule 3: what was sent is in a file of the data directory, replaced after each message. A kill in
+        between repeats one message; a restart repeats none, and resolves what ended meanwhile.
+Rule 4: a receiver that is down is retried after growing pauses, with one line in the log. A message
+        that is refused for its content is dropped and logged; if it was the first about a group,
+        the group's resolution is not sent either.
 """
 
 import logging
@@ -33,17 +33,17 @@ from ground.known_types import known_type
 FILE: Final = "alert-receivers.json"
 _LONGEST_PAUSE_S: Final = 300.0
 _ENDS_WITHIN_S: Final = 1.0
-_LOOK_S: Final = 0.5  # whether something is due
+_LOOK_S: Final = 0.5  # between two looks at what is due
 
 log = logging.getLogger(__name__)
 
 
 class Pace(NamedTuple):
-    """Seconds."""
+    """Times between messages, in seconds."""
 
     gather: float = 10.0  # from a group's first alert to its first message
     again: float = 300.0  # between two messages about a group that grows
-    repeat: float = 60.0  # where all that stands is sent again and again
+    repeat: float = 60.0  # for receivers that need all groups again and again
     pause: float = 1.0  # after the first failure
 
 
@@ -53,12 +53,12 @@ class Told(msgspec.Struct, frozen=True):
     notice: Notice
     members: frozenset[int]
     at: float  # seconds since 1970
-    refused: bool = False  # as all before it: the receiver knows nothing of the group
+    refused: bool = False  # like all before it: the receiver does not know the group
 
 
 class Situation(msgspec.Struct, frozen=True):
-    """Groups that stand, by id. A group that is in neither `groups` nor `standing` is over, unless
-    that is not known. `standing` includes what is known and not raised yet."""
+    """The current groups, by id. A group in neither `groups` nor `standing` is over, unless its
+    cluster is `unknown`. `standing` includes conditions that are not raised yet."""
 
     groups: Mapping[str, Group] = {}
     standing: Collection[str] = ()
@@ -71,13 +71,13 @@ class Situation(msgspec.Struct, frozen=True):
 
 
 class ReceiverState(NamedTuple):
-    """What the API shows of a receiver."""
+    """A receiver's state for the API."""
 
     name: str
     kind: str
     sent: int
     failed: int
-    trouble: str  # why it does not take alerts just now
+    trouble: str  # why it takes no alerts now
 
 
 class _Worker:
@@ -91,7 +91,7 @@ class _Worker:
         self._kept = kept
         self._pace = pace
         self._told = kept.of(name)
-        self._seen: dict[str, float] = {}  # when a group was first seen, of those not told
+        self._seen: dict[str, float] = {}  # when unsent groups were first seen
         self._situation: Situation | None = None
         self._repeat_at = 0.0
         self._wake = threading.Condition()
@@ -129,7 +129,7 @@ class _Worker:
                 pause = min(_LONGEST_PAUSE_S, pause * 2)
 
     def _note_failure(self, error: Exception) -> None:
-        """One line for an outage; a bug is said each time."""
+        """Logs an outage once, and a bug each time."""
         self.failed += 1
         if not isinstance(error, NotTold):
             log.exception("sending alerts failed receiver=%s", self.name)
@@ -138,7 +138,9 @@ class _Worker:
                 "receiver does not take alerts, trying again receiver=%s error=%r",
                 *(self.name, str(error)),
             )
-        self.trouble = str(error) if isinstance(error, NotTold) else "the audit's log says why"
+        self.trouble = (
+            str(error) if isinstance(error, NotTold) else "internal error: see the audit's log"
+        )
 
     def _wait(self, seconds: float, *, interrupted: bool = True) -> None:
         until = time.monotonic() + seconds
@@ -149,35 +151,39 @@ class _Worker:
                     return
 
     def _due(self, now: float) -> Sequence[Group]:
-        """What is to be sent now; what is over comes last."""
+        """The groups to send now, resolved ones last."""
         situation = self._situation
         if situation is None:
             return ()
         wanted = {
-            name: self._since_told(each)
-            for name, each in situation.groups.items()
-            if self._wants(each.notice)
+            name: self._since_told(group)
+            for name, group in situation.groups.items()
+            if self._wants(group.notice)
         }
         self._seen = {name: self._seen.get(name, now) for name in wanted if name not in self._told}
-        ended = [each for each in self._told.values() if situation.is_over(each.notice)]
-        for each in ended:
-            if each.refused:
-                del self._told[each.notice.id]
+        ended = [group for group in self._told.values() if situation.is_over(group.notice)]
+        for group in ended:
+            if group.refused:
+                del self._told[group.notice.id]
         over = [
-            Group(each.notice.over(int(now * 1000)), each.members)
-            for each in ended
-            if not each.refused
+            Group(group.notice.over(int(now * 1000)), group.members)
+            for group in ended
+            if not group.refused
         ]
         if self._sender.takes_all:
-            shown = {n: e for n, e in wanted.items() if n in self._told or not e.muted}
+            shown = {
+                name: group
+                for name, group in wanted.items()
+                if name in self._told or not group.muted
+            }
             if over or (shown and now >= self._repeat_at) or shown.keys() - self._told.keys():
                 return (*shown.values(), *over)
             return ()
-        due = [each for each in wanted.values() if not each.muted and self._is_due(each, now)]
-        return due[:1] or over[:1]  # one at a time, as each may be refused
+        due = [group for group in wanted.values() if not group.muted and self._is_due(group, now)]
+        return due[:1] or over[:1]  # one at a time, as any may be refused
 
     def _since_told(self, group: Group) -> Group:
-        """Since when was told stays, also once its first member is over."""
+        """Keeps the beginning that was sent, even once the group's first alert is over."""
         told = self._told.get(group.notice.id)
         if told is None or told.notice.since == group.notice.since:
             return group
@@ -197,22 +203,22 @@ class _Worker:
         """Raises NotTold."""
         refused: Refused | None = None
         try:
-            self._sender.send([each.notice for each in due])
+            self._sender.send([group.notice for group in due])
         except Refused as error:
             refused = error
             log.error(
                 "alert refused, dropped receiver=%s alerts=%s error=%r",
-                *(self.name, ",".join(each.notice.id for each in due[:10]), str(error)),
+                *(self.name, ",".join(group.notice.id for group in due[:10]), str(error)),
             )
         now = time.time()
         self._repeat_at = now + self._pace.repeat
-        for each in due:
-            if each.notice.resolved >= 0:
-                self._told.pop(each.notice.id, None)
+        for group in due:
+            if group.notice.resolved >= 0:
+                self._told.pop(group.notice.id, None)
             else:
-                before = self._told.get(each.notice.id)
+                before = self._told.get(group.notice.id)
                 unheard = refused is not None and (before is None or before.refused)
-                self._told[each.notice.id] = Told(each.notice, each.members, now, unheard)
+                self._told[group.notice.id] = Told(group.notice, group.members, now, unheard)
         self._kept.keep(self.name, self._told)
         if refused:
             self.failed += 1
@@ -224,7 +230,7 @@ class _Worker:
 
 
 class _Kept:
-    """The file with what all of them were told."""
+    """The file with the last messages to all receivers."""
 
     def __init__(self, path: Path | None, names: Collection[str]) -> None:
         self._path = path
@@ -234,9 +240,9 @@ class _Kept:
             try:
                 content = path.read_bytes()
                 told = msgspec.json.decode(content, type=known_type(dict[str, dict[str, Told]]))
-                self._told = {name: each for name, each in told.items() if name in names}
+                self._told = {name: groups for name, groups in told.items() if name in names}
             except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-                log.error("what receivers were told cannot be read error=%r", str(error))
+                log.error("the file of sent alerts cannot be read error=%r", str(error))
 
     def of(self, name: str) -> dict[str, Told]:
         return dict(self._told.get(name, {}))
@@ -248,11 +254,11 @@ class _Kept:
                 try:
                     replace_file(self._path, msgspec.json.encode(self._told), mode=0o600)
                 except OSError as error:
-                    log.error("what receivers were told cannot be kept error=%r", str(error))
+                    log.error("the file of sent alerts cannot be written error=%r", str(error))
 
 
 class Receivers:
-    """All of a configuration. `offer` never waits."""
+    """All receivers of a configuration. `offer` never waits."""
 
     def __init__(
         self,
@@ -260,25 +266,26 @@ class Receivers:
         directory: Path | None = None,
         pace: Pace | None = None,
     ) -> None:
-        """Raises NotTold: a template cannot be used."""
+        """Raises NotTold if a template cannot be used."""
         kept = _Kept(directory / FILE if directory and receivers else None, receivers or {})
         self._workers = [
-            _Worker(name, each, kept, pace or Pace()) for name, each in (receivers or {}).items()
+            _Worker(name, receiver, kept, pace or Pace())
+            for name, receiver in (receivers or {}).items()
         ]
 
     def start(self) -> None:
-        for each in self._workers:
-            each.start()
+        for worker in self._workers:
+            worker.start()
 
     def stop(self) -> None:
-        for each in self._workers:
-            each.stop()
+        for worker in self._workers:
+            worker.stop()
 
     def offer(self, situation: Situation) -> None:
-        for each in self._workers:
-            each.offer(situation)
+        for worker in self._workers:
+            worker.offer(situation)
 
     def states(self) -> Iterable[ReceiverState]:
-        for each in self._workers:
-            kind = each.receiver.means.value
-            yield ReceiverState(each.name, kind, each.sent, each.failed, each.trouble)
+        for worker in self._workers:
+            kind = worker.receiver.means.value
+            yield ReceiverState(worker.name, kind, worker.sent, worker.failed, worker.trouble)

@@ -1,6 +1,6 @@
-"""Sends notices to one receiver: an HTTP request, or a mail. Blocks at most some seconds.
+"""Sends notices to a receiver, by HTTP or mail, within some seconds.
 
-What is returned is the receiver's answer, in words. No error quotes a URL, a key or a password.
+Functions return the receiver's response in words. Errors never quote a URL, a key or a password.
 """
 
 import smtplib
@@ -26,15 +26,15 @@ _PATIENCE_S: Final = 10.0
 _MOST_ANSWER: Final = 4 * 1024 * 1024
 _SHOWN: Final = 200
 _JSON: Final = {"Content-Type": "application/json"}
-_REFUSED: Final = frozenset({400, 413, 415, 422})  # it is what was sent that is not taken
+_REFUSED: Final = frozenset({400, 413, 415, 422})  # because of the content
 _SMTP_REFUSED: Final = range(550, 560)
 
 
 class Sender:
-    """One receiver's. `send` raises NotTold."""
+    """The sender for one receiver. `send` raises NotTold."""
 
     def __init__(self, receiver: Receiver, *, patience: float = _PATIENCE_S) -> None:
-        """Raises NotTold: its template cannot be used."""
+        """Raises NotTold if the template cannot be used."""
         self._receiver = receiver
         self._patience = patience
         path = receiver.template
@@ -42,15 +42,15 @@ class Sender:
 
     @property
     def takes_all(self) -> bool:
-        """Whether all that stands is sent, again and again."""
+        """Whether the receiver needs all current notices, again and again."""
         return self._receiver.means is ReceiverKind.ALERTMANAGER
 
     def send(self, notices: Sequence[Notice]) -> str:
-        """All at once where the receiver takes that, else one after the other."""
+        """Sends notices, together if the receiver takes all, else one by one."""
         now = time.time_ns() // 1_000_000
         if self.takes_all:
             return self._post(formats.alertmanager(notices, now))
-        answers = [self._send_one(each, now) for each in notices]
+        answers = [self._send_one(notice, now) for notice in notices]
         return answers[-1] if answers else ""
 
     def _send_one(self, notice: Notice, now: int) -> str:
@@ -78,7 +78,7 @@ class Sender:
         message = formats.mail(notice, sender=sender, recipients=receiver.recipients, now=now)
         ((host, port),) = parse_addresses(receiver.server)
         try:
-            # Without a CA of ours, the system's certificates are trusted.
+            # Without `ca`, the system's certificates are trusted.
             context = client_context(Tls(ca=receiver.ca))
             with _connected(receiver.mail_tls, host, port, context, self._patience) as smtp:
                 if receiver.user:
@@ -100,7 +100,7 @@ class Sender:
 
 
 def post_json(url: str, body: bytes, *, patience: float = _PATIENCE_S) -> str:
-    """The answer, in words. Raises NotTold."""
+    """Posts JSON, and returns the response in words. Raises NotTold."""
     try:
         at = parse_url(url)
     except ValueError as error:
@@ -114,7 +114,7 @@ def post_json(url: str, body: bytes, *, patience: float = _PATIENCE_S) -> str:
         seconds = time.monotonic() - began
         raise NotTold(f"{error.why} (after {seconds:.1f} s)") from None
     text = plain_words(answer.body.decode(errors="replace"))
-    for secret in (at.query, at.path.rstrip("/")):  # some servers quote what was asked
+    for secret in (at.query, at.path.rstrip("/")):  # some servers quote the request
         text = text.replace(secret, "…") if secret else text
     text = text[:_SHOWN]
     if answer.status in _REFUSED:

@@ -6,8 +6,8 @@ The store returns the same values where it can.
 
 import msgspec
 
-from audit.api.verdicts import Wait, WindowVerdict
-from audit.findings import CommandKind, Finding, Kinds, State
+from audit.reconciling.findings import CommandKind, Finding, Kinds, State
+from audit.reconciling.topic_verdict import Wait, WindowVerdict
 
 
 class ListPage(msgspec.Struct, frozen=True, kw_only=True):

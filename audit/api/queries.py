@@ -13,7 +13,7 @@ import msgspec
 
 from audit.api.answers import ListPage
 from audit.errors import BadQuery
-from audit.findings import FaultKind, State
+from audit.reconciling.findings import FaultKind, State
 from ground.known_types import known_type
 
 MOST_ITEMS: Final = 500  # of a page

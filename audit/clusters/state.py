@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from audit.clusters.clocks import Clocks
-from audit.picture import TopicKey
+from audit.reconciling.picture import TopicKey
 
 _OLD_MILLIS: Final = 30_000  # a ledger read within this time counts as read continuously
 _MINUTE_S: Final = 60

@@ -1,12 +1,10 @@
-"""What the audit answers over HTTP: `/api/v1`, its description, the page, figures, and whether it
-is well.
+"""The ASGI application of the audit: `/api/v1`, its description, the page, metrics and health.
 
-There are only GET and HEAD, but for what operators say (`audit/http/statements.py`). Who may ask is
-settled at the door (`audit/http/door.py`), which leaves a name in the scope's `user`: None is
-nobody who is known; and in `operator` who may say something, and from where. An answer is made on
-one of a few threads, as it may wait for the disk; if too many wait already, whoever asks is told to
-come again. Whatever a client sends, its answer is a JSON `Problem` at worst, and a bug is one line
-in the log.
+All paths take GET and HEAD, except operators' statements (`audit/http/statements.py`). The door
+(`audit/http/access/door.py`) authorizes requests, and leaves in the scope `user`, None if
+unauthenticated, and `operator`, the name and address to record with statements. A few threads
+compute responses, which may wait for the disk; if too many requests wait, further ones get 503. Any
+input results in a JSON `Problem` at worst, and a bug in a line of the log.
 """
 
 import asyncio
@@ -22,45 +20,45 @@ from urllib.parse import quote
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from audit import runbook
 from audit.api import queries
+from audit.cures import runbook
 from audit.errors import NotNow, StoreDamaged, Unanswerable, Unknown
-from audit.http.answering import (
+from audit.http.bodies import BadBody, body_of
+from audit.http.messages import ShownMessages
+from audit.http.page_files import INDEX, PageFile
+from audit.http.resources import MESSAGES, RESOURCES, Resource, description
+from audit.http.responses import (
     FRESH,
     HTML,
     JSON,
     PLAIN,
     PageAnswer,
     header,
+    plain_text,
     problem,
-    said,
     send_answer,
     up_from,
 )
-from audit.http.bodies import BadBody, body_of
-from audit.http.messages import ShownMessages
-from audit.http.page_files import INDEX, PageFile
-from audit.http.resources import MESSAGES, RESOURCES, Resource, description
 from audit.http.statements import MOST_BYTES, Statements
 from audit.http.statements import PATHS as STATEMENTS
 from audit.http.stream import Streams
 from audit.service.service import Service, now_millis
 from ground.exposition import EXPOSITION_TYPE, Histogram
 
-THREADS: Final = 4  # that make answers
+THREADS: Final = 4  # compute responses
 
-_MOST_WAITING: Final = 64  # answers that are asked for and not made yet
+_MOST_WAITING: Final = 64  # requests
 _WORTH_PACKING: Final = 4_096
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
-_QUERY: Final = "%&+=:/?@!$'()*,;~"  # what stays as it is in the query of an address
+_QUERY: Final = "%&+=:/?@!$'()*,;~"  # not escaped in the query of a URL
 
 
 class AuditApplication:
-    """As ASGI has it. Belongs to the server's event loop."""
+    """Belongs to the server's event loop."""
 
     def __init__(
         self,
@@ -80,7 +78,7 @@ class AuditApplication:
         self._statements = statements
         self._messages = messages
         self._waiting = 0
-        self._resources = {each.path: each for each in RESOURCES}
+        self._resources = {resource.path: resource for resource in RESOURCES}
         self._runbook = runbook.page().encode()
         self._description = msgspec.json.encode(description(version))
         self.streams = Streams(self._line)
@@ -97,19 +95,19 @@ class AuditApplication:
                         self.streams.room.end(address)
                     return
             if path in STATEMENTS:
-                answer = await self._said(scope, receive, path)
+                answer = await self._statement(scope, receive, path)
             elif path == MESSAGES.path:
                 answer = await self._messages.answer(scope)
             else:
                 answer = await self._answer(scope, path)
             await send_answer(answer, scope, send)
         except (OSError, TimeoutError):
-            pass  # the client went away, or dawdled: there is nobody to tell
+            pass  # the client is gone, or too slow
 
-    async def _said(self, scope: Scope, receive: Receive, path: str) -> PageAnswer:
+    async def _statement(self, scope: Scope, receive: Receive, path: str) -> PageAnswer:
         if scope["method"] != "POST":
-            words = "there is only POST"
-            return problem(HTTPStatus.METHOD_NOT_ALLOWED, words, {"allow": "POST"})
+            allow = {"allow": "POST"}
+            return problem(HTTPStatus.METHOD_NOT_ALLOWED, "this path takes POST", allow)
         try:
             body = await body_of(scope, receive, JSON, MOST_BYTES)
         except BadBody as error:
@@ -118,25 +116,23 @@ class AuditApplication:
 
     async def _answer(self, scope: Scope, path: str) -> PageAnswer:
         if scope["method"] not in {"GET", "HEAD"}:
-            return problem(
-                HTTPStatus.METHOD_NOT_ALLOWED, "there are only GET and HEAD", {"allow": "GET, HEAD"}
-            )
+            allow = {"allow": "GET, HEAD"}
+            return problem(HTTPStatus.METHOD_NOT_ALLOWED, "this path takes GET and HEAD", allow)
         try:
-            return await self._found(scope, path)
+            return await self._response(scope, path)
         except Unanswerable as error:
             return problem(error.status, str(error))
         except StoreDamaged as error:
             self._service.note_damage(str(error))
-            return problem(HTTPStatus.SERVICE_UNAVAILABLE, "the audit's database is built anew")
-        except Exception:  # a bug in what was asked; the program lives on
+            words = "the audit's database is being rebuilt"
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, words)
+        except Exception:  # a bug in one handler does not stop the server
             log.exception("request failed path=%r query=%r", path, scope["query_string"])
-            return problem(
-                HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; the audit's log says how"
-            )
+            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error: see the audit's log")
 
-    async def _found(self, scope: Scope, path: str) -> PageAnswer:
+    async def _response(self, scope: Scope, path: str) -> PageAnswer:
         if resource := self._resources.get(path):
-            return await self._made(resource, scope)
+            return await self._resource(resource, scope)
         if path == "/":
             return self._file(INDEX, scope)
         if path == "/runbook":
@@ -147,21 +143,21 @@ class AuditApplication:
             case "/api/openapi.json":
                 return PageAnswer(self._description)
             case "/metrics":
-                return PageAnswer(await self._worked(self._figures), EXPOSITION_TYPE)
+                return PageAnswer(await self._on_thread(self._figures), EXPOSITION_TYPE)
             case "/healthz":
                 ages = self._service.standing.ages(now_millis()) if _is_known(scope) else ()
-                return said("\n".join(["healthy", *ages]))
+                return plain_text("\n".join(["healthy", *ages]))
             case "/readyz":
                 return self._readiness(known=_is_known(scope))
             case "/api/v1/stream":
-                raise NotNow("too many streams are open: ask `/api/v1/topics` now and then")
+                raise NotNow("too many streams are open: poll `/api/v1/topics` instead")
         if view := _view(path, scope):
             return PageAnswer(
                 b"", PLAIN, HTTPStatus.TEMPORARY_REDIRECT, {**FRESH, "location": view}
             )
-        raise Unknown(f"there is nothing at {path[:200]}; `/api/openapi.json` says what there is")
+        raise Unknown(f"unknown path {path[:200]}: `/api/openapi.json` lists all paths")
 
-    async def _made(self, resource: Resource, scope: Scope) -> PageAnswer:
+    async def _resource(self, resource: Resource, scope: Scope) -> PageAnswer:
         query = queries.asked(resource.query, scope["query_string"])
         packed = _takes_gzip(scope)
 
@@ -179,11 +175,11 @@ class AuditApplication:
                 return PageAnswer(gzip.compress(body, 1), headers=headers)
             return PageAnswer(body)
 
-        return await self._worked(make)
+        return await self._on_thread(make)
 
-    async def _worked(self, make: Callable[[], T]) -> T:
+    async def _on_thread(self, make: Callable[[], T]) -> T:
         if self._waiting >= _MOST_WAITING:
-            raise NotNow("too much is being asked just now: ask again in a moment")
+            raise NotNow("too many requests are waiting: try again in a moment")
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._executor, make)
@@ -193,7 +189,7 @@ class AuditApplication:
     def _file(self, name: str, scope: Scope) -> PageAnswer:
         file = self._files.get(name)
         if file is None:
-            raise Unknown(f"there is no file {name[:200]} of the page")
+            raise Unknown(f"the page has no file {name[:200]}")
         headers = {"cache-control": "no-cache", "etag": file.etag}
         if file.etag in header(scope, b"if-none-match"):
             return PageAnswer(b"", file.content_type, HTTPStatus.NOT_MODIFIED, headers)
@@ -203,11 +199,11 @@ class AuditApplication:
         standing = self._service.standing
         if why_not := standing.why_not_ready():
             words = f"not ready: {why_not}" if known else "not ready"
-            return said(words, HTTPStatus.SERVICE_UNAVAILABLE)
+            return plain_text(words, HTTPStatus.SERVICE_UNAVAILABLE)
         if not known:
-            return said("ready")
+            return plain_text("ready")
         notices = [*standing.notices(), *standing.too_old(now_millis())]
-        return said("\n".join(["ready", *notices]))
+        return plain_text("\n".join(["ready", *notices]))
 
     def _line(self) -> bytes:
         standing = self._service.standing
@@ -216,18 +212,18 @@ class AuditApplication:
 
 
 def _view(path: str, scope: Scope) -> str:
-    """Where the page shows what somebody has typed as a path, from there; empty for what no browser
-    asks. The page says itself what it does not have."""
+    """The relative URL of the page's view for a path that was typed into a browser; empty for other
+    requests. The page itself reports views that it does not have."""
     if path.startswith("/api/") or "text/html" not in header(scope, b"accept"):
         return ""
-    asked = scope["query_string"].decode("latin-1")
+    query = scope["query_string"].decode("latin-1")
     return f"{up_from(path)}#{quote(path.rstrip('/'))}" + (
-        f"?{quote(asked, safe=_QUERY)}" if asked else ""
+        f"?{quote(query, safe=_QUERY)}" if query else ""
     )
 
 
 def _is_known(scope: Scope) -> bool:
-    """Whether names of clusters and hosts are for whoever asks, as the door has said."""
+    """Whether the door has authenticated the user, who may then see names of clusters and hosts."""
     return scope["user"] is not None
 
 

@@ -1,4 +1,4 @@
-"""What comes with a request that changes something: of one kind, small, and in time."""
+"""Reads bodies of requests: of one type, limited in size and time."""
 
 import asyncio
 from http import HTTPStatus
@@ -7,7 +7,7 @@ from typing import Final
 from starlette.types import Receive, Scope
 
 from audit.errors import Unanswerable
-from audit.http.answering import header
+from audit.http.responses import header
 
 _SECONDS: Final = 5.0
 
@@ -17,9 +17,9 @@ class BadBody(Unanswerable):
 
 
 async def body_of(scope: Scope, receive: Receive, kind: str, most: int) -> bytes:
-    """`kind` is what `Content-Type` must say. Raises BadBody, TimeoutError, ConnectionError."""
+    """Reads a body of type `kind`. Raises BadBody, TimeoutError, ConnectionError."""
     if header(scope, b"content-type").partition(";")[0].strip().lower() != kind:
-        raise BadBody(f"that is no {kind}")
+        raise BadBody(f"`Content-Type` must be {kind}")
     body = bytearray()
     async with asyncio.timeout(_SECONDS):
         while True:
@@ -28,6 +28,6 @@ async def body_of(scope: Scope, receive: Receive, kind: str, most: int) -> bytes
                 raise ConnectionError
             body += message.get("body", b"")
             if len(body) > most:
-                raise BadBody(f"more than {most} bytes are too many")
+                raise BadBody(f"the body is larger than {most} bytes")
             if not message.get("more_body"):
                 return bytes(body)

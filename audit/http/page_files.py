@@ -1,7 +1,7 @@
-"""The files of the page, as they are served: held in memory, found by name alone.
+"""The files of the page, held in memory and found by name.
 
-What a client asks for is looked up in a table that was made of what lies in `audit/page`; it never
-becomes a path. Browsers ask again each time, and are told by the file's hash that nothing changed.
+A requested name is looked up in a table of the files in `audit/page`, and never becomes a path.
+Browsers revalidate with each request, by the file's hash as ETag.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ class PageFile(msgspec.Struct, frozen=True):
 
 
 def page_files(folder: Path = FOLDER) -> Mapping[str, PageFile]:
-    """All that a browser may have, by its path below the folder."""
+    """The files that are served, by path below the folder."""
     return {
         path.relative_to(folder).as_posix(): _file(path)
         for path in sorted(folder.rglob("*"))

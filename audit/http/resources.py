@@ -1,6 +1,5 @@
-"""What `/api/v1` is made of: which path asks what, who answers it, and the description of it all
-that programs read: made of the very types that are answered with, so that it cannot say anything
-else than what is served.
+"""The table of `/api/v1`: paths, queries and handlers, and the OpenAPI description, which is made
+from the types of the responses themselves.
 """
 
 from collections.abc import Callable
@@ -12,28 +11,28 @@ from audit.alerting.answers import Noted, NotedAlerts
 from audit.api import answers, queries
 from audit.api.queries import Query
 from audit.clusters.messages.answers import Messages
-from audit.http import groups, health, history, lists, topics
-from audit.http.alerts import NOTE_KINDS, NoteKind, alerts
+from audit.http.endpoints import groups, health, history, lists, topics
+from audit.http.endpoints.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
 from audit.service.service import Service
 
 
 class Resource(NamedTuple):
-    """One path. `answer` is called on a thread that may wait for the disk."""
+    """A path. `answer` runs on a thread, and may wait for the disk."""
 
     path: str
     query: type[Query]
     answer: Callable[[Service, Any], msgspec.Struct]
-    answered: type[msgspec.Struct]
+    answer_type: type[msgspec.Struct]
     summary: str
 
 
 class ReadElsewhere(NamedTuple):
-    """A path whose answer depends on who asks: audit/http/messages.py makes it."""
+    """A path whose response depends on the user, from audit/http/messages.py."""
 
     path: str
     query: type[Query]
-    answered: type[msgspec.Struct]
+    answer_type: type[msgspec.Struct]
     summary: str
 
 
@@ -160,48 +159,48 @@ MESSAGES: Final = ReadElsewhere(
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _PROBLEMS: Final = {
-    "400": "A parameter is unknown, missing or out of its bounds.",
-    "404": "There is nothing of that name.",
-    "503": "Too much is being asked, or nothing can be answered yet.",
+    "400": "A parameter is unknown, missing or out of bounds.",
+    "404": "Nothing has this name.",
+    "503": "The audit is overloaded, or has not read the ledger yet.",
 }
 
 _REFUSALS: Final = {
-    "400": "The body cannot be meant.",
-    "403": "Whoever asks is no operator, or it is not asked from a page of this audit.",
-    "404": "There is no such alert or silence.",
+    "400": "The body is invalid.",
+    "403": "The user is not an operator, or the request is not from a page of this audit.",
+    "404": "No alert or silence has this id.",
     "502": "The ledger could not be written.",
-    "503": "Too much is being written.",
+    "503": "Too many statements are being written.",
 }
 
 
 def description(version: str) -> dict[str, Any]:
-    """OpenAPI 3.1."""
+    """Describes the API by OpenAPI 3.1."""
     resources: tuple[Resource | ReadElsewhere, ...] = (*RESOURCES, MESSAGES)
-    answered = [each.answered for each in resources]
-    said: tuple[Kind | NoteKind, ...] = (*STATEMENTS, *NOTE_KINDS)
+    answer_types = [resource.answer_type for resource in resources]
+    kinds: tuple[Kind | NoteKind, ...] = (*STATEMENTS, *NOTE_KINDS)
     schemas, components = msgspec.json.schema_components(
-        [*answered, *(each.asked for each in said), Written, Noted, answers.Problem],
+        [*answer_types, *(kind.body_type for kind in kinds), Written, Noted, answers.Problem],
         ref_template=_REFERENCE,
     )
-    *asked, written, noted, problem = schemas[len(resources) :]
+    *bodies, written, noted, problem = schemas[len(resources) :]
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Penstock audit",
             "version": version,
-            "summary": "What became of every line.",
+            "summary": "Accounts for every line.",
         },
         "paths": {
-            each.path: {"get": _operation(each, schema, problem)}
-            for each, schema in zip(resources, schemas[: len(resources)], strict=True)
+            resource.path: {"get": _operation(resource, schema, problem)}
+            for resource, schema in zip(resources, schemas[: len(resources)], strict=True)
         }
         | {
-            each.path: {
+            kind.path: {
                 "post": _statement(
-                    each, schema, noted if isinstance(each, NoteKind) else written, problem
+                    kind, schema, noted if isinstance(kind, NoteKind) else written, problem
                 )
             }
-            for each, schema in zip(said, asked, strict=True)
+            for kind, schema in zip(kinds, bodies, strict=True)
         },
         "components": {"schemas": components},
     }
@@ -225,14 +224,14 @@ def _operation(
 
 
 def _statement(
-    kind: Kind | NoteKind, asked: dict[str, Any], written: dict[str, Any], problem: dict[str, Any]
+    kind: Kind | NoteKind, body: dict[str, Any], written: dict[str, Any], problem: dict[str, Any]
 ) -> dict[str, Any]:
     return {
         "operationId": kind.path.rpartition("/")[2],
         "summary": kind.summary,
-        "requestBody": {"required": True, "content": _json(asked)},
+        "requestBody": {"required": True, "content": _json(body)},
         "responses": {
-            "200": {"description": "It is kept.", "content": _json(written)},
+            "200": {"description": "The statement is stored.", "content": _json(written)},
             **{
                 status: {"description": words, "content": _json(problem)}
                 for status, words in _REFUSALS.items()
@@ -248,18 +247,18 @@ def _json(schema: dict[str, Any]) -> dict[str, Any]:
 def _parameters(query: type[Query]) -> list[dict[str, Any]]:
     return [
         {
-            "name": each.encode_name,
+            "name": field.encode_name,
             "in": "query",
-            "required": each.required,
-            "schema": _inline(each.type),
+            "required": field.required,
+            "schema": _inline(field.type),
         }
-        for each in msgspec.structs.fields(query)
+        for field in msgspec.structs.fields(query)
     ]
 
 
 def _inline(kind: Any) -> dict[str, Any]:
-    """A parameter's type, without a name. What may be left out is not null then."""
+    """A parameter's schema, inline. An optional parameter is left out, and never null."""
     (schema,), named = msgspec.json.schema_components([kind], ref_template="{name}")
-    choices = [each for each in schema.get("anyOf", [schema]) if each != {"type": "null"}]
+    choices = [choice for choice in schema.get("anyOf", [schema]) if choice != {"type": "null"}]
     chosen: dict[str, Any] = choices[0]
     return named[chosen["$ref"]] if "$ref" in chosen else chosen

@@ -1,11 +1,10 @@
-"""The HTTP server: uvicorn on a thread and an event loop of its own, so that an answer waits for
-nothing that the program does, and `/healthz` is there while it still starts.
+"""The HTTP server: uvicorn on a thread and an event loop of its own, so that responses do not wait
+for the rest of the program, and `/healthz` works while it starts.
 
-What clients may hold is bounded: connections, the head of a request, the time to send one, the time
-that what was sent to them may stay unread. With `tls`, whoever does not speak TLS is not answered.
+Clients' resources are limited: connections, the size of a request's head, the time to send it, and
+the time that a response may stay unread. With `tls`, plain HTTP gets no response.
 
-uvicorn waits for ever for a request whose head was begun and not finished, and so for whoever opens
-connections and says nothing: patience with these has an end here.
+uvicorn has no deadline for the head of a request, nor for a silent connection: there is one here.
 """
 
 import asyncio
@@ -25,16 +24,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from audit.clusters.messages.reader import MessageReader
 from audit.configuration.config import AuditConfig
 from audit.errors import AuditFailure, AuditStoreError, NotNow, StoreDamaged
+from audit.http.access.door import Door
+from audit.http.access.visitors import HASHING_THREADS, Visitors
 from audit.http.application import THREADS, AuditApplication
-from audit.http.door import Door
-from audit.http.encrypted import EncryptedConnection, Handshakes
 from audit.http.messages import THREADS as READING_THREADS
 from audit.http.messages import ShownMessages
 from audit.http.page_files import PageFile
 from audit.http.statements import THREADS as WRITING_THREADS
 from audit.http.statements import Statements
 from audit.http.strict_requests import StrictRequests
-from audit.http.visitors import HASHING_THREADS, Visitors
+from audit.http.tls import EncryptedConnection, Handshakes
 from audit.service.service import Service
 from ground.network.listening import listen
 from ground.network.networks import network_of
@@ -72,17 +71,17 @@ class PatientConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _is_one_too_many(self) -> bool:
-        """Nobody, from one address, takes the connections of all others."""
+        """Whether the client's address already has its share of the connections."""
         address = self.client[0] if self.client else ""
         self.network = network_of(address)
-        others = (getattr(each, "network", None) for each in self.connections)
+        others = (getattr(connection, "network", None) for connection in self.connections)
         if sum(network == self.network for network in others) <= _OF_ONE_ADDRESS:
             return False
         self._refusals.say("too many connections", address, "", "", self.loop.time())
         return True
 
     def _is_answering(self) -> bool:
-        # uvicorn's own type leaves out that there may be none yet.
+        # None before the first request, which uvicorn's own type leaves out.
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete and not cycle.more_body
 
@@ -103,14 +102,14 @@ _OF_ONE_ADDRESS: Final = _CONNECTIONS * 3 // 4  # may be a proxy's, in front of 
 _HEAD_BYTES: Final = 64 * 1024
 _IDLE_S: Final = 30
 _STOPPING_S: Final = 5
-_TICK_S: Final = 1.0  # a Date is as old at most
+_TICK_S: Final = 1.0  # the most that a response's Date is behind
 _UNREAD_MILLIS: Final = 60_000
 
 log = logging.getLogger(__name__)
 
 
 class AuditHttpServer:
-    """Listens from its construction on; `start` begins to answer. CannotListen, AuditFailure."""
+    """Listens once constructed; `start` begins to serve. Raises CannotListen, AuditFailure."""
 
     def __init__(
         self,
@@ -130,7 +129,7 @@ class AuditHttpServer:
         service.sessions = self._visitors.sessions.__len__
         self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MILLIS)
-        # Connections inherit it. Without it an answer's body waits for the client's delayed ACK.
+        # Connections inherit it. Without it a body waits for the client's delayed ACK.
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port: int = self._listener.getsockname()[1]
         self._started = threading.Event()
@@ -144,7 +143,7 @@ class AuditHttpServer:
         self._started.wait()
 
     def stop(self) -> None:
-        """What is being answered is answered, streams end."""
+        """Finishes the current requests, ends streams, and stops."""
         if self._thread.ident is not None and self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended by itself
                 self._loop.call_soon_threadsafe(self._end)
@@ -153,7 +152,7 @@ class AuditHttpServer:
         self._listener.close()
 
     def _protocol(self) -> Any:
-        """What makes a connection of a socket, as uvicorn asks for it."""
+        """The factory of connections, for uvicorn."""
         plain = partial(PatientConnection, self._refusals)
         if self._handshakes is None:
             return plain
@@ -179,7 +178,7 @@ class AuditHttpServer:
         return MessageReader(config.all_clusters, self._paths, config.messages.within)
 
     def _paths(self, sources: Collection[str]) -> Mapping[str, str]:
-        """The files of sources; none while the database is not open."""
+        """The paths of sources; none while the database is not open."""
         try:
             return self._service.reading.paths(sources) if sources else {}
         except StoreDamaged as error:
@@ -210,7 +209,7 @@ class AuditHttpServer:
             door = Door(application, self._service.config, self._visitors, self._refusals, files)
 
             def wake() -> None:
-                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+                with contextlib.suppress(RuntimeError):  # the loop is closed
                     loop.call_soon_threadsafe(application.streams.wake)
 
             self._service.standing.listen(wake)
@@ -222,7 +221,7 @@ class AuditHttpServer:
                     ws="none",
                     lifespan="off",
                     log_config=None,
-                    log_level="critical",  # what clients do wrong is no event of ours
+                    log_level="critical",  # clients' errors are not logged
                     access_log=False,
                     proxy_headers=False,
                     server_header=False,
@@ -238,26 +237,26 @@ class AuditHttpServer:
 
 
 class _Server(uvicorn.Server):
-    """Looks once a second what time it is. uvicorn's own looks ten times whether it shall end, a
-    fifth of what an audit did while nobody asked anything; here it is told."""
+    """Ticks once a second, and ends on an event. uvicorn's own loop wakes ten times a second to
+    look whether to end, which took a fifth of an idle audit's processor time."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self._told = asyncio.Event()
+        self._ending = asyncio.Event()
 
     def end(self) -> None:
         """To be called on its loop."""
         self.should_exit = True
-        self._told.set()
+        self._ending.set()
 
     async def main_loop(self) -> None:
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._told.wait(), _TICK_S)
+                await asyncio.wait_for(self._ending.wait(), _TICK_S)
 
 
 def _handshakes(config: AuditConfig, refusals: Refusals) -> Handshakes | None:
-    """Raises AuditFailure where its certificate cannot be used."""
+    """Raises AuditFailure if the certificate cannot be used."""
     if config.tls is None:
         return None
     tls = ServerTls(config.tls)

@@ -1,10 +1,9 @@
-"""What operators say over HTTP: `POST /api/v1/accept` and `/api/v1/retire`, which write into the
-ledger what `penstock audit accept` and `retire` write, by the same functions; and what they say
-about alerts (audit/http/alerts.py).
+"""Operators' statements over HTTP: `POST /api/v1/accept` and `/api/v1/retire` write to the ledger
+what `penstock audit accept` and `retire` write, by the same functions. Those about alerts are in
+audit/http/endpoints/alerts.py.
 
-Who may is settled at the door. The audit writes with its own login, in the operator's name and with
-the address that he asks from; the ledger is where that is kept, and what was written counts once it
-has been read back from there. Nothing is changed here.
+The door authorizes the operator. The audit writes with its own login, and records the operator's
+name and address. A statement takes effect once it has been read back from the ledger.
 """
 
 import asyncio
@@ -20,8 +19,8 @@ from msgspec import Meta
 from audit.alerting.answers import Noted
 from audit.configuration.config import Cluster
 from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
-from audit.http.alerts import NOTE_KINDS, note
-from audit.http.answering import PageAnswer, problem
+from audit.http.endpoints.alerts import NOTE_KINDS, note
+from audit.http.responses import PageAnswer, problem
 from audit.service.service import Service
 from client.connection.brokers import Brokers
 from client.errors import ClientError
@@ -52,7 +51,7 @@ class Offsets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a source: events from `seq` on, or, without `events`, bytes."""
+    """Part of a source: events from `seq` on, or, without `events`, bytes."""
 
     source: Name
     seq: Number = 0
@@ -62,9 +61,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A fault that will not be put right. All that is given must apply to it. Without `topic_id`
-    the topic is meant that there is now; with an empty one, any of that name. A `from_time` of 0
-    alone retires the topic: nothing is expected of it until an agent ships to it again."""
+    """Accepts faults that will not be repaired and match all given conditions. Without `topic_id`
+    the current topic is meant; with an empty one, any of this name. A `from_time` of 0 alone
+    retires the topic: nothing is expected of it until an agent ships to it again."""
 
     cluster: Name = ""
     topic: Annotated[str, Meta(min_length=1, max_length=249)]
@@ -73,6 +72,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     offsets: Annotated[tuple[Offsets, ...], Meta(max_length=500)] = ()
     runs: Annotated[tuple[Run, ...], Meta(max_length=500)] = ()
     host: Name = ""
+    file: Name = ""
     from_time: Time | None = None
     to_time: Time | None = None
     reason: Reason
@@ -80,19 +80,21 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def check(self) -> None:
         """Raises BadQuery."""
         if self.offsets and self.partition < 0:
-            raise BadQuery("`offsets` are those of a `partition`")
+            raise BadQuery("`offsets` need a `partition`")
         for run in self.runs:
             if not run.source or not (run.events or run.position < run.end_position):
-                raise BadQuery("`runs` have a `source`, and `events` or bytes of it")
+                raise BadQuery("each of `runs` needs a `source`, and `events` or bytes of it")
         is_timed = (self.from_time, self.to_time) != (None, None)
-        if not (self.partition >= 0 or self.runs or self.host or is_timed):
-            raise BadQuery("say what is accepted: partition, runs, host, from_time or to_time")
+        if not (self.partition >= 0 or self.runs or self.host or self.file or is_timed):
+            raise BadQuery(
+                "say what is accepted: partition, runs, host, file, from_time or to_time"
+            )
         if None not in (self.from_time, self.to_time) and self.from_time >= self.to_time:  # type: ignore[operator]
             raise BadQuery("`from_time` must be before `to_time`")
 
 
 class Retirement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A host, or one of its agents, of which nothing is expected from `since` on."""
+    """Retires a host, or one of its agents: nothing is expected of it from `since` on."""
 
     cluster: Name = ""
     host: Annotated[str, Meta(min_length=1, max_length=4_096)]
@@ -104,17 +106,17 @@ class Retirement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands in the ledger now."""
+    """Confirms that a statement is in the ledger."""
 
     cluster: str
     operator: str
 
 
 class Kind(NamedTuple):
-    """One path. `write` is called on a thread that may wait for brokers."""
+    """A path for statements. `write` runs on a thread, and may wait for brokers."""
 
     path: str
-    asked: type[Acceptance] | type[Retirement]
+    body_type: type[Acceptance] | type[Retirement]
     write: Callable[[Brokers, RegistryClient, str, Mapping[str, Any]], object]
     summary: str
 
@@ -133,52 +135,50 @@ STATEMENTS: Final = (
         "Operators: expect nothing more of a host, as `penstock audit retire` does.",
     ),
 )
-PATHS: Final = frozenset(each.path for each in (*STATEMENTS, *NOTE_KINDS))
+PATHS: Final = frozenset(kind.path for kind in (*STATEMENTS, *NOTE_KINDS))
 
 
 class Statements:
-    """Belongs to the server's event loop; `executor` is where it is written."""
+    """Belongs to the server's event loop; `executor` writes."""
 
     def __init__(self, service: Service, executor: Executor) -> None:
         self._service = service
         self._clusters: Mapping[str, Cluster] = service.config.all_clusters
         self._executor = executor
         self._waiting = 0
-        self._kinds = {each.path: each for each in (*STATEMENTS, *NOTE_KINDS)}
+        self._kinds = {kind.path: kind for kind in (*STATEMENTS, *NOTE_KINDS)}
 
     async def answer(self, path: str, body: bytes, operator: str) -> PageAnswer:
-        """`operator` is who says it, and from where."""
+        """`operator` is the operator's name and address."""
         try:
-            return PageAnswer(msgspec.json.encode(await self._said(path, body, operator)))
+            return PageAnswer(msgspec.json.encode(await self._stored(path, body, operator)))
         except Unanswerable as error:
             return problem(error.status, str(error))
-        except Exception:  # a bug in what was asked; the program lives on
+        except Exception:  # a bug in one handler does not stop the server
             log.exception("request failed path=%r", path)
-            return problem(
-                HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; the audit's log says how"
-            )
+            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error: see the audit's log")
 
-    async def _said(self, path: str, body: bytes, operator: str) -> Written | Noted:
+    async def _stored(self, path: str, body: bytes, operator: str) -> Written | Noted:
         kind = self._kinds[path]
         try:
-            asked = msgspec.json.decode(body, type=known_type(kind.asked))
+            statement = msgspec.json.decode(body, type=known_type(kind.body_type))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise BadQuery(f"that cannot be meant: {error}") from None
-        if not isinstance(asked, Acceptance | Retirement):
+            raise BadQuery(f"invalid body: {error}") from None
+        if not isinstance(statement, Acceptance | Retirement):
             if not self._service.config.has_logins:
-                operator = f"{one_line(asked.by) or 'somebody'} {operator}"
-            return await self._written(note, self._service, asked, operator)
+                operator = f"{one_line(statement.by) or 'somebody'} {operator}"
+            return await self._written(note, self._service, statement, operator)
         assert isinstance(kind, Kind)
-        asked.check()
-        name = self._cluster(asked.cluster)
-        said = {**msgspec.to_builtins(asked), "operator": operator}
-        del said["cluster"]
-        await self._written(self._write, kind, name, said)
+        statement.check()
+        name = self._cluster(statement.cluster)
+        fields = {**msgspec.to_builtins(statement), "operator": operator}
+        del fields["cluster"]
+        await self._written(self._write, kind, name, fields)
         return Written(cluster=name, operator=operator)
 
     async def _written(self, write: Callable[..., T], *arguments: object) -> T:
         if self._waiting >= _MOST_WAITING:
-            raise NotNow("too much is being written just now: try again in a moment")
+            raise NotNow("too many statements are being written: try again in a moment")
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(
@@ -194,7 +194,7 @@ class Statements:
             raise BadQuery(f"`cluster` must be one of {', '.join(self._clusters)}")
         return next(iter(self._clusters))
 
-    def _write(self, kind: Kind, name: str, said: Mapping[str, Any]) -> None:
+    def _write(self, kind: Kind, name: str, fields: Mapping[str, Any]) -> None:
         cluster = self._clusters[name]
         try:
             with (
@@ -205,9 +205,9 @@ class Statements:
                     first_contact_seconds=0,
                 ) as registry,
             ):
-                kind.write(brokers, registry, name, said)
+                kind.write(brokers, registry, name, fields)
         except (ClientError, SchemaError) as error:
             log.error(
-                "not written path=%s operator=%a error=%s", kind.path, said["operator"], error
+                "not written path=%s operator=%a error=%s", kind.path, fields["operator"], error
             )
             raise NotWritten(f"the ledger of {name} could not be written: {error}") from None

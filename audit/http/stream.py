@@ -1,10 +1,10 @@
-"""`/api/v1/stream`: a line to each page whenever there is something new, at most once a second.
+"""`/api/v1/stream`: a line to each open page after every change, at most once a second.
 
-Belongs to the event loop of the HTTP server. A line says that something changed and not what: a
-page that missed one misses nothing. Where nothing changes the last number is said again now and
-then, with how far the ledger has been read. Whoever does not take his line in time is let go, and
-so is everybody when the server stops, and after an hour, so that no stream outlives a login by
-more; a page comes again by itself. One address (of IPv6, its /64) leaves room for others.
+Belongs to the event loop of the HTTP server. A line says that something changed and not what, so a
+page may miss one. Without changes the last number is repeated now and then, with the time up to
+which the ledger has been read. A stream ends if its client is too slow, when the server stops, and
+after an hour, which bounds how long it outlives a login; the page reconnects. Streams are limited
+for each address (for IPv6, its /64).
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _HEADERS: Final = [
 
 
 class Streams:
-    """The open streams. `line` makes the next event; a caller takes a place in `room` first."""
+    """The open streams. `line` makes an event; a caller takes a place in `room` first."""
 
     def __init__(self, line: Callable[[], bytes], longest_s: float = LONGEST_S) -> None:
         self._line = line
@@ -40,17 +40,17 @@ class Streams:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def wake(self) -> None:
-        """There is something new."""
+        """Has a line sent to all streams."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     def end(self) -> None:
-        """No more lines."""
+        """Ends all streams."""
         if not self._ended.done():
             self._ended.set_result(None)
 
     async def serve(self, receive: Receive, send: Send) -> None:
-        """Until the client goes away, or is too slow."""
+        """Sends lines until the client is gone or too slow."""
         gone = asyncio.ensure_future(_gone(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})

@@ -1,9 +1,9 @@
-"""Requests that h11 accepts but a proxy may parse differently are refused: heads, and in chunked
-bodies the lines of sizes and trailers, which h11 also ends at a bare LF.
+"""Refuses requests that h11 accepts but a proxy may parse differently: heads, and in chunked bodies
+the lines of sizes and trailers, which h11 also ends at a bare LF.
 
-h11 does not say where in a body it is. It is told by what it returned last: after a request, or the
-end of a chunk, the line of a size comes next. h11 takes that line from its buffer as soon as it is
-whole, and the trailers only when all of them have come.
+h11 does not expose its position in a body. Its last event tells: after a request, or the end of a
+chunk, the line of a size follows. h11 takes that line from its buffer once it is complete, and the
+trailers once all of them are.
 """
 
 import re
@@ -19,7 +19,7 @@ _LAST_CHUNK: Final = b"0\r\n"
 
 
 class StrictRequests(h11.Connection):
-    """Of one connection. `next_event` raises h11.RemoteProtocolError."""
+    """The parser of one connection. `next_event` raises h11.RemoteProtocolError."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(h11.SERVER, max_incomplete_event_size=most_bytes)

@@ -19,7 +19,7 @@ from audit.api.queries import AgentsQuery
 from audit.clusters.groups.figures import group_families
 from audit.clusters.state import ClusterState
 from audit.errors import NotNow, StoreDamaged
-from audit.http.asking import failing_loads
+from audit.http.endpoints.topic_lookup import failing_loads
 from audit.process.altered_metrics import altered_families
 from audit.service.service import Service, now_millis
 from audit.store.fleet.agents import patience

@@ -30,9 +30,9 @@ from audit.configuration.inventory import InventoryFile
 from audit.errors import AuditFailure, AuditStoreError, StoreDamaged
 from audit.http.page_files import page_files
 from audit.http.server import AuditHttpServer
-from audit.picture import TierKind
 from audit.process.data_directory import held
 from audit.process.metrics import AuditMetrics
+from audit.reconciling.picture import TierKind
 from audit.service.judge import Judge
 from audit.service.ledger_follower import LedgerFollower
 from audit.service.service import Service

@@ -5,6 +5,9 @@ cut at the boundary, if its offsets or entries tell where that is. Offsets can b
 after a log lost its end; sources and their seqs cannot. An acceptance by offsets therefore covers
 only what had been written there, or lost from the log, by then.
 
+A landed file is accepted by its name alone: whoever accepts a time, or an extra file in it, has not
+accepted that another file goes later.
+
 Adjacent faults are joined: events that follow each other in a file and a partition, and windows
 that follow each other in time, if they are accepted alike.
 """
@@ -14,9 +17,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from audit.api.attribution import attributed
-from audit.findings import FaultKind, Finding
-from audit.picture import Acceptance
+from audit.reconciling.attribution import attributed
+from audit.reconciling.findings import FaultKind, Finding
+from audit.reconciling.picture import Acceptance
 from audit.reconciling.windows import Pair
 from ground.intervals import Intervals, covers, has
 
@@ -65,6 +68,8 @@ def why_accepted(fault: Fault, accepted: Sequence[Acceptance]) -> str:
 
 def _applies(acceptance: Acceptance, fault: Fault) -> bool:
     finding = fault.finding
+    if acceptance.from_time != 0 and acceptance.file != finding.landed_file:
+        return False
     if acceptance.kinds and finding.tier not in acceptance.kinds:
         return False
     if acceptance.partition >= 0 and acceptance.partition != finding.partition:

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from audit.api.verdicts import TopicVerdict
-from audit.picture import Tier, TierKind, TopicPicture
+from audit.reconciling.picture import Tier, TierKind, TopicPicture
+from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
 
 MOST_NAMES: Final = 1_000

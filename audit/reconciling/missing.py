@@ -20,8 +20,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from audit.findings import FaultKind, Finding
-from audit.picture import (
+from audit.reconciling import words
+from audit.reconciling.faults import Fault
+from audit.reconciling.findings import FaultKind, Finding
+from audit.reconciling.picture import (
     AlteredBatch,
     BatchPart,
     OffsetSpan,
@@ -32,8 +34,6 @@ from audit.picture import (
     TierKind,
     TopicPicture,
 )
-from audit.reconciling import words
-from audit.reconciling.faults import Fault
 from audit.reconciling.windows import Axis, Pair
 from ground.intervals import (
     Interval,

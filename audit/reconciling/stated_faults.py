@@ -19,8 +19,11 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from audit.findings import FaultKind, Finding
-from audit.picture import (
+from audit.reconciling import words
+from audit.reconciling.faults import Fault
+from audit.reconciling.findings import FaultKind, Finding
+from audit.reconciling.missing import OffsetTimes
+from audit.reconciling.picture import (
     AlteredBatch,
     BatchPart,
     Hole,
@@ -33,9 +36,6 @@ from audit.picture import (
     Twice,
     UncountedLoss,
 )
-from audit.reconciling import words
-from audit.reconciling.faults import Fault
-from audit.reconciling.missing import OffsetTimes
 from audit.reconciling.windows import Axis
 from ground.intervals import (
     Interval,

@@ -23,12 +23,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from audit.api.verdicts import TopicVerdict, Wait, WindowVerdict, by_host, totals
-from audit.findings import FaultKind, Finding, State, identified, worst
-from audit.picture import ExpectedAgent, LandedFile, TierKind, TopicPicture, Window
 from audit.reconciling import stated_faults, words
 from audit.reconciling.faults import Fault, cut, joined, why_accepted
+from audit.reconciling.findings import FaultKind, Finding, State, identified, worst
 from audit.reconciling.missing import NamedMissing, OffsetTimes, Passing, missing, passed
+from audit.reconciling.picture import ExpectedAgent, LandedFile, TierKind, TopicPicture, Window
+from audit.reconciling.topic_verdict import TopicVerdict, Wait, WindowVerdict, by_host, totals
 from audit.reconciling.window_sums import LEDGER, Tallied, Tally, attach
 from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_copied, with_unwatched
 from ground.intervals import Interval, Intervals, gaps, intersection, minus, size

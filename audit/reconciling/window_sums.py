@@ -17,11 +17,11 @@ from heapq import heappop, heappush
 import msgspec
 from msgspec.structs import replace
 
-from audit.findings import FaultKind, Finding
-from audit.picture import ExpectedAgent, Tier, TierKind, TopicPicture, Window
 from audit.reconciling import words
 from audit.reconciling.faults import Fault, cut
+from audit.reconciling.findings import FaultKind, Finding
 from audit.reconciling.missing import NamedMissing, Passing
+from audit.reconciling.picture import ExpectedAgent, Tier, TierKind, TopicPicture, Window
 from audit.reconciling.stated_faults import is_young, landed_twice
 from audit.reconciling.windows import Axis, Pair, Step, compared, is_counted, sums_at
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from audit.picture import Tier, TierKind, TopicPicture, Window, WindowSums
+from audit.reconciling.picture import Tier, TierKind, TopicPicture, Window, WindowSums
 from ground.intervals import covers, merged, minus
 
 

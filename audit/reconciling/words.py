@@ -7,14 +7,23 @@ positions in a file do.
 from datetime import UTC, datetime
 from typing import Final
 
-from audit.findings import FaultKind, Finding
-from audit.picture import Copied, Disputed, ExpectedAgent, Hole, Tier, TierKind, UncountedLoss
 from audit.reconciling.faults import Fault
+from audit.reconciling.findings import FaultKind, Finding
+from audit.reconciling.picture import (
+    Copied,
+    Disputed,
+    ExpectedAgent,
+    Hole,
+    Tier,
+    TierKind,
+    UncountedLoss,
+)
 
 _WHOSE = {"agent": "agent", "origin": "broker", "broker": "broker", "mirror": "mirror"} | {
     "hdfs": "loader"
 }
 LOG_LOST: Final = "the log has lost them"
+NO_LOAD_WROTE: Final = "was written by no load"
 _DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
 
 
@@ -332,7 +341,7 @@ def file_fault(fault: str, committed: int, rows: int) -> str:
     if fault == "missing":
         return f"is gone: {had} were committed there"
     if fault == "extra":
-        return f"was written by no load, and has {has}"
+        return f"{NO_LOAD_WROTE}, and has {has}"
     return f"is not as it was committed: it had {had} and has {has}"
 
 

@@ -20,10 +20,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from audit.api.verdicts import TopicVerdict
 from audit.configuration.config import AuditConfig
 from audit.errors import AuditStoreError
-from audit.picture import TopicKey, TopicPicture
+from audit.reconciling.picture import TopicKey, TopicPicture
+from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
 from audit.store.judged_hours import DAY, HOUR, HourVerdict, by_hour, hour_of, open_findings
 from audit.store.reading import StoreReading

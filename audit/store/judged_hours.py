@@ -9,11 +9,17 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from audit.api.verdicts import TopicVerdict, Totals, WindowVerdict, settled_state, totals
 from audit.configuration.config import CommandsConfig
-from audit.cures import cure_for
-from audit.findings import FaultKind, Finding, KindCount, Kinds, State, summed, worst
-from audit.picture import Tier, TierKind, TopicKey
+from audit.cures.fault_cures import cure_for
+from audit.reconciling.findings import FaultKind, Finding, KindCount, Kinds, State, summed, worst
+from audit.reconciling.picture import Tier, TierKind, TopicKey
+from audit.reconciling.topic_verdict import (
+    TopicVerdict,
+    Totals,
+    WindowVerdict,
+    settled_state,
+    totals,
+)
 from audit.store.rows import JudgedHour
 from audit.store.topics.copies import OF_ORIGIN
 

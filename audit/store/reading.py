@@ -35,8 +35,8 @@ from audit.api.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.picture import TopicKey, TopicPicture
 from audit.programs import Program
+from audit.reconciling.picture import TopicKey, TopicPicture
 from audit.store.database import damage_said, open_for_reading
 from audit.store.files import listing
 from audit.store.fleet import agents, health, lags, marks

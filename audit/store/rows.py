@@ -5,8 +5,8 @@ Times are milliseconds since 1970 UTC; -1 or an empty text means unknown.
 
 from typing import NamedTuple
 
-from audit.findings import Kinds
-from audit.picture import TopicKey
+from audit.reconciling.findings import Kinds
+from audit.reconciling.picture import TopicKey
 
 
 class JudgedHour(NamedTuple):

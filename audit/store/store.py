@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from audit.api.answers import Mark
 from audit.configuration.config import Inventory
-from audit.picture import TopicKey
+from audit.reconciling.picture import TopicKey
 from audit.store import expiry
 from audit.store.database import FILE, closed, damage_said, moved_aside, open_for_writing
 from audit.store.entries import disputes, journals

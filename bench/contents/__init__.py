@@ -1,1 +1,1 @@
-"""Events, log files, ledgers and topics that are made for it."""
+"""The contents that benchmarks use: events, log files, ledgers and topics."""

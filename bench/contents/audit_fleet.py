@@ -1,8 +1,8 @@
-"""What a healthy fleet says in the ledger, a minute at a time, as columns of `LEDGER_TYPE`.
+"""The ledger entries of a healthy fleet, minute by minute, as columns of `LEDGER_TYPE`.
 
 Every agent writes an entry a minute: a heartbeat, and a passage for each of its two topics. Every
-broker writes one for the partitions that it leads, and a loader those of a run every hour. All of
-it adds up. Nothing is random: the same minute of the same fleet is the same entries.
+broker writes an entry for the partitions that it leads, and a loader writes one an hour for each
+topic. The sums agree. Nothing is random: a minute of a fleet always has the same entries.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MINUTE: Final = 60_000
 HOUR: Final = 3_600_000
 DAY: Final = 86_400_000
 _TOPICS_EACH: Final = 2
-_EVENTS: Final = 50  # of an agent, in a topic, in a minute
+_EVENTS: Final = 50  # per agent, topic and minute
 _EVENT_BYTES: Final = 120
 _HDFS: Final = "hdfs://logs/events"
 _DELAYS: Final = (0, 0, 0, 0, 0, 0, 0, 5, 20, 20, 5)
@@ -29,7 +29,7 @@ Numbers = NDArray[np.int64]
 
 
 class Lists(msgspec.Struct, frozen=True):
-    """Values of a column of lists: how long each is, and the items."""
+    """The values of a list column: the length of each list, and the items of all."""
 
     lengths: Any
     items: Any
@@ -37,7 +37,7 @@ class Lists(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Fleet:
-    """`begin` is where its first minute begins."""
+    """A fleet whose first minute starts at `begin`."""
 
     begin: int
     agents: int = 10_000
@@ -47,23 +47,23 @@ class Fleet:
     cluster: str = "local"
 
     def minute(self, number: int) -> pa.StructArray:
-        """What agents, then brokers say of it, after its end."""
+        """The entries of agents and brokers, written after the minute's end."""
         return pa.concat_arrays([self._agents(number), self._brokers(number)])
 
     def load(self, hour: int) -> pa.StructArray:
-        """What the loader says of an hour's minutes, some time after its end."""
+        """The loader's entries for an hour, written some time after its end."""
         return pa.concat_arrays([self._load(hour, topic) for topic in range(self.topics)])
 
     @cached_property
     def _target(self) -> Numbers:
-        """Of each agent and each of its topics, which partition it writes to, over all topics."""
+        """The partition, counted over all topics, of each agent and each of its topics."""
         agent = np.repeat(np.arange(self.agents), _TOPICS_EACH)
         topic = (agent * _TOPICS_EACH + np.tile(np.arange(_TOPICS_EACH), self.agents)) % self.topics
         return topic * self.partitions + (agent // self.topics) % self.partitions
 
     @cached_property
     def _place(self) -> Numbers:
-        """Of each agent and topic, how many write to that partition before it."""
+        """The rank of each agent and topic among the writers of its partition."""
         order = np.argsort(self._target, kind="stable")
         target = self._target[order]
         begins = np.flatnonzero(np.concatenate(([True], target[1:] != target[:-1])))
@@ -74,11 +74,11 @@ class Fleet:
 
     @cached_property
     def _writers(self) -> Numbers:
-        """How many write to each partition."""
+        """The number of writers of each partition."""
         return np.bincount(self._target, minlength=self.topics * self.partitions)
 
     def _crc(self, target: Numbers, minute: int) -> Numbers:
-        """Of an agent's batch."""
+        """The checksum of an agent's batch."""
         return (self._place * 2_654_435_761 + target * 40_503 + minute * 97) % (1 << 32)
 
     def _sources(self, minute: int) -> list[str]:
@@ -153,7 +153,7 @@ class Fleet:
         )
 
     def _seq(self, minute: int) -> int:
-        """Of the first event of that minute in its file, which lasts a day."""
+        """The sequence number of a minute's first event in its file; files change daily."""
         begun = max(self.begin, self.begin + minute * MINUTE - (self.begin + minute * MINUTE) % DAY)
         return (self.begin + minute * MINUTE - begun) // MINUTE * _EVENTS
 
@@ -192,19 +192,21 @@ class Fleet:
         )
 
     def _load(self, hour: int, topic: int) -> pa.StructArray:
-        """One entry; its runs are those of the partition that they came by."""
+        """One entry; its runs are grouped by partition."""
         minutes = np.arange(hour * 60, hour * 60 + 60)
         targets = np.flatnonzero(self._writers)
         targets = targets[targets // self.partitions == topic]
         events = self._writers[targets] * _EVENTS
-        mine = np.flatnonzero(self._target // self.partitions == topic)
-        mine = mine[np.argsort(self._target[mine], kind="stable")]
-        per_lane = np.bincount(self._target[mine], minlength=self.topics * self.partitions)[targets]
+        lanes = np.flatnonzero(self._target // self.partitions == topic)
+        lanes = lanes[np.argsort(self._target[lanes], kind="stable")]
+        per_lane = np.bincount(self._target[lanes], minlength=self.topics * self.partitions)[
+            targets
+        ]
         crc_sum = np.zeros((len(targets), 60), np.int64)
-        place = np.searchsorted(targets, self._target[mine])
-        for at, minute in enumerate(minutes.tolist()):
-            np.add.at(crc_sum[:, at], place, self._crc(self._target, minute)[mine])
-        runs = self._landed(hour, mine, per_lane)
+        place = np.searchsorted(targets, self._target[lanes])
+        for column, minute in enumerate(minutes.tolist()):
+            np.add.at(crc_sum[:, column], place, self._crc(self._target, minute)[lanes])
+        runs = self._landed(hour, lanes, per_lane)
         windows = {
             "start": np.tile(self.begin + minutes * MINUTE, len(targets)),
             "events": np.repeat(events, 60),
@@ -233,15 +235,15 @@ class Fleet:
             | {"passages": Lists(len(targets), passages)},
         )
 
-    def _landed(self, hour: int, mine: Numbers, per_lane: Numbers) -> Lists:
-        """A source has one run an hour, or two where its day ends in it."""
+    def _landed(self, hour: int, lanes: Numbers, per_lane: Numbers) -> Lists:
+        """The runs: one an hour for each source, or two in the hour in which its day ends."""
         before = self._seq(hour * 60 + 59)
         first = self._seq(hour * 60)
         if before < first:
-            raise ValueError("a fleet begins with an hour")
+            raise ValueError("the hour crosses the end of a source's day")
         names = self._sources(hour * 60)
         items = {
-            "source": [names[each] for each in mine.tolist()],
+            "source": [names[lane] for lane in lanes.tolist()],
             "seq": first,
             "events": 60 * _EVENTS,
             "position": -1,
@@ -256,13 +258,15 @@ class Fleet:
 
 
 def column(type_: pa.DataType, count: int, value: Any) -> pa.Array:
-    """An array of the type: of columns by field, of lists, of values, or of one value again and
-    again. What is not given is nothing, or empty."""
+    """An array of this type from columns by field, lists, values, or one value that is repeated.
+
+    Missing fields are null, zero or empty.
+    """
     if pa.types.is_struct(type_):
         if value is None:
             return pa.nulls(count, type_)
         arrays = [
-            column(field.type, count, value.get(field.name, _nothing(field))) for field in type_
+            column(field.type, count, value.get(field.name, _empty(field))) for field in type_
         ]
         return pa.StructArray.from_arrays(arrays, fields=list(type_))
     if pa.types.is_list(type_):
@@ -278,7 +282,7 @@ def column(type_: pa.DataType, count: int, value: Any) -> pa.Array:
     return pa.repeat(pa.scalar(value, type_), count)
 
 
-def _nothing(field: pa.Field) -> Any:
+def _empty(field: pa.Field) -> Any:
     if pa.types.is_struct(field.type) or pa.types.is_list(field.type):
         return None
     if pa.types.is_boolean(field.type):

@@ -1,8 +1,8 @@
-"""Topics of a cluster under test: created, deleted, and what all its brokers say of them.
+"""Topics of a cluster under test: their creation, deletion and metadata.
 
-A topic counts as created, and a broker as back, when every broker says that every partition has a
-leader and all its replicas in sync. What is asked costs a broker a few milliseconds for a thousand
-partitions, so it is asked ten times a second at most.
+A topic is created, and a broker is back, when every broker reports a leader and a full in-sync set
+for every partition. Such a request costs a broker some milliseconds per thousand partitions, so it
+is sent at most ten times a second.
 """
 
 import contextlib
@@ -16,15 +16,15 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.loads.requests import AnswerError
 from bench.servers.broker_clusters import BROKERS, Cluster, Member
-from harness.penstock.broker_metadata import ClusterSaid, ask_cluster
+from harness.penstock.broker_metadata import ReportedCluster, ask_cluster
 
 EVERY: Final = 0.1
 _PATIENCE: Final = 120.0
-_REPLICATED: Final = {"min.insync.replicas": "2"}  # where there are several
+_REPLICATED: Final = {"min.insync.replicas": "2"}  # with several replicas
 
 
-def said_by(member: Member, topic: str) -> ClusterSaid | None:
-    """None while it does not answer."""
+def cluster_metadata(member: Member, topic: str) -> ReportedCluster | None:
+    """The cluster as the member describes it; None if the member does not answer."""
     try:
         return ask_cluster(member.bootstrap, topic)
     except OSError:
@@ -32,20 +32,20 @@ def said_by(member: Member, topic: str) -> ClusterSaid | None:
 
 
 def in_sync(members: Iterable[Member], topic: str, partitions: int) -> bool:
-    """Whether all of these say that all of its replicas are."""
+    """Whether all members report every replica of the topic in sync."""
     for member in members:
-        said = said_by(member, topic)
-        if said is None or len(said.partitions) != partitions:
+        metadata = cluster_metadata(member, topic)
+        if metadata is None or len(metadata.partitions) != partitions:
             return False
-        if not all(each.whole for each in said.partitions.values()):
+        if not all(partition.whole for partition in metadata.partitions.values()):
             return False
     return True
 
 
-def seconds_until(holds: Callable[[], bool], what: str, *, every: float = EVERY) -> float:
-    """Raises AnswerError after some minutes."""
+def seconds_until(condition: Callable[[], bool], what: str, *, every: float = EVERY) -> float:
+    """Wait for the condition; return the seconds. Raises AnswerError after two minutes."""
     began = time.perf_counter()
-    while not holds():
+    while not condition():
         if time.perf_counter() - began > _PATIENCE:
             raise AnswerError(f"not after {_PATIENCE:g} s: {what}")
         time.sleep(every)
@@ -60,34 +60,34 @@ def create(
     *,
     replicas: int = BROKERS,
 ) -> float:
-    """How many seconds until it is there."""
+    """Create the topic; return the seconds until all brokers report it in sync."""
     admin = _admin(cluster)
     began = time.perf_counter()
     safe = _REPLICATED if replicas > 1 else {}
-    wanted = NewTopic(name, partitions, replicas, config={**safe, **config})
-    made = admin.create_topics([wanted], operation_timeout=_PATIENCE, request_timeout=_PATIENCE)
-    made[name].result(_PATIENCE)
+    request = NewTopic(name, partitions, replicas, config={**safe, **config})
+    results = admin.create_topics([request], operation_timeout=_PATIENCE, request_timeout=_PATIENCE)
+    results[name].result(_PATIENCE)
     members = cluster.members.values()
     seconds_until(lambda: in_sync(members, name, partitions), f"{name} is in sync")
     return time.perf_counter() - began
 
 
 def leaders(cluster: Cluster, name: str) -> list[int]:
-    """The port of each partition's."""
-    said = ask_cluster(cluster.members[1].bootstrap, name).partitions
-    return [cluster.members[said[each].leader].port for each in sorted(said)]
+    """The port of each partition's leader."""
+    partitions = ask_cluster(cluster.members[1].bootstrap, name).partitions
+    return [cluster.members[partitions[index].leader].port for index in sorted(partitions)]
 
 
 def end(cluster: Cluster, name: str, partitions: int) -> int:
-    """How many messages its partitions have, all together."""
-    asked = {TopicPartition(name, each): OffsetSpec.latest() for each in range(partitions)}
-    admin = _admin(cluster)  # Lives until it is answered.
-    answered = admin.list_offsets(asked)
-    return sum(each.result(_PATIENCE).offset for each in answered.values())
+    """The number of messages in all partitions."""
+    request = {TopicPartition(name, index): OffsetSpec.latest() for index in range(partitions)}
+    admin = _admin(cluster)  # must outlive the request
+    answers = admin.list_offsets(request)
+    return sum(answer.result(_PATIENCE).offset for answer in answers.values())
 
 
 def _is_answered(cluster: Cluster, name: str, partitions: int) -> bool:
-    """A leader of Apache Kafka's may be told of that after everybody else."""
+    """Whether the leaders serve the topic; Apache Kafka's may learn of it last."""
     try:
         end(cluster, name, partitions)
     except KafkaException:
@@ -103,7 +103,7 @@ def topic(
     replicas: int = BROKERS,
     config: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """A new one, of which all leaders answer; deleted at the end."""
+    """Create a topic and wait until all its leaders serve it; delete it at the end."""
     name = new_name()
     create(cluster, name, partitions, config or {}, replicas=replicas)
     seconds_until(lambda: _is_answered(cluster, name, partitions), f"the leaders of {name} answer")

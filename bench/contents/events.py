@@ -1,8 +1,8 @@
-"""Events of a typed schema, by the thousand: finished batches, as an agent's are, and whole topics.
+"""Events of a typed schema, as an agent's finished batches and as whole topics.
 
-What an event says is drawn at random, always the same for one source. An event takes 200 bytes of a
-record; the times of a source ascend evenly, and a batch is what it says in a minute. The same
-events lie in several partitions, an agent's each, and in one.
+Events are random with a fixed seed for each source. An event takes 200 bytes of a record; the times
+of a source ascend evenly, and a batch holds a minute. The same events are in a topic with several
+partitions, one for each agent, and in a topic with one.
 """
 
 import json
@@ -64,13 +64,13 @@ _VARINTS: Final = pa.array([long_bytes(number) for number in range(1 << 16)], pa
 
 
 def batches(source: int, schema_id: int, count: int) -> Iterator[bytes]:
-    """So many events of a source, in its order."""
+    """Batches with `count` events of a source, in order."""
     for first in range(0, count, BATCH):
         yield finished_batch(source, schema_id, first, min(BATCH, count - first))
 
 
 def finished_batch(source: int, schema_id: int, first: int, count: int) -> bytes:
-    """The events of a source from `first` on, at most `BATCH`."""
+    """A batch of at most `BATCH` events of a source, beginning with number `first`."""
     bodies = pyruhvro.serialize_record_batch(_events(source, first, count), SCHEMA, 1)[0]
     body = compress(Codec.ZSTD, _records(bodies, schema_id))
     began = BEGAN + first * STEP_MILLIS
@@ -89,11 +89,11 @@ def finished_batch(source: int, schema_id: int, first: int, count: int) -> bytes
         batch.NO_SEQUENCE,
         count,
     )
-    made = bytearray(head) + body
-    made[batch.CRC_START - 4 : batch.CRC_START] = crc32c(
-        memoryview(made)[batch.CRC_START :]
+    encoded = bytearray(head) + body
+    encoded[batch.CRC_START - 4 : batch.CRC_START] = crc32c(
+        memoryview(encoded)[batch.CRC_START :]
     ).to_bytes(4, "big")
-    return bytes(made)
+    return bytes(encoded)
 
 
 def _events(source: int, first: int, count: int) -> pa.RecordBatch:
@@ -135,7 +135,7 @@ def _events(source: int, first: int, count: int) -> pa.RecordBatch:
 
 
 def _records(bodies: pa.BinaryArray, schema_id: int) -> bytes:
-    """Bodies in the envelope, as the records of a batch: no keys, no headers."""
+    """The encoded bodies, in the envelope, as records without keys or headers."""
     places = pa.array(range(len(bodies)), pa.int64())
     envelope = b"\0" + schema_id.to_bytes(4, "big")
     sizes = pc.add(pc.binary_length(bodies), len(envelope))
@@ -155,7 +155,7 @@ def _records(bodies: pa.BinaryArray, schema_id: int) -> bytes:
 
 
 PARTITIONS: Final = 8
-_AHEAD: Final = 8  # batches that are being made
+_AHEAD: Final = 8  # batches in the making
 LIMITS: Final = ShippingLimits(memory_bytes=64 * 1024 * 1024)
 
 
@@ -167,7 +167,7 @@ class EventTopics(msgspec.Struct, frozen=True):
 
 
 def fill(bootstrap: str, registry: str, rows: int) -> EventTopics:
-    """Makes both, with about so many events."""
+    """Create both topics with about `rows` events each."""
     topics = EventTopics(f"spread-{rows}", f"single-{rows}")
     with Brokers(Bootstrap.of(bootstrap)) as brokers:
         create_topic(brokers, topics.spread, partitions=PARTITIONS)
@@ -192,31 +192,31 @@ def _registered(registry: str, topics: EventTopics) -> int:
 
 
 def _made(schema_id: int, rows: int) -> Iterator[tuple[int, bytes]]:
-    """Batches with their partitions, a minute of all sources after the other."""
+    """Batches and their partitions, a minute of every source at a time."""
     with ThreadPoolExecutor(2) as threads:
         under_way: deque[tuple[int, Future[bytes]]] = deque()
-        each = rows // PARTITIONS
-        for first in range(0, each, BATCH):
+        rows_each = rows // PARTITIONS
+        for first in range(0, rows_each, BATCH):
             for source in range(PARTITIONS):
-                count = min(BATCH, each - first)
-                made = threads.submit(finished_batch, source, schema_id, first, count)
-                under_way.append((source, made))
+                count = min(BATCH, rows_each - first)
+                future = threads.submit(finished_batch, source, schema_id, first, count)
+                under_way.append((source, future))
                 if len(under_way) > _AHEAD:
                     partition, oldest = under_way.popleft()
                     yield partition, oldest.result()
-        for partition, left in under_way:
-            yield partition, left.result()
+        for partition, future in under_way:
+            yield partition, future.result()
 
 
 def send(producer: BatchProducer, batch: Batch) -> None:
-    """As soon as there is room for it. Raises ServerFailed."""
+    """Submit the batch as soon as there is room. Raises ServerFailed."""
     while not producer.submit(batch):
         _settle(producer)
     _settle(producer, wait=0.0)
 
 
 def finish(producer: BatchProducer) -> None:
-    """All of it is in the broker. Raises ServerFailed."""
+    """Wait until the broker has everything. Raises ServerFailed."""
     while producer.outstanding:
         _settle(producer)
 
@@ -225,4 +225,4 @@ def _settle(producer: BatchProducer, wait: float = 0.05) -> None:
     producer.pump(wait)
     for event in producer.collect():
         if not isinstance(event, Acknowledged):
-            raise ServerFailed(f"the broker does not take what is to be loaded: {event}")
+            raise ServerFailed(f"the broker rejected a batch: {event}")

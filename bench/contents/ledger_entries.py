@@ -1,7 +1,7 @@
-"""What a simulated fleet writes to `_audit`, as it lies there: each entry a batch of its own.
+"""The entries of a simulated fleet as batches in `_audit`, one entry each.
 
-Entries are made once, a minute at a time, and kept in files: encoding them takes longer than all
-that is measured with them. The loader's of an hour come with its last minute.
+Entries are encoded once and kept in files, a minute each, since encoding takes longer than any
+measurement that uses them. The loader's entries of an hour are in the file of its last minute.
 """
 
 import socket
@@ -23,15 +23,15 @@ from wire.record_batches.records import Codec, Record, build_batch
 
 PARTITIONS: Final = 8
 HOUR_MINUTES: Final = 60
-_AT_ONCE: Final = 500  # requests, whose answers fit into what a socket holds
+_AT_ONCE: Final = 500  # requests whose answers fit into a socket's buffer
 _PATIENCE: Final = 60.0
 
-Batches = Sequence[tuple[int, bytes]]  # with their partitions, in the order of their times
+Batches = Sequence[tuple[int, bytes]]  # (partition, data), by time
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerOfFleet:
-    """All that a fleet says, minute by minute."""
+    """The encoded entries of a fleet, by minute."""
 
     fleet: Fleet
     schema_id: int
@@ -46,8 +46,8 @@ class LedgerOfFleet:
             f"fleet-{self.fleet.begin}-{self.fleet.agents}-{self.schema_id}-{number}"
         )
         if not file.exists():
-            made = [self._batch(entry) for entry in said(self.fleet, number).to_pylist()]
-            file.write_bytes(msgspec.msgpack.encode(made))
+            batches = [self._batch(row) for row in fleet_entries(self.fleet, number).to_pylist()]
+            file.write_bytes(msgspec.msgpack.encode(batches))
         return msgspec.msgpack.decode(file.read_bytes(), type=list[tuple[int, bytes]])
 
     def _batch(self, entry: dict[str, dict[str, object]]) -> tuple[int, bytes]:
@@ -60,8 +60,8 @@ class LedgerOfFleet:
         return partition_of(source, PARTITIONS), data
 
 
-def said(fleet: Fleet, minute: int) -> pa.StructArray:
-    """Of a minute by agents and brokers, and with an hour's last one by the loader."""
+def fleet_entries(fleet: Fleet, minute: int) -> pa.StructArray:
+    """Entries of agents and brokers, plus the loader's in the last minute of an hour."""
     entries = fleet.minute(minute)
     if (minute + 1) % HOUR_MINUTES:
         return entries
@@ -69,19 +69,19 @@ def said(fleet: Fleet, minute: int) -> pa.StructArray:
 
 
 def publish(port: int, batches: Batches) -> None:
-    """All of them acknowledged, in their order, each in a request of its own."""
+    """Produce the batches in order, each in a request of its own, and check the answers."""
     if not batches:
         return
     (partition, data) = batches[0]
     answers = produce_requests(LEDGER_TOPIC, partition, data, 1)
     with socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE) as connection:
         for first in range(0, len(batches), _AT_ONCE):
-            some = batches[first : first + _AT_ONCE]
-            connection.sendall(b"".join(produce_request(LEDGER_TOPIC, *each, 1) for each in some))
+            part = batches[first : first + _AT_ONCE]
+            connection.sendall(b"".join(produce_request(LEDGER_TOPIC, *batch, 1) for batch in part))
             received = bytearray()
-            while len(received) < len(some) * answers.answer_size:
-                got = connection.recv(2**16)
-                if not got:
+            while len(received) < len(part) * answers.answer_size:
+                piece = connection.recv(2**16)
+                if not piece:
                     raise AnswerError("the broker closed the connection")
-                received += got
+                received += piece
             answers.check(received)

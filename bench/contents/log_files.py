@@ -1,6 +1,6 @@
-"""Files of log lines: those that are there at once, and those that grow as a schedule says.
+"""Log files: complete ones, and files that grow on a schedule.
 
-A shipper knows a file by how it begins, so that each begins with a line that no other has.
+A shipper identifies a file by its first bytes, so every file begins with a unique line.
 """
 
 import time
@@ -17,36 +17,35 @@ _GOLDEN = 0.618034
 
 
 def first_line(name: str) -> bytes:
-    """Begins with the name."""
+    """A line that begins with `name`."""
     return f"{name} ".ljust(LINE_BYTES - 1, ".").encode() + b"\n"
 
 
 def write_backlog(directory: Path, content: bytes, *, lines: int, files: int = 1) -> int:
-    """So many lines in all, evenly over the files, none that is no part of the content. How many
-    there are; what was written before with these arguments is taken as it is.
+    """Write `lines` lines, evenly over the files, unless the directory exists; return their number.
 
-    The files begin where the golden section says: a batch with a thousand lines from each of ten of
-    them has none twice, so that compression finds no more in it than if they were of one file.
+    The files begin at points that follow the golden section. A batch with a thousand lines from
+    each of ten files repeats none of them, so it compresses no better than one from a single file.
     """
-    each = lines // files
+    lines_each = lines // files
     if not directory.exists():
         directory.mkdir(parents=True)
         for number in range(files):
             start = int(number * _GOLDEN % 1 * (len(content) // LINE_BYTES)) * LINE_BYTES
             with (directory / f"{number:04}.log").open("wb") as file:
-                for piece in pieces(content[start:] + content[:start], each):
+                for piece in pieces(content[start:] + content[:start], lines_each):
                     file.write(piece)
-    return each * files
+    return lines_each * files
 
 
 def put(backlog: Path, watched: Path) -> None:
-    """The backlog's files appear in the watched directory, complete."""
+    """Make the backlog's complete files appear in the watched directory."""
     for file in sorted(backlog.iterdir()):
         (watched / file.name).hardlink_to(file)
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """How files grow: `lines` at a time into one file after the other, every `gap` seconds."""
+    """A schedule: `lines` at a time into one file after the other, every `gap` seconds."""
 
     paths: Sequence[Path]
     lines: int
@@ -58,27 +57,27 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 def growth(paths: Sequence[Path], rate: int) -> Growth:
-    """At a thousand writes a second, or one line each time if that is more."""
+    """A schedule of a thousand writes a second, or of one line at a time below that rate."""
     lines = max(1, round(rate * _TICK_SECONDS))
     return Growth(paths, lines, lines / rate)
 
 
-def grow(how: Growth, content: bytes, seconds: float) -> int:
-    """Lines written. What was held up is made up for: the rate is the schedule's."""
-    size = how.lines * LINE_BYTES
-    at = 0
+def grow(schedule: Growth, content: bytes, seconds: float) -> int:
+    """Append lines on schedule, catching up after delays; return their number."""
+    size = schedule.lines * LINE_BYTES
+    position = 0
     with ExitStack() as stack:
-        files = [stack.enter_context(path.open("ab", buffering=0)) for path in how.paths]
-        for tick in _ticks(how.gap, seconds):
-            files[tick % len(files)].write(content[at : at + size])
-            at = at + size if at + 2 * size <= len(content) else 0
-    return how.lines * round(seconds / how.gap)
+        files = [stack.enter_context(path.open("ab", buffering=0)) for path in schedule.paths]
+        for tick in _ticks(schedule.gap, seconds):
+            files[tick % len(files)].write(content[position : position + size])
+            position = position + size if position + 2 * size <= len(content) else 0
+    return schedule.lines * round(seconds / schedule.gap)
 
 
 def _ticks(gap: float, seconds: float) -> Iterator[int]:
     start = time.perf_counter()
     for tick in range(round(seconds / gap)):
-        left = start + tick * gap - time.perf_counter()
-        if left > 0:
-            time.sleep(left)
+        pause = start + tick * gap - time.perf_counter()
+        if pause > 0:
+            time.sleep(pause)
         yield tick

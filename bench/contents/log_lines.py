@@ -1,8 +1,7 @@
-"""Lines such as applications write, 200 bytes each with their line feed: plain text, and JSON.
+"""Lines like those of applications, 200 bytes each with the line feed: plain text, and JSON.
 
-They are made once, a block of some thousand different ones, and written again and again: a block is
-larger than what a batch holds, so that compression finds no more in it than in a real log. What is
-said in them is drawn from a generator with a fixed seed.
+A block of 20,000 different lines is generated once, from a fixed seed, and repeated. It is larger
+than a batch, so that repetition does not improve compression.
 """
 
 import json
@@ -47,7 +46,7 @@ def iso8601(millis: int) -> str:
 
 
 def _filled(text: str, end: str, draw: random.Random) -> bytes:
-    """Hexadecimal digits, as ids and tokens in logs are, up to the line's length."""
+    """The text, padded with hexadecimal digits (like the IDs and tokens in logs) to full length."""
     missing = LINE_BYTES - 1 - len(text) - len(end)
     assert missing >= 0, text
     return f"{text}{draw.randbytes(missing).hex()[:missing]}{end}\n".encode()
@@ -66,7 +65,7 @@ def plain_line(millis: int, draw: random.Random) -> bytes:
 
 
 def json_line(millis: int, draw: random.Random) -> bytes:
-    """Six typed fields and a time."""
+    """A line with six typed fields and a time."""
     return _filled(
         f'{{"ts":"{iso8601(millis)}","level":"{draw.choice(_LEVELS).lower()}",'
         f'"status":{draw.choice((200, 200, 200, 304, 404, 500))},'
@@ -83,7 +82,7 @@ Line = Callable[[int, random.Random], bytes]
 
 @cache
 def block(line: Line) -> bytes:
-    """In the order of their times, a millisecond from each to the next."""
+    """`BLOCK_LINES` lines whose times are a millisecond apart."""
     draw = random.Random(0)
     return b"".join(line(_BEGIN_MILLIS + number, draw) for number in range(BLOCK_LINES))
 
@@ -94,14 +93,14 @@ def at_times(line: Line, times: Iterable[int]) -> bytes:
 
 
 def around_the_end_of_a_window(count: int) -> list[int]:
-    """Times up to 30 s before and after a full minute, in the order in which they were drawn."""
+    """Random times up to 30 s before and after a full minute, unsorted."""
     draw = random.Random(0)
     return [_BEGIN_MILLIS + draw.randrange(-30_000, 30_000) for _ in range(count)]
 
 
 def pieces(content: bytes, lines: int) -> Iterator[bytes]:
-    """The content again and again, until that many lines are given."""
-    left = lines * LINE_BYTES
-    while left > 0:
-        yield content[:left]
-        left -= len(content)
+    """Repeat the content until `lines` lines are returned."""
+    missing = lines * LINE_BYTES
+    while missing > 0:
+        yield content[:missing]
+        missing -= len(content)

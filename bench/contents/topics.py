@@ -1,8 +1,7 @@
-"""Topics of a broker under test: created, waited for, and asked for their ends.
+"""Topics of a broker under test: their creation, deletion and end offsets.
 
-The ends are asked for with one raw request over all partitions; a broker that answers it without
-an error serves every one of them. That is what "started" and "recovered" mean in the benchmarks,
-for any broker alike.
+One raw request asks for the end offsets of all partitions. A broker serves a partition if it
+answers without an error. "Started" and "recovered" mean this in the benchmarks, for every broker.
 """
 
 import contextlib
@@ -20,7 +19,7 @@ _PATIENCE = 60.0
 
 
 def ask(port: int, request: bytes, *, within: float = 30.0) -> bytes:
-    """One request on a connection of its own; the answer without its length prefix."""
+    """Send one request on a new connection; return the answer without its length prefix."""
     with socket.create_connection(("127.0.0.1", port), timeout=within) as connection:
         connection.sendall(request)
         with connection.makefile("rb") as answers:
@@ -33,7 +32,7 @@ def ends(port: int, topics: Mapping[str, int]) -> dict[tuple[str, int], int]:
 
 
 def is_served(port: int, topics: Mapping[str, int]) -> bool:
-    """Whether every partition of the topics answers."""
+    """Whether the broker serves every partition of the topics."""
     try:
         ends(port, topics)
     except (AnswerError, OSError, struct.error):
@@ -42,11 +41,11 @@ def is_served(port: int, topics: Mapping[str, int]) -> bool:
 
 
 def wait_for_end(port: int, name: str, messages: int, *, within: float = _PATIENCE) -> None:
-    """Returns once partition 0 shows so many messages; an answer with acks=1 may come before."""
+    """Wait until partition 0 has `messages` messages; acks=1 is answered before that."""
     deadline = time.monotonic() + within
-    while (shown := ends(port, {name: 1})[name, 0]) != messages:
-        if time.monotonic() > deadline or shown > messages:
-            raise AnswerError(f"{shown} of {messages} messages are in the log")
+    while (end := ends(port, {name: 1})[name, 0]) != messages:
+        if time.monotonic() > deadline or end > messages:
+            raise AnswerError(f"{end} of {messages} messages are in the log")
         time.sleep(0.01)
 
 
@@ -56,8 +55,8 @@ def _admin(port: int) -> AdminClient:
 
 def create(port: int, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
     admin = _admin(port)
-    wanted = [NewTopic(name, count, 1, config=dict(config or {})) for name, count in topics.items()]
-    for created in admin.create_topics(wanted, operation_timeout=_PATIENCE).values():
+    specs = [NewTopic(name, count, 1, config=dict(config or {})) for name, count in topics.items()]
+    for created in admin.create_topics(specs, operation_timeout=_PATIENCE).values():
         created.result(_PATIENCE)
     deadline = time.monotonic() + _PATIENCE
     while not is_served(port, topics):

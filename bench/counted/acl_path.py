@@ -1,10 +1,10 @@
-"""What the broker asks before it serves a request: whether a principal may, for the first time."""
+"""The broker's permission check, for a topic that the principal has not used before."""
 
 from itertools import count
 from pathlib import Path
 
 from bench.counted.paths import Act
-from bench.permissions import made_up
+from bench.permissions import generated_acls
 from broker.access.permissions import Permissions
 from broker.connections.caller import ANONYMOUS
 from wire.acls import Operation, ResourceType
@@ -13,7 +13,7 @@ _ACLS = 2_000
 
 
 def asked_first(_: Path) -> Act:
-    permissions = Permissions(made_up(_ACLS))
+    permissions = Permissions(generated_acls(_ACLS))
     numbers = count(100_000)
 
     def act(times: int) -> None:

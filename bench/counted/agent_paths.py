@@ -1,4 +1,4 @@
-"""Lines of a file become a finished batch, as in the agent: cut, packed, closed."""
+"""The agent's path from the lines of a file to a finished batch: split, pack, close."""
 
 import json
 from itertools import count
@@ -30,9 +30,9 @@ def json_lines(_: Path) -> Act:
     return _packed(json_line, described, schema)
 
 
-def _packed(line: Line, described: Input, schema: AvroSchema | None) -> Act:
-    reader = EventReader(described, schema, Times())
-    plan = TopicPlan(described.topic, 7, 8, "web-17", plain=schema is None)
+def _packed(line: Line, input_: Input, schema: AvroSchema | None) -> Act:
+    reader = EventReader(input_, schema, Times())
+    plan = TopicPlan(input_.topic, 7, 8, "web-17", plain=schema is None)
     source = SourceHeader(SourceId("aaaa"), "/var/log/app.log", "shop")
     packer = Packer(plan, clock=lambda: 0.0)
     chunk = block(line)[: _LINES * LINE_BYTES]
@@ -43,6 +43,6 @@ def _packed(line: Line, described: Input, schema: AvroSchema | None) -> Act:
             after = packer.add(source, cut, Progress(0, 0, 0), cut.consumed)
             packer.close(_NOW, count(1).__next__)
             if after != Progress(len(chunk), _LINES, 0):
-                raise RuntimeError(f"{_LINES} lines were to be packed, and it came to {after}")
+                raise RuntimeError(f"expected {_LINES} packed lines, got {after}")
 
     return act

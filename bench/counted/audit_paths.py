@@ -1,12 +1,12 @@
-"""The audit: entries of the ledger are decoded and folded into its database, a topic is judged."""
+"""The audit: decode and fold ledger entries; reconcile a topic."""
 
 from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
 
-from audit.findings import State
-from audit.picture import (
+from audit.reconciling.findings import State
+from audit.reconciling.picture import (
     ExpectedAgent,
     PartitionPicture,
     Tier,
@@ -30,7 +30,7 @@ from wire.record_batches.records import Codec, Record, build_batch
 
 _BEGIN = 1_795_132_800_000
 _AGENTS = 97  # and three brokers
-_MINUTES = 8  # what is done first, once, and twice
+_MINUTES = 8  # enough for the warm-up and both measurements
 
 
 def folded(directory: Path) -> Act:
@@ -41,15 +41,19 @@ def folded(directory: Path) -> Act:
         data = build_batch([Record(0, _BEGIN, None, encoder.encode(entry))], codec=Codec.ZSTD)
         return FetchedBatch(0, read_header(data), memoryview(data))
 
-    minutes = [[batch(each) for each in fleet.minute(at).to_pylist()] for at in range(_MINUTES)]
+    minutes = [
+        [batch(entry) for entry in fleet.minute(minute).to_pylist()] for minute in range(_MINUTES)
+    ]
     entries = LedgerEntries({1: built_in(LEDGER)}.get)
     store = AuditStore.open(directory)
     numbers = count()
 
     def act(times: int) -> None:
         for _ in range(times):
-            read = [entries.add(each) for each in minutes[next(numbers)]]
-            body = pa.concat_arrays([*(each for each in read if each is not None), entries.take()])
+            decoded = [entries.add(fetched) for fetched in minutes[next(numbers)]]
+            body = pa.concat_arrays(
+                [*(rows for rows in decoded if rows is not None), entries.take()]
+            )
             touched = store.fold("local", body, LedgerPositions())
             if touched.entries != len(body) or not touched.entries:
                 raise RuntimeError(f"{touched.entries} of {len(body)} entries were new")
@@ -58,7 +62,7 @@ def folded(directory: Path) -> Act:
 
 
 def reconciled(_: Path) -> Act:
-    """An hour of a healthy topic: eight partitions, sixty agents, every window told of by all."""
+    """An hour of a healthy topic: eight partitions, sixty agents, equal sums in every tier."""
     tiers = (Tier(TierKind.AGENT), Tier(TierKind.BROKER), Tier(TierKind.HDFS, "hdfs:/data"))
     sums = dict.fromkeys(tiers, WindowSums(80, 16_000, 7))
     whole = dict.fromkeys(tiers, ((0, 600),))
@@ -68,20 +72,20 @@ def reconciled(_: Path) -> Act:
         to_time=_BEGIN + HOUR,
         now=_BEGIN + 2 * HOUR,
         tiers=tiers,
-        windows=[Window(_BEGIN + at * MINUTE, MINUTE, sums) for at in range(60)],
-        partitions=[PartitionPicture(at, whole) for at in range(8)],
+        windows=[Window(_BEGIN + number * MINUTE, MINUTE, sums) for number in range(60)],
+        partitions=[PartitionPicture(number, whole) for number in range(8)],
         open=[],
         sources=[],
         agents=[
-            ExpectedAgent(f"agent-{at}", f"web-{at}", _BEGIN + HOUR, _BEGIN + HOUR)
-            for at in range(60)
+            ExpectedAgent(f"agent-{number}", f"web-{number}", _BEGIN + HOUR, _BEGIN + HOUR)
+            for number in range(60)
         ],
     )
 
     def act(times: int) -> None:
         for _ in range(times):
             verdict = reconcile(picture)
-            if {each.state for each in verdict.windows} != {State.COMPLETE}:
-                raise RuntimeError(f"a healthy topic was judged otherwise: {verdict}")
+            if {window.state for window in verdict.windows} != {State.COMPLETE}:
+                raise RuntimeError(f"a healthy topic got another verdict: {verdict}")
 
     return act

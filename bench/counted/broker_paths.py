@@ -1,5 +1,6 @@
-"""Produce and Fetch as the broker serves them, from a request's bytes to its answer's, on a real
-log in memory. Nothing is flushed while it is counted, and no socket is there."""
+"""Produce and Fetch in the broker, from a request's bytes to the answer's, on a real log in memory,
+without flushes or sockets.
+"""
 
 import asyncio
 import time
@@ -46,7 +47,7 @@ _FETCHED_BATCHES = 200
 
 
 class _OnePartition(msgspec.Struct):
-    """As `broker.replicas.partitions` finds it."""
+    """The `find` of `broker.replicas.partitions`, for one partition."""
 
     partition: Partition
 
@@ -56,7 +57,7 @@ class _OnePartition(msgspec.Struct):
 
 
 class _Client(msgspec.Struct):
-    """What a handler sees of a connection."""
+    """The part of a connection that handlers use."""
 
     caller: Caller = msgspec.field(default_factory=lambda: Caller("127.0.0.1", "bench"))
     peer: str = "127.0.0.1:50000"
@@ -71,17 +72,17 @@ class _Client(msgspec.Struct):
 
 class _Broker:
     def __init__(self, directory: Path) -> None:
-        self.loop = asyncio.new_event_loop()  # which never runs
+        self.loop = asyncio.new_event_loop()  # never runs
         self.metrics = BrokerMetrics(tuple)
         self.open_logs = OpenLogs(100)
         config = TopicConfig.parse({})
-        alone = PartitionInfo(replicas=(1,), leader=1, leader_epoch=0, isr=(1,), controller_epoch=1)
+        info = PartitionInfo(replicas=(1,), leader=1, leader_epoch=0, isr=(1,), controller_epoch=1)
         self.partition = Partition(
             _TOPIC,
             0,
             Log.create(directory / f"{_TOPIC}-0", uuid.UUID(int=1), config.log_config()),
             config,
-            alone,
+            info,
             broker_id=1,
             loop=self.loop,
             flusher=Flusher(self.loop, run_all, threads=1),
@@ -90,14 +91,14 @@ class _Broker:
             in_sync_changes=cast(Any, None),
             ended=lambda: None,
         )
-        self.partition.lead(alone)
+        self.partition.lead(info)
         self.partitions: Any = _OnePartition(self.partition)
         self.client = _Client()
         self.connection: Any = self.client
         self.authorization = Authorization(None, cast(Any, None))
 
     def produces(self, frame: bytes) -> Act:
-        """Each in memory of its own, since the broker writes offsets into what it received."""
+        """An act that copies the frame for each request: the broker writes offsets into it."""
         needs = ProduceNeeds(
             self.partitions,
             RecordCheck(),
@@ -119,7 +120,7 @@ class _Broker:
             (answer,) = self.client.sent
             assert isinstance(answer, bytes | bytearray)
             if not answer[_ERROR_AT : _ERROR_AT + 2] == b"\0\0":
-                raise RuntimeError(f"the batch was refused: {bytes(answer)!r}")
+                raise RuntimeError(f"the broker rejected the batch: {bytes(answer)!r}")
 
         return act
 
@@ -136,7 +137,7 @@ def produce_50(directory: Path) -> Act:
 
 
 def fetched(directory: Path) -> Act:
-    """The first megabyte of the log: a consumer's request, and an answer with a slice of a file."""
+    """A Fetch of the log's first megabyte; the answer contains a slice of a file."""
     broker = _Broker(directory)
     broker.produces(produce_request(_TOPIC, 0, record_batch(50), 1)[4:])(_FETCHED_BATCHES)
     log = broker.partition.log
@@ -155,10 +156,10 @@ def fetched(directory: Path) -> Act:
         cast(Any, None),
     )
     wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000_000)
-    asked = FetchRequest(
+    fetch_request = FetchRequest(
         max_wait=0, min_bytes=1, topics=(FetchTopic(topic=_TOPIC, partitions=(wanted,)),)
     )
-    body = bytes(FETCH.encode_request(_FETCH_VERSION, asked))
+    body = bytes(FETCH.encode_request(_FETCH_VERSION, fetch_request))
     frame = memoryview(request_frame(FETCH, _FETCH_VERSION, 1, "bench", body))[4:]
 
     def act(times: int) -> None:
@@ -179,6 +180,6 @@ def fetched(directory: Path) -> Act:
             fetch.serve(needs, broker.connection, request, encode)
         files = [part.length for part in broker.client.sent if isinstance(part, FileSlice)]
         if sum(files) < 900_000:
-            raise RuntimeError("what was fetched is less than what was asked for")
+            raise RuntimeError("the answer is smaller than requested")
 
     return act

@@ -1,7 +1,7 @@
-"""The code of a commit in a directory of its own, with today's programs that count.
+"""The code of a commit, checked out into a directory, with the present counting programs.
 
-What both commits are run with is what is installed here: a change of a library's version is not
-seen. The C module is compiled anew if there is a compiler.
+The installed libraries are used for every commit, so a library's change of version has no effect.
+The C modules are compiled if there is a compiler.
 """
 
 import contextlib
@@ -17,22 +17,22 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 class NoSuchCommit(Exception):
-    """What git says of it."""
+    """Carries git's message."""
 
 
 @contextlib.contextmanager
 def checked_out(commit: str | None) -> Iterator[Path]:
-    """The working tree as it is, for None."""
+    """The tree of the commit; the working tree for None."""
     if commit is None:
         yield ROOT
         return
-    with tempfile.TemporaryDirectory(prefix="penstock-commit-") as made:
-        tree = Path(made)
+    with tempfile.TemporaryDirectory(prefix="penstock-commit-") as directory:
+        tree = Path(directory)
         command = ["git", "-C", str(ROOT), "archive", "--format=tar", f"{commit}^{{commit}}"]
-        packed = subprocess.run(command, capture_output=True, check=False)
-        if packed.returncode:
-            raise NoSuchCommit(packed.stderr.decode(errors="replace").strip())
-        subprocess.run(["tar", "-x", "-C", made], input=packed.stdout, check=True)
+        archive = subprocess.run(command, capture_output=True, check=False)
+        if archive.returncode:
+            raise NoSuchCommit(archive.stderr.decode(errors="replace").strip())
+        subprocess.run(["tar", "-x", "-C", directory], input=archive.stdout, check=True)
         shutil.rmtree(tree / "bench", ignore_errors=True)
         shutil.copytree(ROOT / "bench", tree / "bench")
         if (tree / "hatch_build.py").exists():

@@ -1,4 +1,4 @@
-"""The loader's decoding: a fetched batch of typed events becomes Arrow columns."""
+"""The loader's decoding of a fetched batch of typed events into Arrow columns."""
 
 from pathlib import Path
 
@@ -33,6 +33,6 @@ def decoded(_: Path) -> Act:
         for _ in range(times):
             rows = decoder.decode(batch).rows
             if rows is None or len(rows) != BATCH:
-                raise RuntimeError(f"not all of {BATCH} events were decoded: {rows}")
+                raise RuntimeError(f"expected {BATCH} decoded events, got {rows}")
 
     return act

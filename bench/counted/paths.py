@@ -1,7 +1,7 @@
-"""What is counted: thirteen hot paths, each a small program that does the same on every run.
+"""The counted paths: thirteen small, deterministic programs.
 
-A path is prepared once; `Act` then does it so many times. What a module of them imports, it imports
-when it is loaded, so a commit that lacks something leaves only the paths of that module uncounted.
+A path is prepared once; its `Act` then repeats the work a number of times. Each module imports its
+dependencies when it is loaded, so a commit that lacks one loses only the paths of that module.
 """
 
 import importlib
@@ -15,18 +15,20 @@ Act = Callable[[int], None]
 
 
 class CountedPath(msgspec.Struct, frozen=True):
-    """`times` it is done, then twice as often: the difference is what is counted. With `times` 0 it
-    is done once, and can be done only once: a start."""
+    """A path, counted as the difference between `times` and twice as many repetitions.
+
+    `times` 0 means a start: it runs once, in a process of its own.
+    """
 
     name: str
-    unit: str  # what the count is for
+    unit: str  # of the count
     module: str
     function: str
     times: int
-    units: int = 1  # each time
+    units: int = 1  # per repetition
 
     def prepared(self, directory: Path) -> Act:
-        """In an empty directory, in memory."""
+        """Prepare the path in an empty directory, in memory."""
         prepare: Callable[[Path], Act] = getattr(
             importlib.import_module(f"bench.counted.{self.module}"), self.function
         )

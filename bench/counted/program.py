@@ -1,12 +1,12 @@
-"""`python -m bench.counted.program DIRECTORY PATH...`: paths, to be run under callgrind.
+"""`python -m bench.counted.program DIRECTORY PATH...`: runs paths under callgrind.
 
-Callgrind counts nothing until it is told to, which makes imports and preparations ten times as
-fast. It is told by a sequence of instructions that do nothing on a processor (valgrind.h), called
-through ctypes, so that no compiler and no header is needed. Of each path there are three dumps: of
-nothing, of `times` repetitions, and of twice as many. Nothing looks for garbage meanwhile.
+Callgrind counts nothing until a client request starts it, which makes imports and preparations ten
+times as fast. The request is a sequence of instructions without effect on a processor (valgrind.h),
+called through ctypes, so it needs no compiler or header. A path has three dumps: of nothing, of
+`times` repetitions, and of twice as many. Garbage collection is off meanwhile.
 
-For each path, a line says after its name which dumps are its own, or why it cannot be counted, with
-a tab between them. What this program imports is in no start's count, so it imports little.
+For each path, the program prints the name and the numbers of its dumps, or why it has no count,
+separated by tabs. It imports little: its imports are missing from the count of a start.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ _START: Final = _DUMP + 4
 _STOP: Final = _DUMP + 5
 _REQUEST: Final = bytes.fromhex(
     "4889f8"  # mov rax, rdi: the request and its arguments
-    "31d2"  # xor edx, edx: the answer, where nobody hears it
+    "31d2"  # xor edx, edx: the answer without valgrind
     "48c1c703 48c1c70d 48c1c73d 48c1c733"  # rol rdi by 3, 13, 61, 51: as it was
     "4887db"  # xchg rbx, rbx
     "4889d0"  # mov rax, rdx
@@ -33,7 +33,7 @@ _PROTOTYPE: Final = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 
 
 class Callgrind:
-    """Whom this process is run by. Without it, everything here does nothing."""
+    """The callgrind that runs this process. Without it, the methods have no effect."""
 
     def __init__(self) -> None:
         self._code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | 4)
@@ -42,19 +42,19 @@ class Callgrind:
         self._dumps = 0
 
     def start(self) -> None:
-        self._tell(_START)
+        self._send(_START)
         self.dump()
 
     def stop(self) -> None:
-        self._tell(_STOP)
+        self._send(_STOP)
 
     def dump(self) -> int:
-        """What was counted since the last time goes into the file of this number."""
-        self._tell(_DUMP)
+        """Write the counts since the last dump to a file; return its number."""
+        self._send(_DUMP)
         self._dumps += 1
         return self._dumps
 
-    def _tell(self, request: int) -> None:
+    def _send(self, request: int) -> None:
         self._ask((ctypes.c_uint64 * 6)(request))
 
 
@@ -66,7 +66,7 @@ def main() -> None:
         try:
             dumps = _counted(name, directory / name, callgrind)
             print(name, *dumps, sep="\t", flush=True)
-        except Exception as error:  # noqa: BLE001 (of another commit it may be anything)
+        except Exception as error:  # noqa: BLE001 (another commit may raise anything)
             why = " ".join(f"{type(error).__name__}: {error}".split())
             print(name, why, sep="\t", flush=True)
 
@@ -75,7 +75,7 @@ def _counted(name: str, directory: Path, callgrind: Callgrind) -> list[int]:
     path = PATHS[name]
     act = path.prepared(directory)
     if path.times:
-        act(2 * path.times)  # as it is once it has run for long
+        act(2 * path.times)  # warm up
     gc.collect()
     gc.freeze()
     gc.disable()

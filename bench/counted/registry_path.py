@@ -1,5 +1,6 @@
-"""A registry is asked for a schema by its id, and whether a new one may follow another: from the
-request's bytes to the answer's body."""
+"""The registry: a request for a schema by ID, and a compatibility check of a new schema; from the
+request's bytes to the answer's body.
+"""
 
 import asyncio
 import itertools
@@ -32,14 +33,14 @@ class _Registry(msgspec.Struct):
     contents: RegistryContents
 
 
-async def _open_door() -> Authenticator:
+async def _no_logins() -> Authenticator:
     return Authenticator(LoginMethods(), Permissions(()))
 
 
 def _opened(contents: RegistryContents) -> tuple[RegistryRoutes, RequestReader]:
     registry: Any = _Registry(contents)
     metrics = RegistryMetrics(cast(Any, None))
-    routes = RegistryRoutes(registry, metrics, asyncio.run(_open_door()), None)
+    routes = RegistryRoutes(registry, metrics, asyncio.run(_no_logins()), None)
     return routes, RequestReader(Bodies(1_000_000, 1_000_000))
 
 
@@ -47,20 +48,20 @@ def by_id(_: Path) -> Act:
     contents = RegistryContents()
     text = parse(dumps(REQUEST_SCHEMA)).text
     for number in range(1, _SCHEMAS + 1):
-        subject, own = f"topic{number}-value", text.replace("Request", f"Request{number}")
-        made = Version(subject=subject, version=1, id=number, text=own)
-        contents.take(SchemaRecord(subject, 1, made))
+        subject, schema = f"topic{number}-value", text.replace("Request", f"Request{number}")
+        version = Version(subject=subject, version=1, id=number, text=schema)
+        contents.take(SchemaRecord(subject, 1, version))
     routes, reader = _opened(contents)
-    asked = b"GET /schemas/ids/500 HTTP/1.1\r\nHost: registry:8081\r\nAccept: */*\r\n\r\n"
+    query = b"GET /schemas/ids/500 HTTP/1.1\r\nHost: registry:8081\r\nAccept: */*\r\n\r\n"
 
     def act(times: int) -> None:
         answer: object = None
         for _ in range(times):
-            (request,) = reader.feed(asked)
+            (request,) = reader.feed(query)
             answer = routes.serve(request)
             reader.let_go(request)
         if not isinstance(answer, HttpResponse) or b"Request500" not in cast(bytes, answer.body):
-            raise RuntimeError(f"schema 500 was not answered: {answer}")
+            raise RuntimeError(f"expected schema 500, got {answer}")
 
     return act
 
@@ -73,26 +74,26 @@ def checked(_: Path) -> Act:
     template = post_schema(
         f"/compatibility/subjects/{_WIDE}/versions/latest?verbose=true", wide_schema(NUMBER)
     )
-    new = numbered(template, itertools.count())
+    requests = numbered(template, itertools.count())
 
     def act(times: int) -> None:
         answer: object = None
-        for asked in itertools.islice(new, times):
-            (request,) = reader.feed(asked)
-            answer = _ended(routes.serve(request))
+        for query in itertools.islice(requests, times):
+            (request,) = reader.feed(query)
+            answer = _response(routes.serve(request))
             reader.let_go(request)
         if not isinstance(answer, HttpResponse) or b'"is_compatible":true' not in answer.body:
-            raise RuntimeError(f"it may not follow: {answer}")
+            raise RuntimeError(f"the schema was found incompatible: {answer}")
 
     return act
 
 
-def _ended(served: HttpResponse | Awaitable[HttpResponse]) -> HttpResponse:
-    """What waits for nothing needs no loop."""
+def _response(served: HttpResponse | Awaitable[HttpResponse]) -> HttpResponse:
+    """The response of a handler that never waits."""
     if isinstance(served, HttpResponse):
         return served
     try:
         cast(Coroutine[None, None, HttpResponse], served).send(None)
     except StopIteration as done:
         return cast(HttpResponse, done.value)
-    raise RuntimeError("it waits for something")
+    raise RuntimeError("the handler waits")

@@ -1,4 +1,4 @@
-"""`penstock --help`, and a Tab for an option, from the first import on."""
+"""`penstock --help`, and the completion of an option, each from the first import."""
 
 import contextlib
 import importlib
@@ -11,10 +11,10 @@ from bench.counted.paths import Act
 
 def help_shown(_: Path) -> Act:
     def act(_: int) -> None:
-        with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
+        with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.suppress(SystemExit):
             importlib.import_module("penstock.command_line").penstock(["--help"])
-        if "Usage" not in said.getvalue():
-            raise RuntimeError(f"no help was shown: {said.getvalue()!r}")
+        if "Usage" not in output.getvalue():
+            raise RuntimeError(f"penstock --help printed: {output.getvalue()!r}")
 
     return act
 
@@ -22,11 +22,11 @@ def help_shown(_: Path) -> Act:
 def option_completed(_: Path) -> Act:
     def act(_: int) -> None:
         os.environ |= {"COMP_WORDS": "penstock consume --", "COMP_CWORD": "--"}
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             group = importlib.import_module("penstock.command_line").penstock
             completion = importlib.import_module("penstock.cli.completion")
             completion.complete(group, "bash_complete")
-        if "--bootstrap" not in said.getvalue():
-            raise RuntimeError(f"options were not offered: {said.getvalue()!r}")
+        if "--bootstrap" not in output.getvalue():
+            raise RuntimeError(f"completion printed: {output.getvalue()!r}")
 
     return act

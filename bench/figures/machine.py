@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""A description of the machine that measures."""
 
 import os
 import platform
@@ -29,20 +29,20 @@ def _first_line(*command: str) -> str:
 
 
 def congestion_control() -> str:
-    """That of TCP, where nobody chooses another one."""
+    """The default of TCP."""
     return Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
 
 
 def commit() -> str:
-    """Of this repository: its short name and date, and whether files of it were changed since."""
+    """This repository's commit and date, and whether tracked files have changed since."""
     git = ("git", "-C", str(Path(__file__).resolve().parents[2]))
-    named = _first_line(*git, "log", "-1", "--format=%h of %cs")
+    name = _first_line(*git, "log", "-1", "--format=%h of %cs")
     changed = _first_line(*git, "status", "--porcelain", "--untracked-files=no")
-    return f"{named}, changed" if changed not in {"", "none", "unknown"} else named
+    return f"{name}, changed" if changed not in {"", "none", "unknown"} else name
 
 
 def description(directory: Path) -> dict[str, str]:
-    """Cores, memory, kernel, file system and versions; each a short text."""
+    """Cores, memory, kernel, file system and versions, as short texts."""
     system = _first_line(
         "findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(directory)
     )

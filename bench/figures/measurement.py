@@ -1,7 +1,7 @@
-"""What is measured, what is wanted, and how samples of several rounds become one figure.
+"""Figures, samples and goals, and the median over several rounds.
 
-Values only: nothing here runs, prints or waits. What is reported of a figure is the median of the
-rounds, with the smallest and the largest value beside it.
+Values only: nothing here runs, prints or waits. A reported figure is the median of the rounds with
+the smallest and the largest value.
 """
 
 import statistics
@@ -11,7 +11,7 @@ import msgspec
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A quantity with its unit in its name, and how many decimals are worth printing."""
+    """A quantity: a name with its unit, and the number of decimals to print."""
 
     name: str
     decimals: int = 0
@@ -33,31 +33,31 @@ Sample = Mapping[Figure, float]
 
 
 class NotMeasured(Exception):
-    """For want of a tool, or of power over a server: no failure of the server."""
+    """A tool is missing, or the server cannot be controlled; not a failure of the server."""
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """What Penstock has to show in one figure of a case."""
+    """A target for Penstock in one figure of a case."""
 
     figure: Figure
     at_least: float | None = None
     at_most: float | None = None
-    ahead: bool = False  # of the peer, where there is one
-    times: float = 1.0  # how far ahead: so many times the peer's figure
+    ahead: bool = False  # better than the peer, if there is one
+    times: float = 1.0  # the factor by which it has to be ahead
 
     @property
     def text(self) -> str:
-        wanted = []
+        conditions = []
         if self.at_least is not None:
-            wanted.append(f"≥ {self.at_least:,.9g}")
+            conditions.append(f"≥ {self.at_least:,.9g}")
         if self.at_most is not None:
-            wanted.append(f"≤ {self.at_most:,.9g}")
+            conditions.append(f"≤ {self.at_most:,.9g}")
         if self.ahead:
-            wanted.append("ahead" if self.times == 1 else f"{self.times:g} times the peer")
-        return ", ".join(wanted)
+            conditions.append("ahead" if self.times == 1 else f"{self.times:g} times the peer")
+        return ", ".join(conditions)
 
     def met(self, penstock: float, peer: float | None) -> bool | None:
-        """None: cannot be said, because the peer is missing."""
+        """Whether the goal is met; None if that depends on a missing peer."""
         if self.at_least is not None and penstock < self.at_least:
             return False
         if self.at_most is not None and penstock > self.at_most:
@@ -66,16 +66,16 @@ class Goal(msgspec.Struct, frozen=True):
             return True
         if peer is None:
             return None
-        wanted = peer * self.times
-        return penstock > wanted if self.figure.more_is_better else penstock < wanted
+        threshold = peer * self.times
+        return penstock > threshold if self.figure.more_is_better else penstock < threshold
 
 
 class Outcome(msgspec.Struct):
-    """One case on one broker: a sample a round, or why there is none."""
+    """One case on one broker: a sample per round, or the reason for their absence."""
 
     samples: list[Sample] = []
     failure: str | None = None
-    skipped: bool = False  # NotMeasured: no failure of a broker
+    skipped: bool = False  # NotMeasured, which is not a failure of the broker
 
     def summary(self, figure: Figure) -> "Summary | None":
         values = [sample[figure] for sample in self.samples if figure in sample]

@@ -1,13 +1,13 @@
-"""A Python as users have it: without what is installed only where Penstock is developed.
+"""A Python like the users', without what only development installs.
 
-kio imports Hypothesis where it is there, which costs memory and time.
+kio imports Hypothesis if it is installed, which costs memory and time.
 """
 
 from pathlib import Path
 
 
 def without_hypothesis(home: Path) -> Path:
-    """A folder for PYTHONPATH in which Python finds that it is not installed."""
+    """A folder for PYTHONPATH that hides Hypothesis."""
     (home / "modules").mkdir()
     (home / "modules" / "hypothesis.py").write_text("raise ModuleNotFoundError(__name__)\n")
     return home / "modules"

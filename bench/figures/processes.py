@@ -1,7 +1,7 @@
-"""What a process costs: processor time and memory, read from `/proc`.
+"""Processor time and memory of processes, read from `/proc`.
 
-A process stands for itself, all its threads and all its living descendants. Nothing is sampled in
-the background: the two cores belong to the broker and its clients.
+A process includes its threads and its living descendants. Nothing is sampled in the background: the
+two cores belong to the broker and its clients.
 """
 
 import contextlib
@@ -16,35 +16,35 @@ _RESET_PEAK = "5"  # proc(5), clear_refs: the peak resident size becomes the cur
 
 def tree(pid: int) -> list[int]:
     """The process and its descendants."""
-    found = [pid]
+    pids = [pid]
     for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread ended
             for child in (task / "children").read_text().split():
-                found += tree(int(child))
-    return found
+                pids += tree(int(child))
+    return pids
 
 
 def cpu_seconds(pid: int) -> float:
     """User and system time of all threads, living and ended."""
-    # The command's name is in parentheses and may hold spaces: count from its end.
+    # The command's name may contain spaces and parentheses.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def cpu_seconds_with_ended(pid: int) -> float:
-    """Of a process, its descendants, and those of them that have ended."""
+    """The time of a process, its descendants, and their ended children."""
     total = 0
-    for each in tree(pid):
+    for process in tree(pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
             total += sum(int(field) for field in fields[11:15])
     return total / _TICKS
 
 
 def cpu_nanoseconds(pid: int) -> int:
-    """Of its threads that live: for those who use little, where a tick is much."""
+    """The time of the living threads; for small amounts, where ticks are too coarse."""
     threads = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((each / "schedstat").read_text().split()[0]) for each in threads)
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads)
 
 
 def _kilobytes(path: Path, key: str) -> int:
@@ -59,44 +59,46 @@ def resident_bytes(pid: int) -> int:
 
 
 def resident_bytes_of(pid: int) -> int:
-    """Of this process alone."""
+    """Without descendants."""
     return _kilobytes(Path(f"/proc/{pid}/status"), "VmRSS:") * 1024
 
 
 def peak_bytes(pid: int) -> int:
     """The largest resident size since the last `reset_peak`."""
-    return sum(_kilobytes(Path(f"/proc/{each}/status"), "VmHWM:") for each in tree(pid)) * 1024
+    return (
+        sum(_kilobytes(Path(f"/proc/{process}/status"), "VmHWM:") for process in tree(pid)) * 1024
+    )
 
 
 def proportional_bytes(pid: int) -> int:
-    """Resident memory, with shared pages divided among those who share them."""
+    """Resident memory, with shared pages divided among the processes that share them."""
     return sum(map(proportional_bytes_of, tree(pid)))
 
 
 def proportional_bytes_of(pid: int) -> int:
-    """Of this process alone."""
+    """Without descendants."""
     return _kilobytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss:") * 1024
 
 
 def reset_peak(pid: int) -> None:
-    for each in tree(pid):
+    for process in tree(pid):
         try:
-            Path(f"/proc/{each}/clear_refs").write_text(_RESET_PEAK)
+            Path(f"/proc/{process}/clear_refs").write_text(_RESET_PEAK)
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended meanwhile
+            continue  # the process ended
         except PermissionError:
-            if "VmHWM:" in Path(f"/proc/{each}/status").read_text():
-                raise  # else it is just ending: it has no memory, and its files are root's
+            if "VmHWM:" in Path(f"/proc/{process}/status").read_text():
+                raise  # otherwise it is ending: without memory, and its files belong to root
 
 
 def own_cpu_seconds() -> float:
-    """Of this process and of the children that it has waited for: the load generators."""
+    """The time of this process and its reaped children: the load generators."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 class Meter:
-    """What a broker, or several, spent, and what the clients spent, inside a `with` block."""
+    """Measures the costs of brokers and clients inside a `with` block."""
 
     def __init__(self, *pids: int) -> None:
         self._pids = pids
@@ -106,7 +108,7 @@ class Meter:
         self.proportional_bytes = 0
 
     def _total(self) -> float:
-        return sum(cpu_seconds(each) for pid in self._pids for each in tree(pid))
+        return sum(cpu_seconds(process) for pid in self._pids for process in tree(pid))
 
     def __enter__(self) -> Self:
         for pid in self._pids:

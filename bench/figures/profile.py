@@ -1,7 +1,7 @@
-"""What a profile is made of, and how much of everything it takes.
+"""Profiles, their cases, and the scale of a run.
 
-A case is run once a round on every broker and gives a sample: one number for each of its figures.
-All cases of a profile share the brokers, which are started for the profile and thrown away after.
+A case runs once per round on every broker and returns a sample: a number for each of its figures.
+The cases of a profile share the brokers, which are started for the profile and then discarded.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,42 +21,42 @@ from bench.servers.mirrors import MirroredClusters
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """How much of everything a run takes."""
+    """The amounts of a run."""
 
-    seconds: float  # of raw producing
-    messages: int  # through kcat, and in the log that consumers read
-    slow_messages: int  # the same, in batches of one
-    replicated_messages: int  # to three brokers; where batches are small, a fifth of it
+    seconds: float  # of a raw producer
+    messages: int  # sent by kcat, and read by consumers
+    slow_messages: int  # in batches of one
+    replicated_messages: int  # to three brokers; a fifth in small batches
     latency_seconds: float
-    warm_up_seconds: float  # of a latency run, not counted
+    warm_up_seconds: float  # before a latency run
     idle_connections: int
-    members: int  # of groups, a hundred each
+    members: int  # in groups of a hundred
     group_members: int  # of one group
     acls: int
-    fetches: int  # of topics, each of another one, before they are asked for again
+    fetches: int  # of different topics, before they repeat
     partitions: int
     recovery_bytes: int
-    missed_bytes: int  # by a follower that is away
+    missed_bytes: int  # by a stopped follower
     schemas: int
     versions: int  # of one subject
-    lines: int  # of plain text in the files of a backlog; of JSON, a third
-    files: int  # that are idle, or grow slowly
-    rows: int  # that are loaded
-    topics: int  # with little in each, that are loaded at once
-    agents: int  # of the fleet whose ledger is audited
-    agents_topics: int  # that they write to, in all
-    told_minutes: int  # of that fleet, as entries in `_audit`
-    kept_hours: int  # of that fleet, in the database whose pages are asked for
-    questions: int  # to each of these pages
-    settling_seconds: float  # of a whole pipeline that has just come up
-    idle_seconds: float  # for which it is watched
-    fleet_seconds: float  # for which many agents write
-    ledger_seconds: float  # of a load on whoever keeps a ledger
-    ledger_interval: float  # between his entries
-    warm_up: bool  # a round that is not counted
+    lines: int  # of plain text in a backlog; a third in JSON
+    files: int  # idle or growing slowly
+    rows: int  # to load
+    topics: int  # small ones, for one load
+    agents: int  # of the audited fleet
+    agents_topics: int  # that the fleet writes to
+    told_minutes: int  # of that fleet's entries in `_audit`
+    kept_hours: int  # of that fleet in the database
+    questions: int  # per page of the audit
+    settling_seconds: float  # after the start of a whole pipeline
+    idle_seconds: float  # of its measurement
+    fleet_seconds: float  # of many agents' load
+    ledger_seconds: float  # of load on a program that keeps a ledger
+    ledger_interval: float  # between its entries
+    warm_up: bool  # run a round before those that count
 
     def for_warming_up(self) -> "Scale":
-        """Enough for a virtual machine to compile its code."""
+        """Amounts large enough for a virtual machine to compile its code."""
         return replace(
             self,
             seconds=min(self.seconds, 3.0),
@@ -143,7 +143,7 @@ QUICK = Scale(
 
 
 class Server(Protocol):
-    """What is measured: a started broker, a registry, what ships log lines, what loads events."""
+    """A started broker, registry, log shipper or loader."""
 
     @property
     def name(self) -> str: ...
@@ -154,7 +154,7 @@ ServerKind = Callable[[Path], AbstractContextManager[Server]]
 
 
 class CaseContext(msgspec.Struct, frozen=True):
-    """Where a case runs: a started server, how much, and files that all cases share."""
+    """The environment of a case: a started server, the scale, and files that all cases share."""
 
     server: Server
     scale: Scale
@@ -199,11 +199,11 @@ class Profile(msgspec.Struct, frozen=True):
     about: str
     cases: tuple[Case, ...]
     prepare: Callable[[CaseContext], None] | None = None
-    once: bool = False  # a single round, without warm-up, one broker at a time
+    once: bool = False  # one round without warm-up, one broker at a time
 
 
 class Results(msgspec.Struct, frozen=True):
-    """All outcomes of a profile's cases, by case and broker."""
+    """The outcomes of a profile, by case and broker."""
 
     profile: Profile
     cases: tuple[Case, ...]

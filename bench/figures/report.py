@@ -1,4 +1,4 @@
-"""Results as a table for the terminal and for a page, and as JSON for programs."""
+"""Results as a table for the terminal, a table for a page, and JSON."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -13,7 +13,7 @@ Json = dict[str, object]
 
 
 def _figures(outcomes: Iterable[Outcome]) -> list[Figure]:
-    """Every figure that some sample has, in the samples' order."""
+    """Every figure in the samples, in their order."""
     return list(dict.fromkeys(f for outcome in outcomes for s in outcome.samples for f in s))
 
 
@@ -33,7 +33,7 @@ def _medians(figure: Figure, case: Case, results: Results) -> dict[str, float]:
     summaries = {
         name: results.outcomes[case.name, name].summary(figure) for name in results.brokers
     }
-    return {name: each.median for name, each in summaries.items() if isinstance(each, Summary)}
+    return {name: value.median for name, value in summaries.items() if isinstance(value, Summary)}
 
 
 def _peers(results: Results) -> list[str]:
@@ -41,7 +41,7 @@ def _peers(results: Results) -> list[str]:
 
 
 def _ratios(medians: Mapping[str, float], results: Results) -> list[str]:
-    """Of Penstock's median to that of each peer."""
+    """Penstock's median divided by that of each peer."""
     ratios = []
     for name in _peers(results) or [""]:
         known = PENSTOCK in medians and medians.get(name)
@@ -50,7 +50,7 @@ def _ratios(medians: Mapping[str, float], results: Results) -> list[str]:
 
 
 def _verdict(goal: Goal, medians: Mapping[str, float]) -> bool | None:
-    """Ahead is who is ahead of the best of its peers."""
+    """Whether the goal is met; `ahead` compares with the best peer."""
     if PENSTOCK not in medians:
         return None
     peers = [value for name, value in medians.items() if name != PENSTOCK]
@@ -62,7 +62,7 @@ _WORDS = {True: "met", False: "NOT MET", None: "not judged"}
 
 
 def _rows(case: Case, results: Results) -> Iterator[list[str]]:
-    """A line for each figure: median (smallest..largest), ratios of the medians, goal."""
+    """A row for each figure: medians (smallest..largest), ratios of the medians, goal."""
     outcomes = {name: results.outcomes[case.name, name] for name in results.brokers}
     goals = {goal.figure: goal for goal in case.goals}
     for figure in _figures(outcomes.values()):
@@ -76,30 +76,30 @@ def _rows(case: Case, results: Results) -> Iterator[list[str]]:
         ]
     for name, outcome in outcomes.items():
         if outcome.failure is not None:
-            what = "skipped" if outcome.skipped else "failed"
-            yield [f"{name} {what}", outcome.failure, *[""] * (len(_columns(results)) - 3)]
+            state = "skipped" if outcome.skipped else "failed"
+            yield [f"{name} {state}", outcome.failure, *[""] * (len(_columns(results)) - 3)]
 
 
 def _columns(results: Results) -> list[str]:
-    """One ratio needs no name."""
+    """The titles; a single ratio needs no peer's name."""
     peers = _peers(results)
     ratios = [f"to {name}" for name in peers] if len(peers) > 1 else ["ratio"]
     return ["case", "figure", *results.brokers, *ratios, "goal"]
 
 
 def table(results: Results) -> Table:
-    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in _columns(results):
-        shown.add_column(column, no_wrap=True)
+        grid.add_column(column, no_wrap=True)
     for case in results.cases:
         for number, row in enumerate(_rows(case, results)):
-            shown.add_row("" if number else case.name, *row)
-        shown.add_section()
-    return shown
+            grid.add_row("" if number else case.name, *row)
+        grid.add_section()
+    return grid
 
 
 def markdown(results: Results) -> str:
-    """The same table, for a page."""
+    """The same table in Markdown."""
     columns = _columns(results)
     about = results.profile.about
     lines = [f"### {results.profile.name}", "", f"{about[0].upper()}{about[1:]}.", ""]
@@ -115,18 +115,18 @@ def _pipes(cells: Iterable[str]) -> str:
 
 
 def verdicts(results: Iterable[Results]) -> list[bool | None]:
-    """Of every goal of every case."""
+    """The verdict on every goal of every case."""
     return [
-        _verdict(goal, _medians(goal.figure, case, each))
-        for each in results
-        for case in each.cases
+        _verdict(goal, _medians(goal.figure, case, result))
+        for result in results
+        for case in result.cases
         for goal in case.goals
     ]
 
 
 def failures(results: Iterable[Results]) -> int:
-    """Of brokers; what was skipped for want of a tool is none."""
-    outcomes = [outcome for each in results for outcome in each.outcomes.values()]
+    """The number of failures; skipped cases do not count."""
+    outcomes = [outcome for result in results for outcome in result.outcomes.values()]
     return sum(outcome.failure is not None and not outcome.skipped for outcome in outcomes)
 
 

@@ -1,11 +1,11 @@
-"""What was measured, as data: one form, whoever writes it.
+"""Results as JSON files.
 
     {"commit": "1a2b3c4 of 2026-11-24, changed", "date": "2026-11-24T21:00:00Z", "command": …,
      "machine": {"cores": …, "kernel": …, "Python": …}, "versions": {"Penstock": …, …},
      "profiles": {NAME: {"about": …, "cases": {CASE: {BROKER: {"failure": …, "samples": […]}}}}}}
 
-Counts of instructions have `counts`, path by path, in place of `profiles`. Nothing is overwritten:
-a file below `RESULTS` is called by the time and the commit.
+Instruction counts have `counts`, by path, instead of `profiles`. Files below `RESULTS` are named by
+time and commit, so none is overwritten.
 """
 
 import json
@@ -22,7 +22,7 @@ RESULTS: Final = Path(__file__).resolve().parents[1] / "results"
 
 
 def circumstances(directory: Path, versions: Mapping[str, str]) -> dict[str, object]:
-    """Of a run that begins now."""
+    """The circumstances of a run that begins now."""
     return {
         "commit": machine.commit(),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -33,7 +33,7 @@ def circumstances(directory: Path, versions: Mapping[str, str]) -> dict[str, obj
 
 
 def write(circumstances: Mapping[str, object], file: Path | None, **measured: object) -> Path:
-    """Where it is written: `file`, or one of its own."""
+    """Write the results to `file` or a new one below `RESULTS`; return the path."""
     if file is None:
         RESULTS.mkdir(exist_ok=True)
         began = str(circumstances["date"]).replace(":", "")

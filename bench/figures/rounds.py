@@ -1,8 +1,8 @@
-"""Runs a profile on every broker: A B A B, after a round that is not counted.
+"""Runs a profile on every broker: A B A B, after a round that does not count.
 
-The brokers of a profile are all up during it, one of them idle at a time; a profile that runs once
-has one broker up at a time. What was written before is flushed before a run starts, so that no run
-pays for the one before it. A case that fails on one broker is reported and takes no other with it.
+All brokers of a profile are up; only one is busy at a time. In a profile that runs once, only one
+broker is up. Earlier writes are flushed before each run, so that no run pays for the one before.
+A failed case is reported and affects no other.
 """
 
 import contextlib
@@ -33,21 +33,21 @@ FAILURES = (
 )
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 def _failure(error: Exception, where: str, server: Server) -> str:
-    """Told at once, with the broker's last words: its directory will be gone."""
+    """Log the failure with the broker's last words, as its directory will be removed."""
     failure = f"{type(error).__name__}: {error}"
-    _say(f"    {where}: {failure}\n{server.last_words(10)}")
+    _log(f"    {where}: {failure}\n{server.last_words(10)}")
     return failure
 
 
 def _prepare(profile: Profile, context: CaseContext, outcomes: Outcomes) -> None:
     if profile.prepare is None:
         return
-    _say(f"  preparing {context.server.name}")
+    _log(f"  preparing {context.server.name}")
     try:
         profile.prepare(context)
     except FAILURES as error:
@@ -66,7 +66,7 @@ def _run(case: Case, context: CaseContext, outcomes: Outcomes, *, counted: bool)
         sample = case.run(context)
     except NotMeasured as missing:
         outcome.failure, outcome.skipped = str(missing), True
-        _say(f"    {case.name}: {missing}")
+        _log(f"    {case.name}: {missing}")
         return
     except FAILURES as error:
         outcome.failure = _failure(error, f"{case.name}, {context.server.name}", context.server)
@@ -74,7 +74,7 @@ def _run(case: Case, context: CaseContext, outcomes: Outcomes, *, counted: bool)
     if counted:
         outcome.samples.append(sample)
     figure, value = next(iter(sample.items()))
-    _say(f"    {case.name}, {context.server.name}: {figure.text(value)} {figure.name}")
+    _log(f"    {case.name}, {context.server.name}: {figure.text(value)} {figure.name}")
 
 
 def measure(
@@ -87,39 +87,39 @@ def measure(
     files: Path,
     only: Sequence[str] = (),
 ) -> Results:
-    """All cases of the profile (or those whose names contain a word of `only`) on all brokers."""
+    """Run the profile's cases, or those whose names contain a word of `only`, on all brokers."""
     cases = [case for case in profile.cases if not only or any(word in case.name for word in only)]
     outcomes: Outcomes = {(case.name, kind): Outcome() for case in cases for kind in kinds}
     groups = [[name] for name in kinds] if profile.once else [list(kinds)]
     for group in groups:
         with contextlib.ExitStack() as stack:
-            places = []
+            contexts = []
             for name in group:
-                _say(f"  starting {name}")
+                _log(f"  starting {name}")
                 home = stack.enter_context(tempfile.TemporaryDirectory(dir=directory))
                 server = stack.enter_context(kinds[name](Path(home)))
-                places.append(CaseContext(server, scale, files))
-            for context in places:
+                contexts.append(CaseContext(server, scale, files))
+            for context in contexts:
                 _prepare(profile, context, outcomes)
-            _rounds(profile, cases, places, outcomes, rounds)
+            _rounds(profile, cases, contexts, outcomes, rounds)
     return Results(profile, tuple(cases), tuple(kinds), outcomes)
 
 
 def _rounds(
     profile: Profile,
     cases: Sequence[Case],
-    places: Sequence[CaseContext],
+    contexts: Sequence[CaseContext],
     outcomes: Outcomes,
     rounds: int,
 ) -> None:
-    if not profile.once and places[0].scale.warm_up:
-        _say("  warming up")
+    if not profile.once and contexts[0].scale.warm_up:
+        _log("  warming up")
         for case in cases:
-            for context in places:
-                warm = CaseContext(context.server, context.scale.for_warming_up(), context.files)
-                _run(case, warm, outcomes, counted=False)
+            for context in contexts:
+                warm_up = CaseContext(context.server, context.scale.for_warming_up(), context.files)
+                _run(case, warm_up, outcomes, counted=False)
     for number in range(1 if profile.once else rounds):
-        _say(f"  round {number + 1}")
+        _log(f"  round {number + 1}")
         for case in cases:
-            for context in places:
+            for context in contexts:
                 _run(case, context, outcomes, counted=True)

@@ -1,4 +1,4 @@
-"""What a shipper shows, and what it spent on it."""
+"""Figures about log shippers and their costs."""
 
 from bench.figures.measurement import Figure
 from bench.figures.processes import Meter

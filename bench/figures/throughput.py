@@ -1,4 +1,4 @@
-"""From a load and what it cost to a sample."""
+"""Samples of the throughput and cost of a load."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -23,22 +23,22 @@ CHEAPER = Goal(CPU_PER_GB, ahead=True)
 
 
 class Brokers(Protocol):
-    """A broker, or a cluster of them."""
+    """A broker or a cluster."""
 
     @property
     def pids(self) -> tuple[int, ...]: ...
 
 
 def metered(brokers: Brokers, load: Callable[[], Throughput]) -> Sample:
-    """Runs the load and says how fast it went and what brokers and clients spent."""
+    """Run the load; return its speed and what brokers and clients spent."""
     with Meter(*brokers.pids) as meter:
-        done = load()
+        throughput = load()
     return {
-        RATE: done.rate,
-        MEGABYTES: done.bytes / done.seconds / 1e6,
-        CPU_PER_GB: meter.broker_cpu / done.bytes * 1e9,
-        BROKER_CORES: meter.broker_cpu / done.seconds,
-        CLIENT_CORES: meter.client_cpu / done.seconds,
+        RATE: throughput.rate,
+        MEGABYTES: throughput.bytes / throughput.seconds / 1e6,
+        CPU_PER_GB: meter.broker_cpu / throughput.bytes * 1e9,
+        BROKER_CORES: meter.broker_cpu / throughput.seconds,
+        CLIENT_CORES: meter.client_cpu / throughput.seconds,
         PEAK_MEMORY: meter.peak_bytes / 1e6,
         PROPORTIONAL_MEMORY: meter.proportional_bytes / 1e6,
     }

@@ -1,1 +1,1 @@
-"""What is asked of them."""
+"""Load generators."""

@@ -1,24 +1,25 @@
-"""How long acknowledgements take under a load that follows a schedule (as in `steady_load`).
+"""The latency of acknowledgements under a load that follows a schedule (as in `steady_load`).
 
-librdkafka, in a process of its own that goes on until it is told to stop, so that it can be seen
-what a producer notices while something else happens. A message's clock starts when the schedule
-says so and ends when its acknowledgement is reported. Messages go to all partitions.
+librdkafka runs in its own process until stopped, which shows what a producer notices of other
+events. A message's clock starts at its scheduled time and ends when its acknowledgement is
+reported. Messages go to all partitions.
 """
 
 import array
 import contextlib
 import gc
-import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from multiprocessing.connection import Connection
+from types import NoneType
 from typing import Final
 
 import msgspec
 from confluent_kafka import Producer
 
+from bench.loads.child_process import child_process, receive
 from bench.loads.librdkafka import Incomplete
 from bench.loads.requests import message
 from bench.loads.steady_load import Latencies
@@ -29,11 +30,10 @@ _ACKNOWLEDGED: Final = {"acks": "all", "enable.idempotence": "true"}
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
-    """Pairs of nanoseconds, one after the other: when it was due, on the clock of `monotonic_ns`,
-    and how much later."""
+    """Alternating nanoseconds: the scheduled time (`monotonic_ns`), and the delay after it."""
 
     answered: "array.array[int]"
-    sent: "array.array[int]"  # a pair a millisecond: how late the generator itself was
+    sent: "array.array[int]"  # one pair per millisecond: the generator's own delay
 
     def latencies(self, since: int, until: int) -> Latencies:
         return _between(self.answered, since, until)
@@ -43,18 +43,18 @@ class Acknowledged(msgspec.Struct, frozen=True):
 
 
 def _between(pairs: "array.array[int]", since: int, until: int) -> Latencies:
-    kept = [pairs[at + 1] for at in range(0, len(pairs), 2) if since <= pairs[at] < until]
-    if not kept:
-        raise Incomplete("nothing was to be sent in that time")
-    return Latencies(sorted(kept))
+    delays = [pairs[at + 1] for at in range(0, len(pairs), 2) if since <= pairs[at] < until]
+    if not delays:
+        raise Incomplete("no message was scheduled in that time")
+    return Latencies(sorted(delays))
 
 
 class _Sender:
-    """Reports come on a thread of their own, as soon as they are there."""
+    """Sends messages; a thread receives the delivery reports without delay."""
 
     def __init__(self, bootstrap: str, topic: str, options: Mapping[str, str]) -> None:
-        wanted = {"bootstrap.servers": bootstrap, **_ACKNOWLEDGED, **options}
-        self._producer = Producer(wanted)
+        settings = {"bootstrap.servers": bootstrap, **_ACKNOWLEDGED, **options}
+        self._producer = Producer(settings)
         self._topic = topic
         self._body = message()
         self._answered = array.array("q")
@@ -62,7 +62,7 @@ class _Sender:
         self._failed: list[str] = []
 
     def run(self, rate: int, stopped: Callable[[], bool]) -> Acknowledged:
-        each = rate * _TICK // 1_000_000_000
+        per_tick = rate * _TICK // 1_000_000_000
         ended = threading.Event()
         reports = threading.Thread(target=self._report, args=(ended,))
         reports.start()
@@ -70,23 +70,23 @@ class _Sender:
             due = time.monotonic_ns() + _TICK
             while not stopped():
                 time.sleep(max(0, due - time.monotonic_ns()) / 1e9)
-                for _ in range(each):
+                for _ in range(per_tick):
                     self._send(due)
                 self._sent.extend((due, time.monotonic_ns() - due))
                 due += _TICK
         finally:
-            left = self._producer.flush(_PATIENCE)
+            undelivered = self._producer.flush(_PATIENCE)
             ended.set()
             reports.join()
-        if left or self._failed:
-            raise Incomplete(f"{left} messages not delivered; {self._failed[:1]}")
+        if undelivered or self._failed:
+            raise Incomplete(f"{undelivered} messages not delivered; {self._failed[:1]}")
         return Acknowledged(self._answered, self._sent)
 
     def first(self) -> None:
-        """Returns when the broker has acknowledged one: connections are there."""
+        """Send a message and wait for its acknowledgement, so that connections exist."""
         self._send(time.monotonic_ns())
         if self._producer.flush(_PATIENCE):
-            raise Incomplete("the first message is not acknowledged")
+            raise Incomplete("the first message was not acknowledged")
 
     def _send(self, due: int) -> None:
         self._producer.produce(self._topic, self._body, on_delivery=partial(self._reported, due))
@@ -118,33 +118,15 @@ def _serve(
 def acknowledged_load(
     bootstrap: str, topic: str, *, rate: int, options: Mapping[str, str]
 ) -> Iterator[Callable[[], Acknowledged]]:
-    """So many messages a second from now on, until what this yields is called."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=(bootstrap, topic, rate, dict(options), theirs), daemon=True
-    )
-    process.start()
-    theirs.close()
+    """Send `rate` messages a second until the yielded function is called."""
+    with child_process(_serve, bootstrap, topic, rate, dict(options)) as pipe:
 
-    def received() -> object:
+        def end() -> Acknowledged:
+            pipe.send(None)
+            return receive(pipe, Acknowledged)
+
         try:
-            answer = ours.recv()
+            receive(pipe, NoneType)
+            yield end
         except EOFError:
-            raise Incomplete("the producer has ended by itself") from None
-        if isinstance(answer, Incomplete):
-            raise answer
-        return answer
-
-    def end() -> Acknowledged:
-        ours.send(None)
-        done = received()
-        assert isinstance(done, Acknowledged)
-        return done
-
-    try:
-        received()
-        yield end
-    finally:
-        ours.close()
-        process.kill()
-        process.join()
+            raise Incomplete("the producer's process ended early") from None

@@ -1,39 +1,39 @@
-"""Members of consumer groups, as many as are wanted, in a process of its own: each a connection.
+"""Many members of consumer groups, each with a connection, in a separate process.
 
-They join, are given what the first of them says, send heartbeats, commit, leave. Their requests are
-of the last versions before the protocol became flexible, which all brokers serve; they are written
-out here, so that a mistake in `wire` shows.
+They join, receive empty assignments, send heartbeats, commit and leave. Their requests use
+the last versions before the flexible protocol, which every broker serves, and are written out here
+so that a mistake in `wire` shows.
 """
 
 import asyncio
 import contextlib
 import itertools
-import multiprocessing
-import resource
 import struct
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
 import msgspec
 
+from bench.loads.child_process import allow_most_open_files, child_process, receive
 from bench.loads.requests import AnswerError, frame, string
 
 _OFFSET_COMMIT, _OFFSET_FETCH, _FIND, _JOIN, _HEARTBEAT, _LEAVE, _SYNC = 8, 9, 10, 11, 12, 13, 14
 _OF_ANOTHER_GENERATION: Final = {22, 25, 27}  # illegal, unknown member, rebalance in progress
-_LOADING: Final = {14, 15, 16}  # what has just begun to be a coordinator
+_LOADING: Final = {14, 15, 16}  # a new coordinator
 _SESSION_MS: Final = 30_000
 SHORT_SESSION_MS: Final = 6_000  # the shortest that brokers grant
 _REBALANCE_MS: Final = 60_000
 _ADDRESSES: Final = 8
 _OPENED_AT_ONCE: Final = 200
 _PATIENCE: Final = 120.0
-_SOON: Final = 0.2  # between heartbeats while a group begins
+_SOON: Final = 0.2  # between heartbeats while a group forms
 
 
 class Done(msgspec.Struct, frozen=True):
-    """How many, in which time; how long each was waited for; what it cost the members."""
+    """The number of operations, the time, the waits for answers, and the members' CPU time."""
 
     count: int
     seconds: float
@@ -50,8 +50,8 @@ class _Member:
         self._share = share
         self._session_ms = session_ms or _SESSION_MS
         self.id = ""
-        self.generation = -1  # -1: it is in none
-        self.joined = 0.0  # when it knew what it owns
+        self.generation = -1  # in no generation
+        self.joined = 0.0  # the time when the assignment was known
 
     async def connect(self, port: int, number: int) -> None:
         source = f"127.0.0.{1 + number % _ADDRESSES}", 0
@@ -62,11 +62,11 @@ class _Member:
         await self._find()
 
     async def _find(self) -> None:
-        """Asks for the coordinator until there is one: some brokers begin to be when asked."""
-        asked = string(self.group) + struct.pack(">b", 0)
+        """Find the coordinator, with retries: some brokers become one on demand."""
+        request = string(self.group) + struct.pack(">b", 0)
         deadline = time.monotonic() + _PATIENCE
         while time.monotonic() < deadline:
-            (error,) = struct.unpack_from(">h", await self._ask(_FIND, 1, asked), 4)
+            (error,) = struct.unpack_from(">h", await self._ask(_FIND, 1, request), 4)
             if not error:
                 return
             await asyncio.sleep(_SOON)
@@ -76,7 +76,7 @@ class _Member:
         self._writer.close()
 
     async def _ask(self, key: int, version: int, body: bytes) -> bytes:
-        """The answer's body."""
+        """Returns the answer's body."""
         self._writer.write(frame(key, version, 0, body))
         (size,) = struct.unpack(">i", await self._reader.readexactly(4))
         return (await self._reader.readexactly(size))[4:]
@@ -86,7 +86,7 @@ class _Member:
         return string(self.group) + struct.pack(">i", self.generation) + string(self.id)
 
     async def join(self) -> None:
-        """Until it knows what it owns, and where to begin there."""
+        """Join until the assignment and the committed offsets are known."""
         while not await self._join():
             pass
         if self._share is not None:
@@ -96,8 +96,8 @@ class _Member:
     async def _join(self) -> bool:
         times = struct.pack(">ii", self._session_ms, _REBALANCE_MS)
         protocols = struct.pack(">i", 1) + string("range") + struct.pack(">i", 0)
-        asked = string(self.group) + times + string(self.id) + string("consumer") + protocols
-        answer = await self._ask(_JOIN, 2, asked)
+        request = string(self.group) + times + string(self.id) + string("consumer") + protocols
+        answer = await self._ask(_JOIN, 2, request)
         error, generation = struct.unpack_from(">hi", answer, 4)
         self.generation = -1
         if error in _OF_ANOTHER_GENERATION:
@@ -110,9 +110,9 @@ class _Member:
         texts = _Texts(answer, 10)
         texts.take()  # the protocol
         leader, self.id = texts.take(), texts.take()
-        given = _assigned(texts.members()) if leader == self.id else struct.pack(">i", 0)
-        named = string(self.group) + struct.pack(">i", generation) + string(self.id)
-        answer = await self._ask(_SYNC, 1, named + given)
+        assignments = _assigned(texts.members()) if leader == self.id else struct.pack(">i", 0)
+        identity = string(self.group) + struct.pack(">i", generation) + string(self.id)
+        answer = await self._ask(_SYNC, 1, identity + assignments)
         (error,) = struct.unpack_from(">h", answer, 4)
         if error in _OF_ANOTHER_GENERATION:
             return False
@@ -128,7 +128,7 @@ class _Member:
         _check(error, "OffsetFetch")
 
     async def heartbeat(self) -> bool:
-        """False if its group rebalances."""
+        """Returns False if the group rebalances."""
         answer = await self._ask(_HEARTBEAT, 1, self._named)
         (error,) = struct.unpack_from(">h", answer, 4)
         if error in _OF_ANOTHER_GENERATION:
@@ -139,11 +139,11 @@ class _Member:
     async def commit(self, topic: str, offset: int, partitions: int) -> None:
         body = self._named + struct.pack(">qi", -1, 1) + string(topic)
         body += struct.pack(">i", partitions)
-        body += b"".join(struct.pack(">iqh", each, offset, 0) for each in range(partitions))
+        body += b"".join(struct.pack(">iqh", index, offset, 0) for index in range(partitions))
         answer = await self._ask(_OFFSET_COMMIT, 2, body)
         first = 4 + len(string(topic)) + 4
-        for at in range(first, first + 6 * partitions, 6):
-            (error,) = struct.unpack_from(">h", answer, at + 4)
+        for position in range(first, first + 6 * partitions, 6):
+            (error,) = struct.unpack_from(">h", answer, position + 4)
             _check(error, "OffsetCommit")
 
     async def leave(self) -> None:
@@ -156,17 +156,17 @@ class _Member:
 
 
 class Share(msgspec.Struct, frozen=True):
-    """Partitions of a topic that a member is thought to own."""
+    """The partitions of a topic that a member treats as its own."""
 
     topic: str
     partitions: Sequence[int]
 
 
 class _Texts:
-    """What stands in an answer one after the other."""
+    """Reads consecutive strings from an answer."""
 
-    def __init__(self, answer: bytes, at: int) -> None:
-        self._answer, self._at = answer, at
+    def __init__(self, answer: bytes, position: int) -> None:
+        self._answer, self._at = answer, position
 
     def take(self) -> str:
         (size,) = struct.unpack_from(">h", self._answer, self._at)
@@ -175,24 +175,24 @@ class _Texts:
         return self._answer[start : self._at].decode()
 
     def members(self) -> list[str]:
-        """Their names, without what they say of themselves, which is nothing."""
+        """The members' names; their metadata is empty."""
         (count,) = struct.unpack_from(">i", self._answer, self._at)
         self._at += 4
-        found = []
+        names = []
         for _ in range(count):
-            found.append(self.take())
+            names.append(self.take())
             self._at += 4
-        return found
+        return names
 
 
 def _assigned(members: Sequence[str]) -> bytes:
-    each = (string(member) + struct.pack(">i", 0) for member in members)
-    return struct.pack(">i", len(members)) + b"".join(each)
+    assignments = (string(member) + struct.pack(">i", 0) for member in members)
+    return struct.pack(">i", len(members)) + b"".join(assignments)
 
 
-def _check(error: int, asked: str) -> None:
+def _check(error: int, request: str) -> None:
     if error:
-        raise AnswerError(f"{asked} was answered with error {error}")
+        raise AnswerError(f"{request} was answered with error {error}")
 
 
 class _Members(msgspec.Struct):
@@ -202,16 +202,18 @@ class _Members(msgspec.Struct):
     async def come(
         self,
         groups: Iterable[str],
-        each: int,
+        per_group: int,
         shares: Sequence[Share] = (),
         session_ms: int = 0,
     ) -> Done:
-        """So many of each of these groups, until all of a group are in one generation. Of one group
-        each may have a share."""
+        """Add `each` members to every group and wait until each group is in one generation.
+
+        `shares` assigns partitions to the members of a single group.
+        """
         new = [
             _Member(group, shares[number] if shares else None, session_ms)
             for group in groups
-            for number in range(each)
+            for number in range(per_group)
         ]
         gate = asyncio.Semaphore(_OPENED_AT_ONCE)
 
@@ -224,7 +226,7 @@ class _Members(msgspec.Struct):
         return await _settled(new, _SOON)
 
     async def beat(self, seconds: float, every: float) -> Done:
-        """Heartbeats of all, evenly spread over the time between two of them."""
+        """Send heartbeats of all members, evenly spread over the interval."""
         waits: list[float] = []
         began = time.monotonic()
 
@@ -232,10 +234,10 @@ class _Members(msgspec.Struct):
             due = began + every * number / len(self.all)
             while due < began + seconds:
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
-                asked = time.monotonic()
+                sent = time.monotonic()
                 if not await member.heartbeat():
-                    raise AnswerError("a group rebalances that has no reason to")
-                waits.append(time.monotonic() - asked)
+                    raise AnswerError("a group rebalanced without a reason")
+                waits.append(time.monotonic() - sent)
                 due += every
 
         before = time.process_time()
@@ -244,7 +246,7 @@ class _Members(msgspec.Struct):
         return Done(len(waits), time.monotonic() - began, waits, cpu)
 
     async def commit(self, seconds: float, topic: str, partitions: int) -> Done:
-        """As fast as each is answered. Counts partitions."""
+        """Each member commits as fast as it is answered; counts partitions."""
         offsets = itertools.count()
 
         async def once(member: _Member) -> int:
@@ -254,7 +256,7 @@ class _Members(msgspec.Struct):
         return await self._for(seconds, once)
 
     async def come_and_go(self, seconds: float, name: str) -> Done:
-        """Each joins a group of its own, again and again another one."""
+        """Each member repeatedly joins a new group of its own and leaves it."""
         numbers = itertools.count()
 
         async def once(member: _Member) -> int:
@@ -273,24 +275,23 @@ class _Members(msgspec.Struct):
 
         async def again(member: _Member) -> None:
             nonlocal count
-            while (asked := time.monotonic()) < began + seconds:
-                made = await once(member)
-                count += made
-                waits.append(time.monotonic() - asked)
+            while (sent := time.monotonic()) < began + seconds:
+                operations = await once(member)
+                count += operations
+                waits.append(time.monotonic() - sent)
 
         await _together(map(again, self.all))
         return Done(count, time.monotonic() - began, waits, time.process_time() - before)
 
     async def one_more(self, every: float, share: Share) -> Done:
-        """One joins the group of all; the others hear of it by a heartbeat, and join again."""
+        """Add a member to the group; the others learn of it by heartbeats and join again."""
         newcomer = _Member(self.all[0].group, share)
         await newcomer.connect(self.port, len(self.all))
         self.all.append(newcomer)
         return await _settled(self.all, every)
 
     async def one_less(self, every: float) -> Done:
-        """One of the group of all is gone without a word, just after a heartbeat: the others hear
-        of it when its session has ended."""
+        """Disconnect a member after a heartbeat; the others notice when its session expires."""
         gone = self.all.pop()
         generation = gone.generation
         await gone.heartbeat()
@@ -300,27 +301,26 @@ class _Members(msgspec.Struct):
     async def go(self) -> Done:
         began, before = time.monotonic(), time.process_time()
         await _together(map(_Member.leave, self.all))
-        done = Done(len(self.all), time.monotonic() - began, (), time.process_time() - before)
-        for each in self.all:
-            each.close()
+        result = Done(len(self.all), time.monotonic() - began, (), time.process_time() - before)
+        for member in self.all:
+            member.close()
         self.all = []
-        return done
+        return result
 
 
-async def _together(works: Iterable[Awaitable[None]]) -> None:
+async def _together(tasks: Iterable[Awaitable[None]]) -> None:
     async with asyncio.timeout(_PATIENCE):
-        await asyncio.gather(*works)
+        await asyncio.gather(*tasks)
 
 
 async def _settled(members: Sequence[_Member], every: float, beyond: int = -1) -> Done:
-    """From now until the last of them has joined the generation that all of its group are in, a
-    later one than `beyond`."""
+    """Wait until all members of each group share a generation later than `beyond`."""
     groups: dict[str, list[_Member]] = {}
     for member in members:
         groups.setdefault(member.group, []).append(member)
     began, before = time.monotonic(), time.process_time()
 
-    async def one(number: int, member: _Member) -> None:
+    async def settle(number: int, member: _Member) -> None:
         if member.generation < 0:
             await member.join()
         else:
@@ -331,20 +331,19 @@ async def _settled(members: Sequence[_Member], every: float, beyond: int = -1) -
             else:
                 await member.join()
 
-    await _together(itertools.starmap(one, enumerate(members)))
-    waits = [each.joined - began for each in members]
+    await _together(itertools.starmap(settle, enumerate(members)))
+    waits = [member.joined - began for member in members]
     return Done(len(members), max(waits), waits, time.process_time() - before)
 
 
 def _is_settled(group: Sequence[_Member], beyond: int) -> bool:
-    generations = {each.generation for each in group}
+    generations = {member.generation for member in group}
     return len(generations) == 1 and min(generations) > beyond
 
 
 def _serve(port: int, pipe: Connection) -> None:
-    """In a process of its own: what the pipe asks for, until it is closed."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    """Serve the pipe's commands in this process until it is closed."""
+    allow_most_open_files()
     members = _Members(port)
     with asyncio.Runner() as runner, contextlib.suppress(EOFError):
         while True:
@@ -356,7 +355,7 @@ def _serve(port: int, pipe: Connection) -> None:
 
 
 class GroupMembers:
-    """Members that wait to be told what to do."""
+    """Controls the members in their process."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -365,34 +364,15 @@ class GroupMembers:
         return self.begin(name, *arguments)()
 
     def begin(self, name: str, *arguments: Any) -> Callable[[], Done]:
-        """One of the methods of `_Members`. Returns at once; what it returns waits until that is
-        done."""
+        """Start a method of `_Members`; the returned function waits for its result."""
         self._pipe.send((name, arguments))
-
-        def end() -> Done:
-            done = self._pipe.recv()
-            if isinstance(done, AnswerError):
-                raise done
-            assert isinstance(done, Done)
-            return done
-
-        return end
+        return partial(receive, self._pipe, Done)
 
 
 @contextlib.contextmanager
 def group_members(port: int) -> Iterator[GroupMembers]:
-    """None yet. Those who are there in the end leave."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=(port, theirs), daemon=True
-    )
-    process.start()
-    theirs.close()
-    members = GroupMembers(ours)
-    try:
+    """Start the process without members; those that remain leave at the end."""
+    with child_process(_serve, port, patience=_PATIENCE) as pipe:
+        members = GroupMembers(pipe)
         yield members
-        members.begin("go")()
-    finally:
-        ours.close()
-        process.join(_PATIENCE)
-        process.kill()
+        members.do("go")

@@ -1,7 +1,7 @@
-"""The client that most programs use, librdkafka: as the tool kcat, and from Python.
+"""librdkafka, the most common client: as the tool kcat, and from Python.
 
-Its own defaults unless a case says otherwise. kcat's time is that of the whole process, start-up
-and final flush included.
+It has its own defaults unless a case sets others. kcat's time is that of the whole process with its
+start and final flush.
 """
 
 import shutil
@@ -21,7 +21,7 @@ _PATIENCE = 300.0
 
 
 class Incomplete(Exception):
-    """Messages that a producer believed delivered, or should have, are not there."""
+    """Messages are missing that were, or should have been, delivered."""
 
 
 class KcatMissing(NotMeasured):
@@ -42,15 +42,15 @@ def _options(options: Mapping[str, str]) -> list[str]:
 
 
 def write_lines(path: Path, messages: int) -> None:
-    """A file of 200-byte lines."""
+    """Write a file of 200-byte lines."""
     with path.open("wb") as lines:
         for start in range(0, messages, 1000):
-            some = range(start, min(messages, start + 1000))
-            lines.write(b"".join(message(number) + b"\n" for number in some))
+            chunk = range(start, min(messages, start + 1000))
+            lines.write(b"".join(message(number) + b"\n" for number in chunk))
 
 
 def file_of_lines(directory: Path, messages: int) -> Path:
-    """The same for all who ask for as many; written once."""
+    """A file of so many lines, written once and shared."""
     path = directory / f"lines-{messages}"
     if not path.exists():
         write_lines(path, messages)
@@ -60,8 +60,8 @@ def file_of_lines(directory: Path, messages: int) -> Path:
 def kcat_produce(
     port: int, topic: str, lines: Path, messages: int, options: Mapping[str, str]
 ) -> Throughput:
-    where = ["-b", f"127.0.0.1:{port}", "-t", topic, *_options(options)]
-    return Throughput(messages, _kcat("-P", "-q", *where, "-l", str(lines)))
+    arguments = ["-b", f"127.0.0.1:{port}", "-t", topic, *_options(options)]
+    return Throughput(messages, _kcat("-P", "-q", *arguments, "-l", str(lines)))
 
 
 def kcats_produce(
@@ -73,19 +73,19 @@ def kcats_produce(
     *,
     kcats: int,
 ) -> Throughput:
-    """Several at a time, each of which sends all these lines."""
+    """Run several kcats at once; each sends all lines."""
     command = ["-P", "-q", "-b", bootstrap, "-t", topic, *_options(options), "-l", str(lines)]
     started = time.perf_counter()
     with ThreadPoolExecutor(kcats) as threads:
-        for done in [threads.submit(_kcat, *command) for _ in range(kcats)]:
-            done.result()
+        for run in [threads.submit(_kcat, *command) for _ in range(kcats)]:
+            run.result()
     return Throughput(kcats * messages, time.perf_counter() - started)
 
 
 def kcat_consume(
     port: int, topic: str, messages: int, options: Mapping[str, str] | None = None
 ) -> Throughput:
-    """Ends with the last message, and does not wait for an empty answer after it."""
+    """Exits after the last message, without waiting for an empty answer."""
     broker = ["-b", f"127.0.0.1:{port}", "-t", topic, *_options(options or {})]
     return Throughput(
         messages, _kcat("-C", "-q", "-e", "-c", str(messages), "-o", "beginning", *broker)
@@ -93,7 +93,7 @@ def kcat_consume(
 
 
 def produce(port: int, topic: str, messages: int, options: Mapping[str, str]) -> Throughput:
-    """Through confluent-kafka, with nothing done per message but the call."""
+    """Produce with confluent-kafka, with no work per message other than the call."""
     failed: list[object] = []
     producer = Producer(
         {
@@ -113,8 +113,8 @@ def produce(port: int, topic: str, messages: int, options: Mapping[str, str]) ->
                 producer.poll(0.01)
             else:
                 break
-    left = producer.flush(_PATIENCE)
+    undelivered = producer.flush(_PATIENCE)
     elapsed = time.perf_counter() - started
-    if left or failed:
-        raise Incomplete(f"{left} messages not delivered {failed}")
+    if undelivered or failed:
+        raise Incomplete(f"{undelivered} messages not delivered {failed}")
     return Throughput(messages, elapsed)

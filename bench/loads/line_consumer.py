@@ -1,8 +1,7 @@
-"""`python -m bench.loads.line_consumer PORT TOPIC OFFSET COUNT`: when lines with a time arrive.
+"""`python -m bench.loads.line_consumer PORT TOPIC OFFSET COUNT`: measures the delay of lines.
 
-librdkafka's consumer with its defaults. Says `ready` in a line, and when so many have arrived, or
-nothing more comes, pairs of a line's time and how long after it the line was there: 64-bit numbers
-in nanoseconds, in the order of arrival.
+librdkafka's consumer with its defaults. Prints the line `ready`; after COUNT lines or a timeout,
+writes pairs of a line's time and its delay: 64-bit nanoseconds, in the order of arrival.
 """
 
 import gc
@@ -14,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from bench.loads.librdkafka import Incomplete
 
-DIGITS = 20  # at a line's end
+DIGITS = 20  # of the time at a line's end
 _PATIENCE = 30.0
 
 
@@ -22,7 +21,7 @@ def main(port: str, topic: str, begin: str, count: str) -> None:
     consumer = Consumer(
         {
             "bootstrap.servers": f"127.0.0.1:{port}",
-            "group.id": "bench",  # librdkafka wants one; there is no group
+            "group.id": "bench",  # librdkafka requires one
             "enable.auto.commit": False,
         }
     )

@@ -1,14 +1,12 @@
-"""Logs in over new connections, again and again: SCRAM-SHA-512, as a client that has just begun.
+"""Logs in repeatedly over new connections with SCRAM-SHA-512, like clients that start.
 
-Each login is a connection of its own, from one of several addresses: TLS's handshake where there is
-TLS, ApiVersions, SaslHandshake, both steps of SCRAM, and the broker's proof is checked. What the
-password comes to with the user's salt is computed once. All of that is done by a process of its
-own, with some threads, so that it does not wait for whoever else measures.
+Each login is a new connection, from one of several addresses: the TLS handshake if there is TLS,
+ApiVersions, SaslHandshake, both steps of SCRAM, and a check of the broker's proof. The salted
+password is computed once. All of this runs in a separate process with several threads.
 """
 
 import contextlib
 import itertools
-import multiprocessing
 import secrets
 import socket
 import ssl
@@ -17,12 +15,14 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from bench.loads.child_process import child_process, receive
 from bench.loads.requests import AnswerError, api_versions_request, frame, string
 from bench.servers.locked_brokers import MECHANISM, PASSWORD, USER, LockedBroker, client_context
 from ground.logins.scram import ScramCredential, ScramMechanism
@@ -34,7 +34,7 @@ _SHA_512: Final = ScramMechanism.SHA_512
 
 
 class Logins(msgspec.Struct, frozen=True):
-    """How many, in which time, and what they cost the client."""
+    """Their number, the time, and the client's CPU time."""
 
     count: int
     seconds: float
@@ -42,7 +42,7 @@ class Logins(msgspec.Struct, frozen=True):
 
 
 class _Client:
-    """One user's client. Threads may share it."""
+    """The client of one user; threads may share it."""
 
     def __init__(self, port: int, ca: Path | None) -> None:
         self._port = port
@@ -50,7 +50,7 @@ class _Client:
         self._salted: dict[tuple[bytes, int], tuple[bytes, ScramCredential]] = {}
 
     def log_in(self, source: str) -> None:
-        """Raises AnswerError if it is not let in."""
+        """Raises AnswerError if the login fails."""
         address = "127.0.0.1", self._port
         with socket.create_connection(address, _PATIENCE, (source, 0)) as plain:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -66,21 +66,21 @@ class _Client:
         _check(answer)
         nonce = secrets.token_hex(12)
         bare = f"n={USER},r={nonce}"
-        salted_so = _say(sock, f"n,,{bare}")
-        said = dict(each.split("=", 1) for each in salted_so.split(","))
-        if not said["r"].startswith(nonce):
+        challenge = _authenticate(sock, f"n,,{bare}")
+        fields = dict(field.split("=", 1) for field in challenge.split(","))
+        if not fields["r"].startswith(nonce):
             raise AnswerError("the broker's nonce does not begin with the client's")
-        client_key, credential = self._credential(b64decode(said["s"]), int(said["i"]))
-        unproven = f"c=biws,r={said['r']}"
-        signed = f"{bare},{salted_so},{unproven}".encode()
+        client_key, credential = self._credential(b64decode(fields["s"]), int(fields["i"]))
+        unproven = f"c=biws,r={fields['r']}"
+        signed = f"{bare},{challenge},{unproven}".encode()
         signature = _SHA_512.hmac(credential.stored_key, signed)
-        proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
-        proven = _say(sock, f"{unproven},p={b64encode(proof).decode()}")
+        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        proven = _authenticate(sock, f"{unproven},p={b64encode(proof).decode()}")
         if proven != f"v={b64encode(credential.signature(signed)).decode()}":
-            raise AnswerError("the broker has not proven that it knows the password")
+            raise AnswerError("the broker did not prove that it knows the password")
 
     def _credential(self, salt: bytes, iterations: int) -> tuple[bytes, ScramCredential]:
-        """The key that the client proves with, and what the broker keeps of the password."""
+        """The client's key, and the broker's record of the password."""
         known = self._salted.get((salt, iterations))
         if known is None:
             salted = _SHA_512.salted(PASSWORD, salt, iterations)
@@ -90,12 +90,12 @@ class _Client:
         return known
 
 
-def _say(sock: socket.socket, text: str) -> str:
-    said = struct.pack(">i", len(text)) + text.encode()
-    answer = _ask(sock, frame(_SASL_AUTHENTICATE, 1, 2, said))
+def _authenticate(sock: socket.socket, text: str) -> str:
+    message = struct.pack(">i", len(text)) + text.encode()
+    answer = _ask(sock, frame(_SASL_AUTHENTICATE, 1, 2, message))
     _check(answer)
-    (message,) = struct.unpack_from(">h", answer, 6)
-    start = 8 + max(0, message)
+    (text_size,) = struct.unpack_from(">h", answer, 6)
+    start = 8 + max(0, text_size)
     (length,) = struct.unpack_from(">i", answer, start)
     return answer[start + 4 : start + 4 + length].decode()
 
@@ -103,43 +103,43 @@ def _say(sock: socket.socket, text: str) -> str:
 def _check(answer: bytes) -> None:
     (error,) = struct.unpack_from(">h", answer, 4)
     if error:
-        raise AnswerError(f"the login was answered with error {error}")
+        raise AnswerError(f"the login failed with error {error}")
 
 
 def _ask(sock: socket.socket, request: bytes) -> bytes:
-    """The answer without its length prefix."""
+    """Returns the answer without its length prefix."""
     sock.sendall(request)
     received = bytearray()
     while len(received) < 4 or len(received) < 4 + struct.unpack_from(">i", received)[0]:
-        some = sock.recv(2**14)
-        if not some:
+        data = sock.recv(2**14)
+        if not data:
             raise AnswerError("the broker closed the connection")
-        received += some
+        received += data
     return bytes(received[4:])
 
 
 def _log_in_for(client: _Client, seconds: float, rate: float | None) -> Logins:
-    """As often as it goes, or so many a second."""
+    """Log in at full speed, or at `rate` per second."""
     numbers = itertools.count()
     began, began_cpu = time.monotonic(), time.process_time()
 
-    def one_after_the_other(thread: int) -> int:
-        done = 0
+    def run(thread: int) -> int:
+        logins = 0
         while True:
             due = began if rate is None else began + next(numbers) / rate
             time.sleep(max(0.0, due - time.monotonic()))
             if time.monotonic() - began >= seconds or due - began >= seconds:
-                return done
+                return logins
             client.log_in(f"127.0.0.{1 + thread}")
-            done += 1
+            logins += 1
 
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        count = sum(threads.map(one_after_the_other, range(_AT_ONCE)))
+        count = sum(threads.map(run, range(_AT_ONCE)))
     return Logins(count, time.monotonic() - began, time.process_time() - began_cpu)
 
 
 def _serve(port: int, ca: Path | None, pipe: Connection) -> None:
-    """In a process of its own: what the pipe asks for, until it is closed."""
+    """Serve the pipe's commands in this process until it is closed."""
     client = _Client(port, ca)
     with contextlib.suppress(EOFError):
         client.log_in("127.0.0.1")
@@ -152,42 +152,24 @@ def _serve(port: int, ca: Path | None, pipe: Connection) -> None:
 
 
 class LoginLoad:
-    """Clients that wait to be told when to log in."""
+    """Controls the clients in their process."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
 
     def begin(self, seconds: float, rate: float | None = None) -> Callable[[], Logins]:
-        """Returns at once; what it returns waits until they are done."""
+        """Start the logins; the returned function waits for their result."""
         self._pipe.send((seconds, rate))
-
-        def end() -> Logins:
-            done = self._pipe.recv()
-            if isinstance(done, AnswerError):
-                raise done
-            assert isinstance(done, Logins)
-            return done
-
-        return end
+        return partial(receive, self._pipe, Logins)
 
 
 @contextlib.contextmanager
 def login_load(broker: LockedBroker, *, with_tls: bool) -> Iterator[LoginLoad]:
-    """They have logged in once."""
-    ours, theirs = multiprocessing.Pipe()
-    arguments = broker.login_port(with_tls=with_tls), broker.ca if with_tls else None, theirs
-    process = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=arguments, daemon=True
-    )
-    process.start()
-    theirs.close()
-    try:
+    """Start the process; it has logged in once."""
+    client = broker.login_port(with_tls=with_tls), broker.ca if with_tls else None
+    with child_process(_serve, *client, patience=_PATIENCE) as pipe:
         try:
-            ours.recv()
+            pipe.recv()
         except EOFError:
-            raise AnswerError("nobody could log in") from None
-        yield LoginLoad(ours)
-    finally:
-        ours.close()
-        process.join(_PATIENCE)
-        process.kill()
+            raise AnswerError("the first login failed") from None
+        yield LoginLoad(pipe)

@@ -1,45 +1,46 @@
-"""Agents by the thousand, as a broker sees them: each has a connection, sends a batch of lines each
-second and as much as an entry of the ledger every ten, and waits for both to be acknowledged.
+"""Thousands of agents, as a broker sees them.
 
-A process plays a thousand of them. They do not begin their seconds together. The clock of a request
-starts when it is due, whether or not the player was held up, and no request waits for the answer to
-the one before.
+Each agent has a connection, sends a batch of lines every second and the size of a ledger entry
+every ten, and waits for both acknowledgements. A process plays a thousand agents, whose seconds are
+evenly staggered. A request's clock starts at its scheduled time, even if the player is late, and no
+request waits for the answer to the one before.
 """
 
 import array
 import contextlib
 import gc
 import itertools
-import multiprocessing
-import resource
 import selectors
 import socket
 import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
+from types import NoneType
 from typing import Final, NamedTuple
 
 import msgspec
 
 from bench.loads.acknowledged_load import Acknowledged
+from bench.loads.child_process import allow_most_open_files, child_process, receive
 from bench.loads.librdkafka import Incomplete
 from bench.loads.requests import AnswerError, api_versions_request, produce_request, record_batch
 
 LINES: Final = 10  # in a batch
-EVERY_S: Final = 1.0  # a batch
-TOLD_EVERY_S: Final = 10.0  # what was shipped
-_EACH: Final = 1_000  # agents of a process
+EVERY_S: Final = 1.0  # between batches
+ENTRY_EVERY_S: Final = 10.0  # between ledger entries
+_PER_PROCESS: Final = 1_000  # agents
 _ALL: Final = -1  # acks
-_ENTRY: Final = 2  # lines: as long as an entry is, about
+_ENTRY: Final = 2  # lines, about the size of an entry
 _PATIENCE: Final = 120.0
 _LINES: Final = record_batch(LINES)
-_SAID: Final = record_batch(_ENTRY)
+_ENTRY_BATCH: Final = record_batch(_ENTRY)
 
 
 class Written(NamedTuple):
-    """Where agents write to."""
+    """The topics that agents write to."""
 
     topics: Sequence[str]
     partitions: int  # of each
@@ -47,7 +48,7 @@ class Written(NamedTuple):
 
 
 class _Batches(msgspec.Struct, frozen=True):
-    """The requests of an agent. All say the same lines."""
+    """The requests of an agent, always the same."""
 
     lines: bytes
     entry: bytes
@@ -56,10 +57,10 @@ class _Batches(msgspec.Struct, frozen=True):
     def of(agent: int, written: Written) -> "_Batches":
         topic = written.topics[agent % len(written.topics)]
         partition = agent // len(written.topics) % written.partitions
-        told = agent % written.partitions
+        ledger_partition = agent % written.partitions
         return _Batches(
             produce_request(topic, partition, _LINES, _ALL),
-            produce_request(written.ledger, told, _SAID, _ALL),
+            produce_request(written.ledger, ledger_partition, _ENTRY_BATCH, _ALL),
         )
 
 
@@ -67,7 +68,7 @@ class _Agent:
     def __init__(self, connection: socket.socket, batches: _Batches) -> None:
         self.connection = connection
         self.batches = batches
-        self.waiting: deque[int] = deque()  # when those were due that are not answered
+        self.waiting: deque[int] = deque()  # scheduled times of unanswered requests
         self._received = b""
 
     def send(self, request: bytes, due: int) -> None:
@@ -75,58 +76,60 @@ class _Agent:
         self.waiting.append(due)
 
     def answered(self) -> Iterator[int]:
-        """When those were due that are answered now."""
+        """Receive answers; the scheduled times of their requests."""
         received = self.connection.recv(65536)
         if not received:
             raise AnswerError("the broker closed the connection of an agent")
         data = self._received + received
-        at = 0
-        while len(data) - at >= 4 and len(data) - at >= (size := 4 + _number(data, at)):
-            _check(data[at : at + size])
+        position = 0
+        while len(data) - position >= 4 and len(data) - position >= (
+            size := 4 + _number(data, position)
+        ):
+            _check(data[position : position + size])
             yield self.waiting.popleft()
-            at += size
-        self._received = data[at:]
+            position += size
+        self._received = data[position:]
 
 
-def _number(data: bytes, at: int) -> int:
-    (number,) = struct.unpack_from(">i", data, at)
+def _number(data: bytes, position: int) -> int:
+    (number,) = struct.unpack_from(">i", data, position)
     return int(number)
 
 
 def _check(answer: bytes) -> None:
-    """Of Produce v7: one topic, one partition."""
+    """Check an answer to Produce v7 for one topic and one partition."""
     (name,) = struct.unpack_from(">h", answer, 12)
     (error,) = struct.unpack_from(">h", answer, 14 + name + 8)
     if error:
-        raise AnswerError(f"a batch of an agent was answered with error {error}")
+        raise AnswerError(f"Produce failed with error {error}")
 
 
 class _Player:
-    """Some agents. What is due next is known beforehand: it comes again and again."""
+    """Plays some agents on a fixed schedule."""
 
     def __init__(self, port: int, agents: range, written: Written) -> None:
         self._answered = array.array("q")
         self._sent = array.array("q")
         self._agents = [
-            _Agent(_connected(port, agents.start // _EACH), _Batches.of(each, written))
-            for each in agents
+            _Agent(_connected(port, agents.start // _PER_PROCESS), _Batches.of(agent, written))
+            for agent in agents
         ]
 
     def play(self, stopped: Callable[[], bool]) -> Acknowledged:
         with selectors.EpollSelector() as selector:
-            for each in self._agents:
-                selector.register(each.connection, selectors.EVENT_READ, each)
+            for agent in self._agents:
+                selector.register(agent.connection, selectors.EVENT_READ, agent)
             for due, agent, request in _schedule(self._agents, time.monotonic_ns()):
-                while (left := due - time.monotonic_ns()) > 0:
-                    self._receive(selector, left / 1e9)
+                while (pause := due - time.monotonic_ns()) > 0:
+                    self._receive(selector, pause / 1e9)
                 if stopped():
                     break
                 self._sent.extend((due, time.monotonic_ns() - due))
                 agent.send(request, due)
             until = time.monotonic() + _PATIENCE
-            while any(each.waiting for each in self._agents):
+            while any(agent.waiting for agent in self._agents):
                 if time.monotonic() > until:
-                    raise Incomplete("agents wait for an acknowledgement")
+                    raise Incomplete("agents still wait for acknowledgements")
                 self._receive(selector, 0.1)
         return Acknowledged(self._answered, self._sent)
 
@@ -136,24 +139,24 @@ class _Player:
                 self._answered.extend((due, time.monotonic_ns() - due))
 
     def close(self) -> None:
-        for each in self._agents:
-            each.connection.close()
+        for agent in self._agents:
+            agent.connection.close()
 
 
 def _schedule(agents: Sequence[_Agent], began: int) -> Iterator[tuple[int, _Agent, bytes]]:
-    """When which agent sends what, without an end."""
-    apart = int(EVERY_S * 1e9) // len(agents)
-    rounds = int(TOLD_EVERY_S / EVERY_S)
-    for at in itertools.count():
+    """The scheduled times of agents' requests, endlessly."""
+    gap = int(EVERY_S * 1e9) // len(agents)
+    rounds = int(ENTRY_EVERY_S / EVERY_S)
+    for second in itertools.count():
         for number, agent in enumerate(agents):
-            due = began + (at * len(agents) + number) * apart
+            due = began + (second * len(agents) + number) * gap
             yield due, agent, agent.batches.lines
-            if at % rounds == number % rounds:
+            if second % rounds == number % rounds:
                 yield due, agent, agent.batches.entry
 
 
 def _connected(port: int, player: int) -> socket.socket:
-    """From an address of the player's: a broker lets nobody have all of its connections."""
+    """Connect from the player's own address: brokers limit connections per address."""
     source = f"127.0.1.{1 + player}", 0
     connection = socket.create_connection(("127.0.0.1", port), _PATIENCE, source)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -164,8 +167,7 @@ def _connected(port: int, player: int) -> socket.socket:
 
 
 def _serve(port: int, agents: range, written: Written, pipe: Connection) -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    allow_most_open_files()
     try:
         player = _Player(port, agents, written)
         pipe.send(None)
@@ -179,46 +181,27 @@ def _serve(port: int, agents: range, written: Written, pipe: Connection) -> None
 
 @contextlib.contextmanager
 def playing(port: int, agents: int, written: Written) -> Iterator[Callable[[], Acknowledged]]:
-    """All of them are connected, and write from now on until what this yields is called."""
-    context = multiprocessing.get_context("spawn")
+    """Connect all agents; they write until the yielded function is called."""
     pipes: list[Connection] = []
-    players = []
-
-    def told() -> list[object]:
-        answers: list[object] = [each.recv() for each in pipes]
-        for answer in answers:
-            if isinstance(answer, Incomplete):
-                raise answer
-        return answers
 
     def end() -> Acknowledged:
-        done = Acknowledged(array.array("q"), array.array("q"))
-        for each in pipes:
-            each.send(None)
-        for answer in told():
-            assert isinstance(answer, Acknowledged)
-            done.answered.extend(answer.answered)
-            done.sent.extend(answer.sent)
-        return done
+        result = Acknowledged(array.array("q"), array.array("q"))
+        for pipe in pipes:
+            pipe.send(None)
+        for answer in [receive(pipe, Acknowledged) for pipe in pipes]:
+            result.answered.extend(answer.answered)
+            result.sent.extend(answer.sent)
+        return result
 
-    try:
-        for first in range(0, agents, _EACH):
-            ours, theirs = multiprocessing.Pipe()
-            some = range(first, min(agents, first + _EACH))
-            player = context.Process(target=_serve, args=(port, some, written, theirs), daemon=True)
-            player.start()
-            theirs.close()
-            pipes.append(ours)
-            players.append(player)
-        told()
-        for each in pipes:
-            each.send(None)
-        yield end
-    except EOFError:
-        raise Incomplete("a player has ended by itself") from None
-    finally:
-        for each in pipes:
-            each.close()
-        for player in players:
-            player.kill()
-            player.join()
+    with ExitStack() as stack:
+        for first in range(0, agents, _PER_PROCESS):
+            part = range(first, min(agents, first + _PER_PROCESS))
+            pipes.append(stack.enter_context(child_process(_serve, port, part, written)))
+        try:
+            for pipe in pipes:
+                receive(pipe, NoneType)
+            for pipe in pipes:
+                pipe.send(None)
+            yield end
+        except EOFError:
+            raise Incomplete("a player's process ended early") from None

@@ -1,6 +1,6 @@
-"""Produces as fast as the broker answers, with requests that were encoded beforehand.
+"""Produces as fast as the broker answers, with requests encoded beforehand.
 
-Requests with acks=0 have no answer: each connection ends with one that has (`request_load`).
+Requests with acks=0 have no answer, so each connection ends with one that has (`request_load`).
 """
 
 import ssl
@@ -13,7 +13,7 @@ from bench.loads.requests import MESSAGE_SIZE, produce_requests, record_batch
 
 
 class Throughput(msgspec.Struct, frozen=True):
-    """What a load generator got through."""
+    """The result of a load generator."""
 
     messages: int
     seconds: float
@@ -24,7 +24,7 @@ class Throughput(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Of payload: keys, framing and headers not counted."""
+        """The size of the messages' values."""
         return self.messages * MESSAGE_SIZE
 
 
@@ -40,18 +40,20 @@ def produce(
     limit: int = 2**62,
     tls: ssl.SSLContext | None = None,
 ) -> Throughput:
-    """Sends batches of `batch` messages for so many seconds, or until `limit` are answered.
-    `leaders` are the ports of each partition's."""
+    """Send batches of `batch` messages for `seconds`, or until `limit` messages are answered.
+
+    `leaders` has the port of each partition's leader.
+    """
     body = record_batch(batch)
-    written = [number % len(leaders) for number in range(connections)]
-    answered = [produce_requests(topic, each, body, 1) for each in written] if acks == 0 else []
+    partitions = [number % len(leaders) for number in range(connections)]
+    last = [produce_requests(topic, index, body, 1) for index in partitions] if acks == 0 else []
     sent = send_all(
-        [leaders[each] for each in written],
-        [produce_requests(topic, each, body, acks, at_least=window) for each in written],
+        [leaders[index] for index in partitions],
+        [produce_requests(topic, index, body, acks, at_least=window) for index in partitions],
         window=window,
         seconds=seconds,
         most=max(1, limit // batch),
-        last=[each.cycle[: each.request_size] for each in answered],
+        last=[requests.cycle[: requests.request_size] for requests in last],
         tls=tls,
     )
     return Throughput(messages=sent.requests * batch, seconds=sent.seconds)

@@ -1,4 +1,4 @@
-"""The schemas that a registry is filled with before it is asked for them."""
+"""The schemas that a registry is filled with before the measurement."""
 
 import json
 from pathlib import Path
@@ -25,22 +25,17 @@ def registry_of(context: CaseContext) -> Registry:
 
 
 def fill(context: CaseContext) -> None:
-    """As many schemas as the scale says, each in a subject of its own; those there stay."""
+    """Register the scale's number of schemas, each in its own subject, if they are missing."""
     registry, count = registry_of(context), context.scale.schemas
-    load(
-        registry,
-        numbered(REGISTER, range(count)),
-        connections=_CONNECTIONS,
-        seconds=_PATIENCE,
-    )
-    ids = _found_ids(registry, count)
+    load(registry, numbered(REGISTER, range(count)), connections=_CONNECTIONS, seconds=_PATIENCE)
+    ids = _ids_by_number(registry, count)
     _file(context).write_text(json.dumps(ids))
 
 
 def ids_of(context: CaseContext) -> list[int]:
-    """Of the schemas that `fill` registered, in their order."""
-    found: list[int] = json.loads(_file(context).read_text())
-    return found
+    """The IDs of the schemas that `fill` registered, in order."""
+    ids: list[int] = json.loads(_file(context).read_text())
+    return ids
 
 
 def _file(context: CaseContext) -> Path:
@@ -48,13 +43,13 @@ def _file(context: CaseContext) -> Path:
     return context.files / f"ids-{host}-{port}"
 
 
-def _found_ids(registry: Registry, count: int) -> list[int]:
+def _ids_by_number(registry: Registry, count: int) -> list[int]:
     ids: dict[str, int] = {}
     while page := registry.ask(
         "GET", f"/schemas?subjectPrefix={_PREFIX}&offset={len(ids)}&limit={_PAGE}"
     ):
-        ids |= {each["subject"]: each["id"] for each in page}
+        ids |= {schema["subject"]: schema["id"] for schema in page}
     try:
         return [ids[f"{_PREFIX}{number:09}"] for number in range(count)]
     except KeyError as missing:
-        raise AnswerError(f"subject {missing} was registered and is not there") from None
+        raise AnswerError(f"subject {missing} is missing after its registration") from None

@@ -1,9 +1,8 @@
-"""Requests to a registry, each sent as soon as the one before it on its connection is answered.
+"""Sends requests to a registry, each as soon as the previous one on its connection is answered.
 
-One thread, epoll and bytes: an answer is measured by its Content-Length and judged by its status,
-and nothing else of it is looked at. That costs about ten microseconds a request, most of them the
-kernel's; docs/benchmarks/registry.md has the figure. A request without keep-alive has a connection
-of its own, which the registry closes.
+One thread, epoll and bytes: only an answer's Content-Length and status are parsed. That costs about
+ten microseconds per request, mostly the kernel's; docs/benchmarks/registry.md has the figure. A
+request without keep-alive has its own connection, which the registry closes.
 """
 
 import array
@@ -37,7 +36,7 @@ _SUCCESS = b"HTTP/1.1 200 "
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """What was answered in how long, each request from being sent to the last byte."""
+    """The latencies from sending to the last byte of each answer, and the total time."""
 
     latencies: Latencies
     seconds: float
@@ -52,20 +51,22 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 def answer_size(received: bytes) -> int | None:
-    """Of the answer that begins here, with its head; None while the head is not complete."""
+    """The size of the answer with its head; None while the head is incomplete."""
     end = received.find(_HEAD_END)
     if end < 0:
         return None
     head = received[:end].lower()
-    at = head.find(_LENGTH)
-    if at < 0:
-        raise AnswerError(f"answered without a length: {head[:300]!r}")
-    return end + len(_HEAD_END) + int(head[at + len(_LENGTH) :].partition(b"\r\n")[0])
+    position = head.find(_LENGTH)
+    if position < 0:
+        raise AnswerError(f"an answer has no Content-Length: {head[:300]!r}")
+    return end + len(_HEAD_END) + int(head[position + len(_LENGTH) :].partition(b"\r\n")[0])
 
 
 class _Connection:
-    """One request at a time. `take` says when its answer is there, and the connection closed
-    if it is not kept."""
+    """One request at a time.
+
+    `take` returns True once the answer is complete and, without keep-alive, the connection closed.
+    """
 
     def __init__(self, opened: socket.socket, *, keep_alive: bool) -> None:
         self.sent_at = 0
@@ -79,24 +80,24 @@ class _Connection:
         self._socket.sendall(request)
 
     def take(self) -> bool:
-        some = self._socket.recv(2**16)
-        if not some:
+        data = self._socket.recv(2**16)
+        if not data:
             return self._closed()
-        self._received = self._received + some if self._received else some
+        self._received = self._received + data if self._received else data
         if self._size is None:
             self._size = answer_size(self._received)
         if self._size is None or len(self._received) < self._size:
             return False
         if len(self._received) > self._size:
-            raise AnswerError("more was answered than was asked for")
+            raise AnswerError("the answer is longer than its Content-Length")
         if not self._received.startswith(_SUCCESS):
-            raise AnswerError(f"answered {self._received[9:][:300]!r}")
+            raise AnswerError(f"the registry answered {self._received[9:][:300]!r}")
         if self._keep_alive:
             self._received, self._size = b"", None
         return self._keep_alive
 
     def _closed(self) -> bool:
-        """By the registry: as it was asked to, or without having answered."""
+        """Check that the close was requested and came after the answer."""
         if self._keep_alive or self._size is None or len(self._received) < self._size:
             raise AnswerError("the registry closed a connection")
         self._socket.close()
@@ -117,14 +118,14 @@ class _Generator:
     def _open(self) -> _Connection:
         opened = socket.create_connection(self._address, _PATIENCE)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        opened.setblocking(True)  # it is read when there is something to read
+        opened.setblocking(True)  # read only when readable
         connection = _Connection(opened, keep_alive=self._keep_alive)
         self._connections[opened.fileno()] = connection
         self._poll.register(opened, select.EPOLLIN)
         return connection
 
     def run(self, requests: Iterator[bytes], connections: int, seconds: float) -> float:
-        """The seconds until the last answer."""
+        """Returns the seconds until the last answer."""
         ready = [self._open() for _ in range(connections if self._keep_alive else 0)]
         started = time.perf_counter()
         until = time.perf_counter_ns() + int(seconds * 1e9)
@@ -170,9 +171,9 @@ def load(
     seconds: float,
     keep_alive: bool = True,
 ) -> Answered:
-    """Sends for so many seconds, or until there are no more requests; then waits for the rest.
+    """Send requests for `seconds`, or until there are no more; wait for the remaining answers.
 
-    Without `keep_alive` the requests themselves have to ask for the connection to be closed.
+    Without `keep_alive` the requests themselves must ask the registry to close the connection.
     """
     with select.epoll() as poll:
         generator = _Generator(registry.address, poll, keep_alive=keep_alive)
@@ -184,27 +185,27 @@ def load(
 
 
 def metered(registry: Registry, run: Callable[[], Answered]) -> Sample:
-    """How fast it went, and what the registry spent if its process is known."""
+    """The speed, and the registry's cost if its process is known."""
     if registry.pid is None:
         client = -own_cpu_seconds()
-        done = run()
+        answered = run()
         client += own_cpu_seconds()
-        return {**_speed(done), CLIENT_CORES: client / done.seconds}
+        return {**_speed(answered), CLIENT_CORES: client / answered.seconds}
     with Meter(registry.pid) as meter:
-        done = run()
+        answered = run()
     return {
-        **_speed(done),
-        CPU: meter.broker_cpu / done.requests * 1000,
-        CORES: meter.broker_cpu / done.seconds,
-        CLIENT_CORES: meter.client_cpu / done.seconds,
+        **_speed(answered),
+        CPU: meter.broker_cpu / answered.requests * 1000,
+        CORES: meter.broker_cpu / answered.seconds,
+        CLIENT_CORES: meter.client_cpu / answered.seconds,
         PEAK: meter.peak_bytes / 1e6,
         PROPORTIONAL: meter.proportional_bytes / 1e6,
     }
 
 
-def _speed(done: Answered) -> dict[Figure, float]:
+def _speed(answered: Answered) -> dict[Figure, float]:
     return {
-        RATE: done.rate,
-        P50: done.latencies.milliseconds(0.5),
-        P99: done.latencies.milliseconds(0.99),
+        RATE: answered.rate,
+        P50: answered.latencies.milliseconds(0.5),
+        P99: answered.latencies.milliseconds(0.99),
     }

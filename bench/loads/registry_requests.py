@@ -1,7 +1,7 @@
-"""What registries are asked in the benchmarks, as bytes that are made beforehand.
+"""Requests to registries, encoded beforehand.
 
-Requests that differ in a number have a place of nine digits for it, so that making one of them
-costs the generator a microsecond and changes no length.
+Requests that differ by a number have nine digits for it, so that a request takes a microsecond to
+make and always has the same length.
 """
 
 import json
@@ -27,7 +27,7 @@ def post_schema(path: str, schema: str) -> bytes:
 
 
 def numbered(template: bytes, numbers: Iterable[int]) -> Iterator[bytes]:
-    """The request with each number where it says NUMBER."""
+    """The request with each of the numbers in place of NUMBER."""
     return (template.replace(_NUMBER, b"%09d" % number) for number in numbers)
 
 
@@ -40,7 +40,7 @@ def _text(schema: dict[str, object]) -> str:
 
 
 def event_schema(number: str = NUMBER) -> str:
-    """A record as an application would have it, about 1 KB of text."""
+    """A record like an application's, about 1 KB of text."""
     fields = [
         _field("event_id", "string", "Set by the producer, different for each event"),
         _field("occurred_at", {"type": "long", "logicalType": "timestamp-millis"}),
@@ -70,9 +70,9 @@ def event_schema(number: str = NUMBER) -> str:
 
 
 def wide_schema(added: str | None = None) -> str:
-    """A record of twenty fields; with `added`, of one more, which has a default.
+    """A record of twenty fields, plus one with a default if `added` is given.
 
-    Whatever is added, each of these can read what another has written.
+    All of these schemas are compatible with each other.
     """
     kinds: list[object] = ["string", "long", "int", "double", "boolean"]
     kinds += [["null", "string"], {"type": "array", "items": "long"}]

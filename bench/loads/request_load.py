@@ -1,10 +1,10 @@
-"""Sends requests as fast as they are answered, for a few microseconds of its own time a wake-up.
+"""Sends requests as fast as they are answered, for a few microseconds of its own time per wake-up.
 
-The requests are encoded beforehand; a connection sends slices of them while no more than a window
-is unanswered, and refills when half of the window is free. It is woken when a quarter of the
-window has been answered (SO_RCVLOWAT), so that the generator's cost does not grow with the number
-of packets that a broker spreads its answers over. Requests without an answer are sent as fast as
-they are taken, and a last one on each connection has an answer: the clock stops there.
+The requests are encoded beforehand. A connection sends slices of them while fewer than a window are
+unanswered, and refills when half of the window is free. It wakes when a quarter of the window is
+answered (SO_RCVLOWAT), so the generator's cost does not depend on how a broker splits its answers
+into packets. Requests without answers are sent as fast as the socket takes them; each connection
+then sends a last one with an answer, which stops the clock.
 """
 
 import selectors
@@ -18,25 +18,25 @@ import msgspec
 from bench.loads.requests import AnswerError, EqualRequests
 
 _PATIENCE = 60.0  # seconds without any answer
-_MOST_AT_ONCE = 128 * 1024  # of what TLS is given: it takes that whole, or wants the same again
+_MOST_AT_ONCE = 128 * 1024  # given to TLS, which takes all of it or wants the same again
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What was sent, and answered where there are answers."""
+    """The number of requests sent (and answered, if they have answers), and the time."""
 
     requests: int
     seconds: float
 
 
 def connect(port: int, tls: ssl.SSLContext | None = None) -> socket.socket:
-    """A connection as clients make it; with TLS after its handshake."""
+    """Connect as clients do, including the TLS handshake."""
     sock = socket.create_connection(("127.0.0.1", port))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock if tls is None else tls.wrap_socket(sock, server_hostname="localhost")
 
 
 class _Connection:
-    """One connection's window. `sent` and `answered` count bytes and requests since the start."""
+    """A connection with its window. `sent` counts bytes, `answered` requests."""
 
     def __init__(
         self, sock: socket.socket, requests: EqualRequests, *, window: int, answers: bool
@@ -58,37 +58,37 @@ class _Connection:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low)
 
     def send(self) -> bool:
-        """Fills the window; True if the socket takes no more."""
+        """Fill the window; True if the socket takes no more."""
         while True:
-            some = self._next(self._room)
-            if not some:
+            data = self._next(self._room)
+            if not data:
                 return False
             try:
-                self.sent += self.socket.send(some)
+                self.sent += self.socket.send(data)
             except BlockingIOError:
                 return True
 
     def finish(self) -> None:
-        """Waits until what was sent in part of a request is sent whole."""
+        """Send the rest of a partly sent request."""
         rest = self._next(-self.sent % self.requests.request_size)
         self.socket.sendall(rest)
         self.sent += len(rest)
 
     def receive(self) -> None:
-        got = self._read(memoryview(self._received)[self._kept :])
-        if got is None:
+        size = self._read(memoryview(self._received)[self._kept :])
+        if size is None:
             return
-        if not got:
+        if not size:
             raise AnswerError("the broker closed the connection")
-        have = self._kept + got
-        count = self.requests.check(memoryview(self._received)[:have])
+        total = self._kept + size
+        count = self.requests.check(memoryview(self._received)[:total])
         used = count * self.requests.answer_size
-        self._kept = have - used
-        self._received[: self._kept] = self._received[used:have]
+        self._kept = total - used
+        self._received[: self._kept] = self._received[used:total]
         self.answered += count
 
     def _read(self, room: memoryview) -> int | None:
-        """How much has come; None if nothing has."""
+        """The number of bytes received; None if there were none yet."""
         try:
             return self.socket.recv_into(room)
         except BlockingIOError:
@@ -96,13 +96,13 @@ class _Connection:
 
     @property
     def _room(self) -> int:
-        """How many bytes more may be sent."""
+        """The number of bytes that may be sent now."""
         if not self.answers:
             return 2**20
         return max(0, (self.answered + self._window) * self.requests.request_size - self.sent)
 
     def _next(self, size: int) -> memoryview:
-        """What is to be sent next, at most so many bytes of it."""
+        """The next bytes to send, at most `size`."""
         start = self.sent % len(self._cycle)
         return self._cycle[start : start + size]
 
@@ -117,7 +117,7 @@ class _Connection:
 
 
 class _EncryptedConnection(_Connection):
-    """What TLS has begun to send counts as sent, and is given to it again until it has taken it."""
+    """Data given to TLS counts as sent; it is given again until TLS has taken it."""
 
     def __init__(
         self, sock: ssl.SSLSocket, requests: EqualRequests, *, window: int, answers: bool
@@ -148,9 +148,9 @@ class _EncryptedConnection(_Connection):
         waits = self._tls.gettimeout() != 0
         try:
             while count < len(room):
-                got = self._tls.recv_into(room[count:])
-                count += got
-                if not got or (waits and not self._tls.pending()):
+                size = self._tls.recv_into(room[count:])
+                count += size
+                if not size or (waits and not self._tls.pending()):
                     break
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             if not count:
@@ -168,16 +168,18 @@ def send_all(
     last: Sequence[bytes] = (),
     tls: ssl.SSLContext | None = None,
 ) -> Sent:
-    """Sends each of the cycles to one of the ports, on a connection of its own, for so many seconds
-    or until so many requests are sent. With `last`, these are what have answers, and no others."""
+    """Send each cycle to its port on a separate connection, for `seconds` or until `most` are sent.
+
+    With `last`, only these requests have answers.
+    """
     opened: list[_Connection] = []
     try:
-        for port, each in zip(ports, cycles, strict=True):
+        for port, requests in zip(ports, cycles, strict=True):
             sock = connect(port, tls)
             opened.append(
-                _EncryptedConnection(sock, each, window=window, answers=not last)
+                _EncryptedConnection(sock, requests, window=window, answers=not last)
                 if isinstance(sock, ssl.SSLSocket)
-                else _Connection(sock, each, window=window, answers=not last)
+                else _Connection(sock, requests, window=window, answers=not last)
             )
         started = time.perf_counter()
         _run(opened, started + seconds, most)
@@ -186,47 +188,52 @@ def send_all(
     finally:
         for connection in opened:
             connection.socket.close()
-    return Sent(sum(each.sent // each.requests.request_size for each in opened), elapsed)
+    return Sent(
+        sum(connection.sent // connection.requests.request_size for connection in opened), elapsed
+    )
 
 
 def _run(opened: Sequence[_Connection], until: float, limit: int) -> None:
-    both = selectors.EVENT_READ | selectors.EVENT_WRITE
+    read_and_write = selectors.EVENT_READ | selectors.EVENT_WRITE
     with selectors.EpollSelector() as selector:
-        for each in opened:
-            each.send()
-            selector.register(each.socket, both, each)
-        heard = time.perf_counter()
+        for connection in opened:
+            connection.send()
+            selector.register(connection.socket, read_and_write, connection)
+        last_answer = time.perf_counter()
         while (now := time.perf_counter()) < until:
             ready = selector.select(until - now)
-            if not ready and now - heard > _PATIENCE:
+            if not ready and now - last_answer > _PATIENCE:
                 raise AnswerError(f"no answer for {_PATIENCE:g} s")
-            heard = now if ready else heard
+            last_answer = now if ready else last_answer
             for key, _ in ready:
-                each = key.data
-                if each.answers:
-                    each.receive()
-                full = each.wants_more and each.send()
-                wanted = both if full else selectors.EVENT_READ
-                if wanted != key.events:
-                    selector.modify(key.fileobj, wanted, each)
-            if sum(each.sent // each.requests.request_size for each in opened) >= limit:
+                connection = key.data
+                if connection.answers:
+                    connection.receive()
+                full = connection.wants_more and connection.send()
+                events = read_and_write if full else selectors.EVENT_READ
+                if events != key.events:
+                    selector.modify(key.fileobj, events, connection)
+            if (
+                sum(connection.sent // connection.requests.request_size for connection in opened)
+                >= limit
+            ):
                 return
 
 
 def _finish(opened: Sequence[_Connection], last: Sequence[bytes]) -> None:
-    """Ends every connection's last request and takes all answers."""
-    for number, each in enumerate(opened):
-        each.socket.settimeout(_PATIENCE)
-        each.finish()
+    """Complete every connection's last request and receive all answers."""
+    for number, connection in enumerate(opened):
+        connection.socket.settimeout(_PATIENCE)
+        connection.finish()
         if last:
-            size = each.requests.request_size
-            each.answered = each.sent // size
-            each.socket.sendall(last[number])
-            each.sent += size
-    for each in opened:
-        each.wake_after(1)
+            size = connection.requests.request_size
+            connection.answered = connection.sent // size
+            connection.socket.sendall(last[number])
+            connection.sent += size
+    for connection in opened:
+        connection.wake_after(1)
         try:
-            while each.in_flight:
-                each.receive()
+            while connection.in_flight:
+                connection.receive()
         except TimeoutError:
-            raise AnswerError(f"{each.in_flight} requests without an answer") from None
+            raise AnswerError(f"{connection.in_flight} requests without an answer") from None

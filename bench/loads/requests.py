@@ -1,8 +1,8 @@
-"""The few requests that the raw load generators send, encoded once, and their answers' layout.
+"""The requests of the raw load generators, encoded once, and the layout of their answers.
 
-Written out here, and not taken from `wire`, so that a mistake there shows instead of cancelling
-out, and so that an answer is checked by its position alone: Produce v7 answers have a fixed length
-for a given topic, hence a thousand of them are checked with a few strided slices.
+They are written out here, instead of using `wire`, so that a mistake there shows. Answers are
+checked by position: Produce v7 answers have a fixed length for a given topic, so a thousand of them
+are checked with a few strided slices.
 """
 
 import struct
@@ -17,36 +17,36 @@ from aiokafka.record.default_records import (
 
 CLIENT = b"bench"
 MESSAGE_SIZE = 200
-MEGABYTE_BATCH = 4_750  # messages; with their framing just under 1,000,000 bytes
+MEGABYTE_BATCH = 4_750  # messages; just under 1,000,000 bytes with framing
 _PRODUCE, _FETCH, _LIST_OFFSETS, _API_VERSIONS = 0, 1, 2, 18
 _UNKNOWN_TOPIC = 3
 LATEST = -1
 
 
 class AnswerError(Exception):
-    """A broker answered with an error, or with something that is no answer."""
+    """An answer has an error, or is not an answer of the protocol."""
 
 
 def frame(key: int, version: int, correlation: int, body: bytes) -> bytes:
-    """A request with its length before it."""
+    """A request with its length prefix."""
     header = struct.pack(">hhih", key, version, correlation, len(CLIENT)) + CLIENT
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
 def string(text: str) -> bytes:
-    """As the protocol has it: its length, and UTF-8."""
+    """A string of the protocol: its length, and UTF-8."""
     raw = text.encode()
     return struct.pack(">h", len(raw)) + raw
 
 
 def message(number: int = 0) -> bytes:
-    """200 bytes that look like a line of a log."""
+    """200 bytes like a log line."""
     start = f"2026-11-20T07:00:00.000Z INFO shop.checkout request={number:012d} "
     return (start + "user=4711 path=/cart/items status=200 bytes=5120 " * 4).encode()[:MESSAGE_SIZE]
 
 
 def record_batch(messages: int) -> bytes:
-    """One uncompressed batch (format v2) of so many 200-byte messages, without a producer id."""
+    """An uncompressed batch (format v2) of 200-byte messages, without a producer ID."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=0,
@@ -63,16 +63,16 @@ def record_batch(messages: int) -> bytes:
 
 
 class EqualRequests(msgspec.Struct, frozen=True):
-    """Requests of one length, one after the other, whose answers are of one length, too."""
+    """Consecutive requests of equal length, whose answers have equal lengths."""
 
     cycle: bytes
     request_size: int
     answer_size: int
-    error_at: int  # position of the error code in an answer, its length prefix included
-    expected: int = 0  # what that code must be
+    error_at: int  # position of the error code in an answer with its length prefix
+    expected: int = 0  # error code
 
     def check(self, answers: bytearray | memoryview) -> int:
-        """How many answers begin the buffer; raises if one has another error or another length."""
+        """The number of complete answers in the buffer; raises on another error code or length."""
         count = len(answers) // self.answer_size
         end = count * self.answer_size
         length = (self.answer_size - 4).to_bytes(4, "big")
@@ -95,7 +95,7 @@ class EqualRequests(msgspec.Struct, frozen=True):
 def produce_request(
     topic: str, partition: int, batch: bytes, acks: int, correlation: int = 0
 ) -> bytes:
-    """One of Produce v7."""
+    """A Produce v7 request."""
     partitions = struct.pack(">iii", 1, partition, len(batch)) + batch
     body = struct.pack(">hhii", -1, acks, 30_000, 1) + string(topic) + partitions
     return frame(_PRODUCE, 7, correlation, body)
@@ -104,10 +104,12 @@ def produce_request(
 def produce_requests(
     topic: str, partition: int, batch: bytes, acks: int, *, at_least: int = 1
 ) -> EqualRequests:
-    """A cycle of Produce v7 requests, at least 256 KiB long and `at_least` requests."""
+    """A cycle of Produce v7 requests: at least 256 KiB, and at least `at_least` requests."""
     size = len(produce_request(topic, partition, batch, acks))
     count = max(at_least, 2**18 // size, 1)
-    cycle = b"".join(produce_request(topic, partition, batch, acks, each) for each in range(count))
+    cycle = b"".join(
+        produce_request(topic, partition, batch, acks, correlation) for correlation in range(count)
+    )
     before_error = 4 + 4 + 4 + len(string(topic)) + 4 + 4
     return EqualRequests(
         cycle=cycle,
@@ -118,8 +120,8 @@ def produce_requests(
 
 
 def fetches_in_vain(topics: Sequence[str]) -> EqualRequests:
-    """A Fetch v11 of each of these topics, whose names are equally long and which are not there."""
-    requests = [fetch_request(each, 0, 0, 2**20, wait_ms=0) for each in topics]
+    """Fetch v11 requests for topics that do not exist, with names of equal length."""
+    requests = [fetch_request(topic, 0, 0, 2**20, wait_ms=0) for topic in topics]
     before_error = 4 + 4 + 4 + 2 + 4 + 4 + len(string(topics[0])) + 4 + 4
     return EqualRequests(
         cycle=b"".join(requests),
@@ -133,7 +135,7 @@ def fetches_in_vain(topics: Sequence[str]) -> EqualRequests:
 def fetch_request(
     topic: str, partition: int, offset: int, max_bytes: int, *, wait_ms: int = 500
 ) -> bytes:
-    """Fetch v11, without a session; waits at the end of the log for at most half a second."""
+    """Fetch v11 without a session; waits for up to half a second at the end of the log."""
     body = struct.pack(">iiiibii", -1, wait_ms, 1, max_bytes, 0, 0, -1)
     body += struct.pack(">i", 1) + string(topic)
     body += struct.pack(">iiiqqi", 1, partition, -1, offset, -1, max_bytes)
@@ -147,7 +149,7 @@ def fetched_records(answer: memoryview, topic: str) -> memoryview:
     (request_error,) = struct.unpack_from(">h", answer, 8)
     _, error, _, _, _, aborted = struct.unpack_from(">ihqqqi", answer, position)
     if request_error or error:
-        raise AnswerError(f"Fetch was refused with error {request_error or error}")
+        raise AnswerError(f"Fetch failed with error {request_error or error}")
     position += 4 + 2 + 8 + 8 + 8 + 4 + max(aborted, 0) * 16 + 4
     (size,) = struct.unpack_from(">i", answer, position)
     return answer[position + 4 : position + 4 + max(size, 0)]
@@ -162,23 +164,23 @@ def read_answer(stream: BinaryIO) -> bytes:
 
 
 def api_versions_request() -> bytes:
-    """What every client sends first."""
+    """The first request of every client."""
     return frame(_API_VERSIONS, 0, 0, b"")
 
 
 def end_offsets_request(topics: Iterable[tuple[str, int]]) -> bytes:
-    """ListOffsets v1 for the end of every partition: (topic, number of partitions)."""
-    asked = list(topics)
-    body = struct.pack(">ii", -1, len(asked))
-    for topic, partitions in asked:
+    """ListOffsets v1 for the ends of all partitions, given (topic, number of partitions)."""
+    topic_sizes = list(topics)
+    body = struct.pack(">ii", -1, len(topic_sizes))
+    for topic, partitions in topic_sizes:
         body += string(topic) + struct.pack(">i", partitions)
         body += b"".join(struct.pack(">iq", index, LATEST) for index in range(partitions))
     return frame(_LIST_OFFSETS, 1, 0, body)
 
 
 def end_offsets(answer: bytes) -> dict[tuple[str, int], int]:
-    """The offsets of a ListOffsets v1 answer; raises if any partition has an error."""
-    found = {}
+    """The offsets in a ListOffsets v1 answer; raises if a partition has an error."""
+    offsets = {}
     (topics,) = struct.unpack_from(">i", answer, 4)
     position = 8
     for _ in range(topics):
@@ -190,6 +192,6 @@ def end_offsets(answer: bytes) -> dict[tuple[str, int], int]:
             index, error, _, offset = struct.unpack_from(">ihqq", answer, position)
             if error:
                 raise AnswerError(f"ListOffsets: error {error} for {topic}-{index}")
-            found[topic, index] = offset
+            offsets[topic, index] = offset
             position += 22
-    return found
+    return offsets

@@ -1,25 +1,26 @@
-"""Latency under a load that follows a schedule and not the broker.
+"""Latency under a load that follows a schedule instead of the broker.
 
-Every millisecond has its messages, and the clock of a message starts when the schedule says so,
-whether or not the generator was held up: a stall is felt by all messages that fell into it. How
-late the generator itself was is reported beside.
+Messages are scheduled for every millisecond. A message's clock starts at its scheduled time, even
+if the generator is late: a stall counts for all messages that fall into it. The generator's own
+delay is reported as well.
 """
 
 import array
 import gc
 import math
-import multiprocessing
 import select
 import socket
 import struct
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
+from bench.loads.child_process import child_process
 from bench.loads.librdkafka import Incomplete
 from bench.loads.requests import (
     MESSAGE_SIZE,
@@ -37,31 +38,31 @@ _PATIENCE = 30.0
 _PATIENCE_MS = 30_000
 _PAUSE = 0.002
 _STAMP = struct.Struct(">q")
-_MARK = -1  # a message that only shows that the consumer is there
+_MARK = -1  # a message that shows that the consumer is ready
 
 
 class Latencies(msgspec.Struct, frozen=True):
-    """Nanoseconds, sorted."""
+    """Sorted nanoseconds."""
 
     sorted: Sequence[int]
 
     def milliseconds(self, quantile: float) -> float:
-        """The smallest value that so many of all do not exceed."""
+        """The smallest latency that `quantile` of all do not exceed."""
         rank = max(1, math.ceil(quantile * len(self.sorted)))
         return self.sorted[rank - 1] / 1e6
 
 
 def _sleep_until(nanoseconds: int) -> None:
-    while (left := nanoseconds - time.monotonic_ns()) > 0:
-        time.sleep(left / 1e9)
+    while (pause := nanoseconds - time.monotonic_ns()) > 0:
+        time.sleep(pause / 1e9)
 
 
 def _consume(port: int, topic: str, expected: int, pipe: Connection) -> None:
-    """In a process of its own: pairs of scheduled time and latency, in the order of arrival."""
+    """In a separate process: pairs of scheduled time and latency, in the order of arrival."""
     consumer = Consumer(
         {
             "bootstrap.servers": f"127.0.0.1:{port}",
-            "group.id": "bench",  # librdkafka wants one; there is no group
+            "group.id": "bench",  # librdkafka requires one
             "enable.auto.commit": False,
         }
     )
@@ -98,54 +99,47 @@ def produce_to_consume(
     size: int = MESSAGE_SIZE,
     consumed_at: tuple[int, str] | None = None,
 ) -> tuple[Latencies, Latencies]:
-    """The latencies from schedule to consumer, and how late the generator sent. `consumed_at`: port
-    and topic, where it is not consumed from where it is produced to."""
+    """The latencies from schedule to consumer, and the generator's delays.
+
+    `consumed_at` is the consumer's port and topic, if they differ from the producer's.
+    """
     ticks = int((warm_up + seconds) * 1000)
-    each = rate // 1000
+    per_tick = rate // 1000
     producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", **options})
-    ours, theirs = multiprocessing.Pipe()
-    consumer = multiprocessing.get_context("spawn").Process(
-        target=_consume, args=(*(consumed_at or (port, topic)), ticks * each, theirs), daemon=True
-    )
-    consumer.start()
-    theirs.close()
     rest = bytes(size - _STAMP.size)
-    late = array.array("q")
-    try:
+    delays = array.array("q")
+    consumer = *(consumed_at or (port, topic)), ticks * per_tick
+    with child_process(_consume, *consumer, patience=_PATIENCE) as pipe, ExitStack() as stack:
         producer.produce(topic, _STAMP.pack(_MARK) + rest)
         producer.flush(_PATIENCE)
-        if not ours.poll(_PATIENCE) or ours.recv_bytes() != b"ready":
-            raise Incomplete("the consumer does not receive")
+        if not pipe.poll(_PATIENCE) or pipe.recv_bytes() != b"ready":
+            raise Incomplete("the consumer received nothing")
         gc.disable()
+        stack.callback(gc.enable)
         start = time.monotonic_ns() + _TICK
         for tick in range(ticks):
             due = start + tick * _TICK
             _sleep_until(due)
             value = _STAMP.pack(due) + rest
-            for _ in range(each):
+            for _ in range(per_tick):
                 producer.produce(topic, value)
-            late.append(time.monotonic_ns() - due)
+            delays.append(time.monotonic_ns() - due)
             producer.poll(0)
         producer.flush(_PATIENCE)
         pairs = array.array("q")
-        if ours.poll(_PATIENCE):
-            pairs.frombytes(ours.recv_bytes())
-    finally:
-        gc.enable()
-        ours.close()
-        consumer.join(_PATIENCE)
-        consumer.kill()
-    if len(pairs) != 2 * ticks * each:
-        raise Incomplete(f"{len(pairs) // 2} of {ticks * each} messages arrived")
+        if pipe.poll(_PATIENCE):
+            pairs.frombytes(pipe.recv_bytes())
+    if len(pairs) != 2 * ticks * per_tick:
+        raise Incomplete(f"{len(pairs) // 2} of {ticks * per_tick} messages arrived")
     counted_from = start + int(warm_up * 1e9)
-    kept = (pairs[at + 1] for at in range(0, len(pairs), 2) if pairs[at] >= counted_from)
-    return Latencies(sorted(kept)), Latencies(sorted(late[int(warm_up * 1000) :]))
+    latencies = (pairs[at + 1] for at in range(0, len(pairs), 2) if pairs[at] >= counted_from)
+    return Latencies(sorted(latencies)), Latencies(sorted(delays[int(warm_up * 1000) :]))
 
 
 def produce_and_wait(
     port: int, topic: str, *, rate: int, seconds: float, warm_up: float
 ) -> Latencies:
-    """From schedule to acknowledgement (acks=1) of batches of one on one connection."""
+    """Latencies from schedule to acknowledgement (acks=1), batches of one, one connection."""
     requests = produce_requests(topic, 0, record_batch(1), 1)
     count = int((warm_up + seconds) * rate)
     gap = 1_000_000_000 // rate
@@ -163,16 +157,16 @@ def produce_and_wait(
                 connection.sendall(request)
                 waiting.append(due)
                 sent, due = sent + 1, due + gap
-            left = _PATIENCE if sent == count else max(0, due - time.monotonic_ns()) / 1e9
-            ready, _, _ = select.select([connection], [], [], left)
+            timeout = _PATIENCE if sent == count else max(0, due - time.monotonic_ns()) / 1e9
+            ready, _, _ = select.select([connection], [], [], timeout)
             if not ready:
                 if sent == count:
                     raise AnswerError("requests without an answer")
                 continue
-            some = connection.recv(2**16)
-            if not some:
+            data = connection.recv(2**16)
+            if not data:
                 raise AnswerError("the broker closed the connection")
-            received += some
+            received += data
             now = time.monotonic_ns()
             for _ in range(requests.check(received)):
                 latencies.append(now - waiting.popleft())
@@ -181,8 +175,7 @@ def produce_and_wait(
 
 
 def one_at_a_time(port: int, topic: str, *, acks: int, seconds: float, warm_up: float) -> Latencies:
-    """From the sending of a message until a consumer that waits for it has it, while nothing else
-    is under way."""
+    """Latencies from a message's send to its arrival at a waiting consumer, without other load."""
     batch = record_batch(1)
     latencies: list[int] = []
     with (
@@ -191,21 +184,21 @@ def one_at_a_time(port: int, topic: str, *, acks: int, seconds: float, warm_up: 
         producer.makefile("rb") as acknowledged,
         consumer.makefile("rb") as fetched,
     ):
-        for each in (producer, consumer):
-            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for connection in (producer, consumer):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         counted_from = time.monotonic() + warm_up
         number = 0
         while time.monotonic() < counted_from + seconds:
             consumer.sendall(fetch_request(topic, 0, number, 2**20, wait_ms=_PATIENCE_MS))
-            time.sleep(_PAUSE)  # so that it waits
+            time.sleep(_PAUSE)  # until the broker holds the fetch
             sent = time.monotonic_ns()
             producer.sendall(produce_request(topic, 0, batch, acks, number))
             answer = read_answer(fetched)
-            took = time.monotonic_ns() - sent
+            latency = time.monotonic_ns() - sent
             if len(fetched_records(memoryview(answer), topic)) != len(batch):
-                raise AnswerError("something else than the message was fetched")
+                raise AnswerError("the fetch did not return the message")
             read_answer(acknowledged)
             if time.monotonic() >= counted_from:
-                latencies.append(took)
+                latencies.append(latency)
             number += 1
     return Latencies(sorted(latencies))

@@ -1,4 +1,4 @@
-"""Many topics with little in each, and `penstock load` as a process that loads all of them."""
+"""Many small topics, and a `penstock load` process that loads all of them."""
 
 import contextlib
 import os
@@ -40,18 +40,18 @@ _LINES: Final = 40
 
 
 class TopicsLoaded(msgspec.Struct, frozen=True):
-    """What one load took. `spark`: whether it was started."""
+    """The cost of one load; `spark` says whether Spark was started."""
 
     seconds: float
     cpu_seconds: float
     peak_bytes: int  # of its largest process
     files: int
-    closed: int  # hours that are called complete
+    closed: int  # complete hours
     spark: bool
 
 
 class TopicLoads(msgspec.Struct):
-    """A broker, a registry, and topics that are made when they are first asked for."""
+    """A broker, a registry, and topics that are created on demand."""
 
     home: Path
     broker: BrokerProcess
@@ -59,13 +59,13 @@ class TopicLoads(msgspec.Struct):
     modules: Path
     name: str = PENSTOCK
     _filled: set[str] = set()
-    _said: str = ""
+    _output: str = ""
 
     def last_words(self, lines: int) -> str:
-        return "\n".join(self._said.splitlines()[-lines:])
+        return "\n".join(self._output.splitlines()[-lines:])
 
     def topics(self, count: int, hours: int) -> str:
-        """A pattern for so many, with `RECORDS` in each, divided among so many hours."""
+        """A pattern for `count` topics, each with `RECORDS` records spread over the hours."""
         name = f"small-{count}-of-{hours}"
         if name not in self._filled:
             self._fill([f"{name}.{number:04}" for number in range(count)], hours)
@@ -74,34 +74,34 @@ class TopicLoads(msgspec.Struct):
         return f"{name}.*"
 
     def load(self, pattern: str, count: int, settings: Json) -> TopicsLoaded:
-        """Into a root of its own. ServerFailed if not all of it is in the files."""
+        """Load into a new root. Raises ServerFailed if records are missing."""
         root = self.home / "root"
         try:
             loaded = self._load_into(root, pattern, settings)
             rows = sum(pq.read_metadata(file).num_rows for file in _files(root))
             if rows != count * RECORDS:
-                raise ServerFailed(f"{rows} of {count * RECORDS} records have landed")
+                raise ServerFailed(f"{rows} of {count * RECORDS} records were loaded")
             return loaded
         finally:
             shutil.rmtree(root, ignore_errors=True)
 
     def _load_into(self, root: Path, pattern: str, settings: Json) -> TopicsLoaded:
         config = self.home / "loader.yaml"
-        told = {
+        configuration = {
             "root": root.as_uri(),
             "topics": [pattern],
             "brokers": [self.broker.bootstrap],
             "registry": self.registry.url,
             **settings,
         }
-        config.write_text(yaml.safe_dump(told))
+        config.write_text(yaml.safe_dump(configuration))
         output = self.home / "load.log"
         environment = {"PYTHONPATH": f"{self.modules}:{REPOSITORY}"}
         with output.open("w") as log:
             began = time.perf_counter()
             process = subprocess.Popen(
                 [sys.executable, "-m", "penstock", "load", "--config", str(config)],
-                # What Java has read is not written down: a load takes what it takes.
+                # without writing a class data archive, which would add to the time
                 env={**os.environ, **environment, "JDK_JAVA_OPTIONS": "-Xshare:auto"},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -110,7 +110,7 @@ class TopicLoads(msgspec.Struct):
             _, status, usage = os.wait4(process.pid, 0)
             seconds = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
-        self._said = output.read_text()
+        self._output = output.read_text()
         if process.returncode:
             raise ServerFailed(f"exit code {process.returncode}\n{self.last_words(_LINES)}")
         return TopicsLoaded(
@@ -119,11 +119,11 @@ class TopicLoads(msgspec.Struct):
             peak_bytes=usage.ru_maxrss * 1024,
             files=len(_files(root)),
             closed=sum(1 for _ in root.glob("small-*/dt=*/hour=*/_SUCCESS")),
-            spark="starting Spark" in self._said,
+            spark="starting Spark" in self._output,
         )
 
     def _fill(self, topics: list[str], hours: int) -> None:
-        each = RECORDS // PARTITIONS // hours
+        per_hour = RECORDS // PARTITIONS // hours
         registry = RegistryClient(self.registry.url)
         with (
             contextlib.closing(registry),
@@ -135,10 +135,10 @@ class TopicLoads(msgspec.Struct):
             identity = take_identity(brokers)
             with BatchProducer(brokers.bootstrap, identity=identity, limits=LIMITS) as producer:
                 for partition in range(PARTITIONS):
-                    left = RECORDS // PARTITIONS
+                    rest = RECORDS // PARTITIONS
                     for hour in range(hours):
-                        count = each if hour < hours - 1 else left
-                        left -= count
+                        count = per_hour if hour < hours - 1 else rest
+                        rest -= count
                         data = finished_batch(partition, schema_id, hour * _HOUR, count)
                         for topic in topics:
                             send(producer, Batch(TopicPartition(topic, partition), data))
@@ -147,11 +147,11 @@ class TopicLoads(msgspec.Struct):
 
 @contextlib.contextmanager
 def topic_loads(home: Path) -> Iterator[TopicLoads]:
-    """Started, and ended with everything in it."""
+    """Start a broker and a registry; stop them at the end."""
     with penstock_cluster(home) as (address, broker):
         registry = RegistryProcess(home / "registry", brokers=broker.bootstrap, zookeeper=address)
         with registry:
-            wait_until(lambda: registry.is_writer, within=_PATIENCE, what="it is writer")
+            wait_until(lambda: registry.is_writer, within=_PATIENCE, what="a registry that writes")
             yield TopicLoads(home, broker, registry, without_hypothesis(home))
 
 

@@ -1,4 +1,4 @@
-"""What the agent is measured beside; here is the table, in the order of the columns."""
+"""The peers of the agent, in the order of the columns."""
 
 from collections.abc import Mapping
 from typing import Final

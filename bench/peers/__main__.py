@@ -1,6 +1,6 @@
-"""`python -m bench.peers [NAME]...`: makes the peers that no package installs, or those named.
+"""`python -m bench.peers [NAME]...`: builds the peers that have no package here, or those named.
 
-What is here then is told in a line for each.
+Then prints the state of every peer.
 """
 
 import sys
@@ -11,24 +11,24 @@ from bench.peers import PEERS
 from bench.peers.filebeat import FILEBEAT, make_filebeat
 from bench.peers.syslog_ng import SYSLOG_NG, make_syslog_ng
 
-_MADE: Final = {SYSLOG_NG.name: make_syslog_ng, FILEBEAT.name: make_filebeat}
+_BUILDS: Final = {SYSLOG_NG.name: make_syslog_ng, FILEBEAT.name: make_filebeat}
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or list(_MADE)
-    if unknown := set(wanted) - set(_MADE):
-        sys.exit(f"made here are {', '.join(_MADE)}, not {', '.join(sorted(unknown))}")
+    names = sys.argv[1:] or list(_BUILDS)
+    if unknown := set(names) - set(_BUILDS):
+        sys.exit(f"unknown: {', '.join(sorted(unknown))}; this builds {', '.join(_BUILDS)}")
     failed = False
-    for name in wanted:
-        make = _MADE[name]
+    for name in names:
+        build = _BUILDS[name]
         try:
-            make()
-        except NotMeasured as why:
-            print(f"{name}: {why}", file=sys.stderr)
+            build()
+        except NotMeasured as reason:
+            print(f"{name}: {reason}", file=sys.stderr)
             failed = True
     for peer in PEERS.values():
         why_not = peer.why_not()
-        print(f"{peer.name:10} {peer.version() if why_not is None else f'not here: {why_not}'}")
+        print(f"{peer.name:10} {peer.version() if why_not is None else f'missing: {why_not}'}")
     sys.exit(failed)
 
 

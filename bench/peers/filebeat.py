@@ -1,11 +1,9 @@
 """Filebeat: its input `filestream` follows files, its output `kafka` sends their lines.
 
-It is built by Go from its module. Left at its defaults it sends a line in a JSON document with a
-dozen fields of its own; here the codec `format` sends the line and nothing else. It has no zstd:
-lz4 is what costs it least. Its queue of two bulks is as large as it comes, and waits 100 ms for a
-bulk instead of a second; with larger ones it took more memory and more of a processor. It looks for
-new lines ten times a second while there are some, and once a second in a file that is silent: it
-polls.
+Go builds it from its module. By default it sends a line as a JSON document with a dozen fields of
+its own; the codec `format` sends the bare line. It lacks zstd; lz4 is its cheapest codec. The queue
+holds two bulks and waits 100 ms for a bulk instead of a second; larger bulks took more memory and
+processor time. It polls: ten times a second while lines come, once a second in an idle file.
 """
 
 import json
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.figures.measurement import NotMeasured
-from bench.peers.making import HOW, kept, output
+from bench.peers.builds import HOW, build_once, output
 from bench.peers.peer import Command, Peer, Task
 from harness.java.maven_jars import CACHE
 
@@ -72,15 +70,15 @@ def _why_not() -> str | None:
 
 
 def make_filebeat() -> None:
-    """Minutes of a processor, and a gigabyte of modules in Go's cache."""
-    kept(_FOLDER, _build)
+    """Takes minutes of a processor, and a gigabyte of modules in Go's cache."""
+    build_once(_FOLDER, _build)
 
 
 def _build(folder: Path) -> None:
-    asked = ["go", "mod", "download", "-json", f"{_MODULE}@v{_VERSION}"]
-    module = json.loads(output(asked, folder, {"GOFLAGS": "-mod=mod"}))
+    download = ["go", "mod", "download", "-json", f"{_MODULE}@v{_VERSION}"]
+    module = json.loads(output(download, folder, {"GOFLAGS": "-mod=mod"}))
     if module["Sum"] != _SUM:
-        raise NotMeasured(f"{_MODULE} is another one: {module['Sum']}")
+        raise NotMeasured(f"unexpected checksum of {_MODULE}: {module['Sum']}")
     command = ["go", "build", "-p", "1", "-buildvcs=false", "-o", str(folder / "filebeat")]
     output([*command, "./filebeat"], Path(module["Dir"]), {"GOFLAGS": "-mod=readonly"})
 

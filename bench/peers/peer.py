@@ -1,7 +1,7 @@
-"""What a peer of the agent is: a program of somebody else's that carries lines from files to Kafka.
+"""A peer of the agent: another program that ships lines from files to Kafka.
 
-All are told the same: the files, one topic, every replica's acknowledgement, the best compression
-that they have, 100 ms to fill a batch. Each sends a line as it is, and nothing with it.
+All have the same settings: the files, one topic, acknowledgement by every replica, their best
+compression, 100 ms to fill a batch. Each sends the bare line.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,33 +13,33 @@ from harness.processes.server_process import ServerProcess
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What a peer is to do in one run: all files of `watched` into `topic`."""
+    """A run of a peer: all files in `watched` go to `topic`."""
 
-    directory: Path  # its own: configuration, what it remembers, what it says
+    directory: Path  # for its configuration, state and output
     watched: Path
     port: int
     topic: str
 
 
 class Command(msgspec.Struct, frozen=True):
-    """How a peer is run."""
+    """A peer's command line."""
 
     words: Sequence[str]
-    libraries: Sequence[Path] = ()  # folders that are searched first
+    libraries: Sequence[Path] = ()  # folders to search first
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """A program, and how it is told what to do."""
+    """A program and its configuration."""
 
     name: str
-    why_not: Callable[[], str | None]  # how it is installed, where it is not
+    why_not: Callable[[], str | None]  # how to install it, if it is missing
     version: Callable[[], str]
     configuration: Callable[[Task], str]
     file_name: str  # of the configuration
-    command: Callable[[Path, Path], Command]  # by the configuration, and the task's directory
+    command: Callable[[Path, Path], Command]  # from the configuration and the directory
 
     def process(self, task: Task, wrapper: Sequence[str]) -> ServerProcess:
-        """Not started. What it remembers is in the task's directory, which holds nothing yet."""
+        """The process, not started. Its state is in the task's directory, which is still empty."""
         (task.directory / "state").mkdir(parents=True)
         file = task.directory / self.file_name
         file.write_text(self.configuration(task))
@@ -53,5 +53,5 @@ class Peer(msgspec.Struct, frozen=True):
 
 
 def searched(libraries: Sequence[Path]) -> dict[str, str]:
-    """The environment in which a program finds its libraries there."""
+    """The environment in which a program finds these libraries."""
     return {"LD_LIBRARY_PATH": ":".join(map(str, libraries))} if libraries else {}

@@ -1,7 +1,7 @@
 """rsyslog: `imfile` follows files, `omkafka` sends their lines.
 
-As it is told here it has a queue of its own for the lines, taken from in large pieces: its defaults
-are for a machine's few lines a second. Nothing is parsed: a line is sent as it is, JSON or not.
+It has a queue for the lines with large batches; its defaults suit a host with few lines per second.
+Lines are sent unparsed, also JSON.
 """
 
 import shutil

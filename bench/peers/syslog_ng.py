@@ -1,21 +1,21 @@
 """syslog-ng: `wildcard-file` follows files, `kafka-c` sends their lines.
 
-Debian's packages of it and of rsyslog exclude each other, as a machine has one log daemon. So they
-are unpacked instead of installed, and run from there.
+Debian's packages of syslog-ng and rsyslog conflict, so syslog-ng's are unpacked instead of
+installed and run from there.
 
-Flow control holds it back where the broker does; a window of a thousand lines for each file is what
-a batch needs. It looks for new lines ten times a second, as it waits for a batch: it polls. A line
-counts as sent when librdkafka has it: what is not delivered then is lost, where rsyslog keeps it.
+Flow control slows it down to the broker's speed; a window of a thousand lines per file fits a
+batch. It polls for new lines ten times a second, as often as it waits for a batch. A line counts as
+sent when librdkafka has it, so undelivered lines are lost, where rsyslog keeps them.
 """
 
 from pathlib import Path
 from typing import Final
 
-from bench.peers.making import HOW, kept, output
+from bench.peers.builds import HOW, build_once, output
 from bench.peers.peer import Command, Peer, Task, searched
 from harness.java.maven_jars import CACHE
 
-# With those of its dependencies that few machines have.
+# With the dependencies that most machines lack.
 _PACKAGES: Final = (
     "syslog-ng-core",
     "syslog-ng-mod-rdkafka",
@@ -49,9 +49,9 @@ def _configuration(task: Task) -> str:
 
 
 def _libraries() -> list[Path]:
-    """Its own, and what is unpacked beside it."""
-    others = [*_FOLDER.glob("usr/lib/*-linux-gnu"), *_FOLDER.glob("lib/*-linux-gnu")]
-    return [_FOLDER / "usr/lib/syslog-ng", *others]
+    """Its own libraries, and those unpacked beside them."""
+    dependencies = [*_FOLDER.glob("usr/lib/*-linux-gnu"), *_FOLDER.glob("lib/*-linux-gnu")]
+    return [_FOLDER / "usr/lib/syslog-ng", *dependencies]
 
 
 def _modules() -> str:
@@ -76,8 +76,8 @@ def _command(configuration: Path, directory: Path) -> Command:
 
 
 def _version() -> str:
-    said = output([str(_PROGRAM), "--version", _modules()], _FOLDER, searched(_libraries()))
-    return said.split("\n", 1)[0].rpartition("(")[2].rstrip(")")
+    version = output([str(_PROGRAM), "--version", _modules()], _FOLDER, searched(_libraries()))
+    return version.split("\n", 1)[0].rpartition("(")[2].rstrip(")")
 
 
 def _why_not() -> str | None:
@@ -85,8 +85,8 @@ def _why_not() -> str | None:
 
 
 def make_syslog_ng() -> None:
-    """Downloads some megabytes, which `apt-get update` may have to precede."""
-    kept(_FOLDER, _unpack)
+    """Downloads some megabytes; `apt-get update` may be needed first."""
+    build_once(_FOLDER, _unpack)
     _version()
 
 

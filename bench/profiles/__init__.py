@@ -1,4 +1,4 @@
-"""One file for each subject; here is the table of all of them, in the order in which they run."""
+"""The table of all profiles, in the order in which they run; each subject has a file."""
 
 from enum import Enum, auto
 
@@ -82,7 +82,7 @@ PROFILES: dict[str, Profile] = {
 
 
 class Measured(Enum):
-    """What a profile is about."""
+    """The kind of server that a profile measures."""
 
     BROKERS = auto()
     GROUPS = auto()
@@ -129,8 +129,8 @@ def measured_by(name: str) -> Measured:
     return Measured.LOADERS if profile in _OF_LOADERS else Measured.BROKERS
 
 
-def called(name: str) -> list[str]:
-    """The profile of this name, or all whose names begin with it: `registry` is three."""
+def profiles_named(name: str) -> list[str]:
+    """The profile of this name, or all that begin with it: `registry` is three."""
     if name in PROFILES:
         return [name]
-    return [each for each in PROFILES if each.startswith(f"{name}-")]
+    return [profile for profile in PROFILES if profile.startswith(f"{name}-")]

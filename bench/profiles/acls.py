@@ -1,9 +1,9 @@
-"""What asking for permissions costs a request, with ten thousand ACLs: beside a broker without any.
+"""The cost of permission checks with 10,000 ACLs, beside a broker without any.
 
-Fetches of a topic that is not there are the smallest requests that are asked about. They name the
-same topic again and again, or another one each time, which a broker cannot have been asked about
-before. The broker with ACLs and the one without take turns within a run. What Penstock itself needs
-to answer such a question, without the requests around it, is told beside (`bench.permissions`).
+Fetches of a missing topic are the smallest requests that need a check. They name the same topic
+again and again, or always another one, for which a broker cannot have a cached result. The broker
+with ACLs and the one without take turns within a run. The cost of Penstock's check alone, without a
+request, is a separate case (`bench.permissions`).
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from bench.figures.profile import Case, CaseContext, Profile
 from bench.loads.raw_producer import produce
 from bench.loads.request_load import Sent, send_all
 from bench.loads.requests import fetches_in_vain
-from bench.permissions import FIRST, asked, made_up, timings
+from bench.permissions import FIRST, anonymous_prefixes, generated_acls, timings
 from bench.servers.brokers import PENSTOCK, Broker
 
 _WINDOW = 64
@@ -46,7 +46,7 @@ def _prepare(context: CaseContext) -> None:
         create(broker.port, {_written(context): 1})
     bootstrap = f"127.0.0.1:{context.guarded.guarded.port}"
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    wanted = [
+    bindings = [
         AclBinding(
             ResourceType.TOPIC,
             pattern.name,
@@ -56,18 +56,18 @@ def _prepare(context: CaseContext) -> None:
             AclOperation[acl.operation.name],
             AclPermissionType[acl.permission.name],
         )
-        for pattern, acls in made_up(context.scale.acls).items()
+        for pattern, acls in generated_acls(context.scale.acls).items()
         for acl in acls
     ]
-    for start in range(0, len(wanted), _AT_ONCE):
-        some = wanted[start : start + _AT_ONCE]
-        for added in admin.create_acls(some, request_timeout=_PATIENCE).values():
+    for start in range(0, len(bindings), _AT_ONCE):
+        chunk = bindings[start : start + _AT_ONCE]
+        for added in admin.create_acls(chunk, request_timeout=_PATIENCE).values():
             added.result(_PATIENCE)
 
 
 def _names(context: CaseContext, count: int) -> list[str]:
-    """Topics to which whoever asks may do anything but delete them; none of them is there."""
-    prefixes = asked(context.scale.acls)
+    """Missing topics on which the anonymous principal may do anything except delete them."""
+    prefixes = anonymous_prefixes(context.scale.acls)
     return [
         prefix + str(number).zfill(_LENGTH - len(prefix))
         for number in range(count)
@@ -76,20 +76,20 @@ def _names(context: CaseContext, count: int) -> list[str]:
 
 
 def _written(context: CaseContext) -> str:
-    return f"{asked(context.scale.acls)[0]}clicks"
+    return f"{anonymous_prefixes(context.scale.acls)[0]}clicks"
 
 
 def _compared(context: CaseContext, load: Callable[[Broker, float], Sent]) -> Sample:
-    """Of the one broker and the other, in turns."""
+    """Run the load on both brokers, in turns."""
     requests, seconds, cpu = [0, 0], [0.0, 0.0], [0.0, 0.0]
     for _ in range(_TURNS):
-        for which, broker in enumerate((context.guarded.open, context.guarded.guarded)):
+        for index, broker in enumerate((context.guarded.open, context.guarded.guarded)):
             with Meter(broker.pid) as meter:
                 sent = load(broker, context.scale.seconds / _TURNS)
-            requests[which] += sent.requests
-            seconds[which] += sent.seconds
-            cpu[which] += meter.broker_cpu
-    free, guarded = (cpu[which] / requests[which] * 1e6 for which in (0, 1))
+            requests[index] += sent.requests
+            seconds[index] += sent.seconds
+            cpu[index] += meter.broker_cpu
+    free, guarded = (cpu[index] / requests[index] * 1e6 for index in (0, 1))
     return {
         _ASKED: requests[1] / seconds[1],
         _FREE: requests[0] / seconds[0],
@@ -122,7 +122,7 @@ def _produce(context: CaseContext) -> Sample:
 
 def _in_process(context: CaseContext) -> Sample:
     if context.server.name != PENSTOCK:
-        raise NotMeasured("only Penstock's can be called")
+        raise NotMeasured("only Penstock's checks can be called directly")
     return timings(context.scale.acls)
 
 

@@ -1,7 +1,7 @@
-"""How fast lines leave that are there already: plain and JSON, in one file and in many.
+"""The speed of shipping existing lines: plain and JSON, in one file and in many.
 
-The clock runs from the moment when the files appear in the directory that is watched until the last
-of their lines can be consumed.
+The clock runs from the appearance of the files in the watched directory until the last of their
+lines can be consumed.
 """
 
 import time
@@ -57,7 +57,7 @@ def _ship(
 
 
 def _jitter(context: CaseContext) -> Sample:
-    """The same times in their order, and in none."""
+    """The same times, sorted and unsorted."""
     ordered = _ship(context, name="json-ordered", content=_in_order, json=True)
     mixed = _ship(context, name="json-mixed", content=_out_of_order, json=True)
     ratio = mixed[LINES_PER_SECOND] / ordered[LINES_PER_SECOND]

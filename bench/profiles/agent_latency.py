@@ -1,8 +1,7 @@
-"""From a line's writing to a consumer's having it, at default settings, under a load that follows a
-schedule.
+"""Latency from a line's write to its arrival at a consumer, at default settings, on a schedule.
 
-A line carries the time when it was due, whether or not its writer was held up. The consumer is
-`bench.loads.line_consumer`, a process of its own.
+A line carries its scheduled time, even if its writer is late. The consumer is a separate process,
+`bench.loads.line_consumer`.
 """
 
 import subprocess
@@ -28,7 +27,7 @@ _PATIENCE = 60.0
 def written_to_consumed(
     port: int, topic: str, begin: int, path: Path, *, rate: int, seconds: float, warm_up: float
 ) -> Latencies:
-    """Writes every line by itself."""
+    """The latencies of single lines."""
     count = round((warm_up + seconds) * rate)
     arguments = (str(port), topic, str(begin), str(count))
     with subprocess.Popen(
@@ -39,7 +38,7 @@ def written_to_consumed(
         try:
             assert consumer.stdout is not None
             if consumer.stdout.readline() != b"ready\n":
-                raise Incomplete("the consumer does not begin")
+                raise Incomplete("the consumer did not start")
             start = _write(path, rate, count)
             arrived, _ = consumer.communicate(timeout=_PATIENCE)
         finally:
@@ -54,15 +53,15 @@ def written_to_consumed(
 
 
 def _write(path: Path, rate: int, count: int) -> int:
-    """When the first line was due."""
+    """Returns the scheduled time of the first line."""
     gap = 1_000_000_000 // rate
     rest = b"line ".ljust(LINE_BYTES - 1 - DIGITS, b".")
     start = time.monotonic_ns() + gap
     with path.open("ab", buffering=0) as file:
         for number in range(count):
             due = start + number * gap
-            while (left := due - time.monotonic_ns()) > 0:
-                time.sleep(left / 1e9)
+            while (pause := due - time.monotonic_ns()) > 0:
+                time.sleep(pause / 1e9)
             file.write(b"%b%0*d\n" % (rest, DIGITS, due))
     return start
 

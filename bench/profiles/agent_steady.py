@@ -1,4 +1,4 @@
-"""What a shipper costs that keeps up: busy files, idle ones, many that say little."""
+"""The cost of a shipper that keeps up: with busy files, idle files, and many slow ones."""
 
 import time
 from functools import partial
@@ -21,19 +21,19 @@ _LINES_EACH = Figure("lines a batch", 1, more_is_better=True)
 
 
 def steadily(context: CaseContext, *, line: Line, files: int, json: bool = False) -> Sample:
-    """After a while that is not counted."""
+    """The costs under a steady load, after a warm-up."""
     scale = context.scale
     with shipping(shipper_of(context), json=json) as running:
         paths = [running.watched / f"{number:04}.log" for number in range(files)]
-        how = growth(paths, _RATE)
+        schedule = growth(paths, _RATE)
         content = block(line)
-        before = grow(how, content, scale.warm_up_seconds)
-        running.wait_for(before, within=_PATIENCE)
+        warm_up_lines = grow(schedule, content, scale.warm_up_seconds)
+        running.wait_for(warm_up_lines, within=_PATIENCE)
         started = time.perf_counter()
         with Meter(running.pid) as meter:
-            lines = grow(how, content, scale.latency_seconds)
+            lines = grow(schedule, content, scale.latency_seconds)
             grown = time.perf_counter()
-            running.wait_for(before + lines, within=_PATIENCE)
+            running.wait_for(warm_up_lines + lines, within=_PATIENCE)
         ended = time.perf_counter()
         return {
             CORES: meter.broker_cpu / (ended - started),
@@ -44,7 +44,7 @@ def steadily(context: CaseContext, *, line: Line, files: int, json: bool = False
 
 
 def _files(running: Running, count: int) -> list[Path]:
-    """Each with some lines, which have arrived."""
+    """Files with some lines each, which have arrived."""
     paths = [running.watched / f"{number:04}.log" for number in range(count)]
     rest = block(plain_line)[: (_LINES_BEFORE - 1) * LINE_BYTES]
     for path in paths:
@@ -63,13 +63,13 @@ def _idle(context: CaseContext) -> Sample:
 
 
 def _trickle(context: CaseContext) -> Sample:
-    """A line a second from every file."""
+    """Every file grows by a line a second."""
     with shipping(shipper_of(context)) as running:
         paths = _files(running, context.scale.files)
-        how = growth(paths, len(paths))
+        schedule = growth(paths, len(paths))
         batches = running.site.batches(running.topic)
         with Meter(running.pid) as meter:
-            lines = grow(how, block(plain_line), context.scale.latency_seconds)
+            lines = grow(schedule, block(plain_line), context.scale.latency_seconds)
             running.wait_for(len(paths) * _LINES_BEFORE + lines, within=_PATIENCE)
         batches = running.site.batches(running.topic) - batches
         return {

@@ -1,7 +1,6 @@
-"""The audit, over what a fleet says: how fast it is folded and read anew, what it takes on the disk
-and in memory, and how long a page of it takes.
+"""The audit of a fleet's ledger: the speed of folding, its disk and memory, and its pages' latency.
 
-What is behind Penstock's folding in the comparison is a plain program: a row at a time.
+Penstock's folding is compared with a plain program that folds row by row.
 """
 
 import statistics
@@ -17,8 +16,8 @@ from bench.figures.measurement import Figure, Goal, Sample
 from bench.figures.processes import cpu_seconds, peak_bytes
 from bench.figures.profile import Case, CaseContext, Profile
 from bench.ledger_folding import SCHEMA_ID, folder_of
+from bench.servers.audit_services import PATIENCE, AuditOfHours, audits_of
 from bench.servers.audit_site import fleet_of
-from bench.servers.audited import PATIENCE, AuditOfHours, audits_of
 from bench.servers.brokers import PENSTOCK
 
 ENTRIES_PER_SECOND: Final = Figure("entries/s", more_is_better=True)
@@ -40,12 +39,12 @@ _MEANWHILE: Final = Figure("worst answer meanwhile, ms", 1)
 PEAK: Final = Figure("peak RSS, MB")
 
 _MINUTES_HEARD: Final = 5
-_SECONDS_ASKED: Final = 20.0  # for the same page, at most
-_ROWS_SHARE: Final = 20  # of the minutes; it is as fast in the first as it will ever be
+_SECONDS_ASKED: Final = 20.0  # at most, for a page
+_ROWS_SHARE: Final = 20  # a twentieth of the minutes, since its speed never improves
 _WEEK_HOURS: Final = 7 * 24
 
 
-def _told(ledger: LedgerOfFleet, minutes: int) -> Iterator[list[bytes]]:
+def _minutes(ledger: LedgerOfFleet, minutes: int) -> Iterator[list[bytes]]:
     for minute in range(minutes):
         yield [data for _, data in ledger.minute(minute)]
 
@@ -54,13 +53,13 @@ def _fold(context: CaseContext) -> Sample:
     scale = context.scale
     hours = -(-scale.told_minutes // HOUR_MINUTES)
     ledger = LedgerOfFleet(fleet_of(scale, hours), SCHEMA_ID, context.files)
-    ours = context.server.name == PENSTOCK
-    minutes = scale.told_minutes if ours else max(1, scale.told_minutes // _ROWS_SHARE)
-    found = folder_of(context).fold(_told(ledger, minutes))
+    is_penstock = context.server.name == PENSTOCK
+    minutes = scale.told_minutes if is_penstock else max(1, scale.told_minutes // _ROWS_SHARE)
+    folded = folder_of(context).fold(_minutes(ledger, minutes))
     return {
-        ENTRIES_PER_SECOND: found.entries / found.seconds,
-        ENTRIES: found.entries,
-        **({IN_STORE: found.entries / found.in_store} if ours else {}),
+        ENTRIES_PER_SECOND: folded.entries / folded.seconds,
+        ENTRIES: folded.entries,
+        **({IN_STORE: folded.entries / folded.in_store} if is_penstock else {}),
     }
 
 
@@ -78,7 +77,7 @@ FOLDING: Final = Profile(
 
 
 def _read_anew(context: CaseContext) -> Sample:
-    """What `_audit` has, by a service that has nothing; its own start is in the time."""
+    """A new service reads all of `_audit`; its start is included."""
     scale, site = context.scale, audits_of(context).site
     fleet = fleet_of(scale, -(-scale.told_minutes // HOUR_MINUTES))
     ledger = site.empty_ledger(fleet, context.files)
@@ -119,11 +118,11 @@ def _ready(context: CaseContext) -> Sample:
 
 def _page(context: CaseContext, *, target: str) -> Sample:
     audit = audits_of(context).of_hours(context)
-    wanted = _filled(target, audit)
+    filled_target = _filled(target, audit)
     times: list[float] = []
     size = 0
     while len(times) < context.scale.questions and sum(times) < _SECONDS_ASKED * 1e3:
-        seconds, body = audit.ask(wanted)
+        seconds, body = audit.ask(filled_target)
         times.append(seconds * 1e3)
         size = len(body)
     return {MEDIAN: statistics.median(times), WORST: max(times), _KILOBYTES: size / 1e3}
@@ -141,16 +140,16 @@ def _filled(target: str, audit: AuditOfHours) -> str:
 
 def _hear(context: CaseContext) -> Sample:
     audit = audits_of(context).of_hours(context)
-    seen = [audit.hear() for _ in range(min(_MINUTES_HEARD, context.scale.questions))]
+    samples = [audit.hear() for _ in range(min(_MINUTES_HEARD, context.scale.questions))]
     return {
-        SEEN: statistics.median(each.seconds for each in seen),
-        _SEEN_WORST: max(each.seconds for each in seen),
-        _MEANWHILE: max(answer for each in seen for answer in each.answers) * 1e3,
+        SEEN: statistics.median(sample.seconds for sample in samples),
+        _SEEN_WORST: max(sample.seconds for sample in samples),
+        _MEANWHILE: max(answer for sample in samples for answer in sample.answers) * 1e3,
     }
 
 
 def _memory(context: CaseContext) -> Sample:
-    """Since it was started."""
+    """The peak since the start."""
     audit = audits_of(context).of_hours(context)
     return {PEAK: peak_bytes(audit.audit.process.pid) / 1e6}
 

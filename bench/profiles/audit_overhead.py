@@ -1,4 +1,4 @@
-"""What it costs whoever keeps the ledger: a broker and an agent, each beside one without it."""
+"""The ledger's cost for a broker and an agent, each compared with one that does not keep it."""
 
 import itertools
 import random
@@ -29,10 +29,10 @@ _PATIENCE: Final = 60.0
 
 
 def _produce(context: CaseContext, *, load: str) -> Sample:
-    """What came last is counted, too: all wait for it, whether they count or not."""
+    """Every run waits until the last batches are counted, even without a ledger."""
     scale, keeper = context.scale, ledger_broker_of(context)
-    make, rate = LOADS[load]
-    batches = itertools.cycle(make(random.Random(1)))
+    make_batches, rate = LOADS[load]
+    batches = itertools.cycle(make_batches(random.Random(1)))
     with (
         topic(keeper.server.port, partitions=PARTITIONS) as name,
         BatchProducer(keeper.brokers.bootstrap) as producer,
@@ -59,7 +59,7 @@ def _produce(context: CaseContext, *, load: str) -> Sample:
 def _warm_up(
     keeper: LedgerBroker, producer: BatchProducer, name: str, batches: Iterator[bytes]
 ) -> None:
-    """Until there is an entry about the topic."""
+    """Send until there is an entry about the topic."""
     before = entries_written(keeper.brokers)
     send(producer, name, batches, seconds=1.0, rate=1.0)
     if keeper.keeps_ledger:
@@ -93,8 +93,8 @@ BROKER: Final = Profile(
 
 def _ship(context: CaseContext, *, line: Line, json: bool) -> Sample:
     seconds = context.scale.ledger_seconds
-    longer = replace(context, scale=replace(context.scale, latency_seconds=seconds))
-    sample = steadily(longer, line=line, files=1, json=json)
+    ledger_context = replace(context, scale=replace(context.scale, latency_seconds=seconds))
+    sample = steadily(ledger_context, line=line, files=1, json=json)
     return {CPU_PER_MILLION: sample[CPU_PER_MILLION], **sample}
 
 

@@ -1,8 +1,8 @@
-"""A follower that was away while much was written: how fast it catches up, and who notices.
+"""A follower that missed a lot: the speed of its catch-up, and the effect on a producer.
 
-It is stopped cleanly. What it misses is still in the page cache of the machine when it comes back.
-Meanwhile a producer sends 5,000 messages a second to the same partitions, acks=all: its p99 before,
-with all in sync, and from the follower's first copied byte until it is in sync.
+It is stopped cleanly. The messages that it misses are still in the machine's page cache when it
+returns. A producer sends 5,000 messages a second to the same partitions with acks=all; its p99 is
+measured with all in sync, and from the follower's first copied byte until it is in sync.
 """
 
 import time
@@ -44,44 +44,44 @@ def _run(context: CaseContext) -> Sample:
     lines, messages = _lines(context)
     with topic(cluster, partitions=_PARTITIONS) as name:
         with acknowledged_load(cluster.bootstrap, name, rate=_RATE, options={}) as end:
-            before = _now_and_in(scale.warm_up_seconds, scale.latency_seconds)
-            done = end()
-        p99_before = done.latencies(*before).milliseconds(0.99)
+            before = _measured_time(scale.warm_up_seconds, scale.latency_seconds)
+            load = end()
+        p99_before = load.latencies(*before).milliseconds(0.99)
         follower.stop()
         try:
             bootstrap, copied = cluster.bootstrap, _bytes(follower, name)
             librdkafka.kcats_produce(bootstrap, name, lines, messages, _SAFE, kcats=1)
             with acknowledged_load(bootstrap, name, rate=_RATE, options={}) as end:
-                away = _now_and_in(scale.warm_up_seconds, scale.latency_seconds)
+                away = _measured_time(scale.warm_up_seconds, scale.latency_seconds)
                 follower.spawn()
                 starting = seconds_until(
-                    lambda: _bytes(follower, name) > copied, "it copies", every=_EVERY
+                    lambda: _bytes(follower, name) > copied, "the follower copies", every=_EVERY
                 )
                 since = time.monotonic_ns()
                 copying = seconds_until(
                     lambda: in_sync(cluster.members.values(), name, _PARTITIONS),
-                    "it is in sync",
+                    "the follower is in sync",
                     every=_EVERY,
                 )
                 until = time.monotonic_ns()
-                done = end()
+                load = end()
         finally:
             if not follower.process.alive:
                 follower.start()
     missed = messages * MESSAGE_SIZE
     return {
         MEGABYTES: missed / copying / 1e6,
-        _MEANWHILE: done.latencies(since, until).milliseconds(0.99),
+        _MEANWHILE: load.latencies(since, until).milliseconds(0.99),
         _BEFORE: p99_before,
-        _AWAY: done.latencies(*away).milliseconds(0.99),
+        _AWAY: load.latencies(*away).milliseconds(0.99),
         _COPYING: copying,
         _STARTING: starting,
         _MISSED: missed / 1e9,
     }
 
 
-def _now_and_in(warm_up: float, seconds: float) -> tuple[int, int]:
-    """Waits; the times between which it counts."""
+def _measured_time(warm_up: float, seconds: float) -> tuple[int, int]:
+    """Wait; return the beginning and the end of the measured time."""
     time.sleep(warm_up)
     since = time.monotonic_ns()
     time.sleep(seconds)
@@ -89,7 +89,7 @@ def _now_and_in(warm_up: float, seconds: float) -> tuple[int, int]:
 
 
 def _bytes(member: Member, topic: str) -> int:
-    """Of the topic's logs on this broker."""
+    """The size of the topic's logs on this broker."""
     return sum(log.stat().st_size for log in member.data_dir.glob(f"{topic}-*/*.log"))
 
 

@@ -1,6 +1,6 @@
-"""From schedule to acknowledgement of three replicas, at a steady 5,000 messages a second.
+"""Latency from schedule to acknowledgement by three replicas, at a steady 5,000 messages a second.
 
-Penstock acknowledges what is on three disks. Apache Kafka, as it comes, acknowledges what is in the
+Penstock acknowledges data that is on three disks. Apache Kafka's default acknowledges data in the
 memory of three brokers; with `flush.messages=1` each of them flushes every append.
 """
 
@@ -28,14 +28,14 @@ def _run(context: CaseContext, *, durable: bool, options: dict[str, str]) -> Sam
         since = time.monotonic_ns()
         time.sleep(scale.latency_seconds)
         until = time.monotonic_ns()
-        done = end()
-    latencies = done.latencies(since, until)
+        load = end()
+    latencies = load.latencies(since, until)
     return {
         P50: latencies.milliseconds(0.5),
         P99: latencies.milliseconds(0.99),
         P999: latencies.milliseconds(0.999),
         LARGEST: latencies.milliseconds(1),
-        LATE: done.lateness(since, until).milliseconds(0.999),
+        LATE: load.lateness(since, until).milliseconds(0.999),
     }
 
 

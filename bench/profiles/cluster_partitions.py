@@ -1,8 +1,8 @@
-"""A thousand partitions of three replicas: created, without a broker, and with it again.
+"""A thousand partitions with three replicas: creation, the loss of a broker, and its return.
 
-A broker that is killed counts as alive until its session ends: 18 s at most by Penstock's defaults,
-9 s by Apache Kafka's. So both are told: when the others count it as gone, and when every partition
-has another leader. All of it is read from the metadata that the brokers themselves give.
+A killed broker counts as alive until its session ends: up to 18 s with Penstock's defaults, 9 s
+with Apache Kafka's. So there are two figures: when the others count it as gone, and when every
+partition has another leader. Both come from the metadata of the brokers.
 """
 
 import time
@@ -10,11 +10,11 @@ from functools import partial
 
 from bench.contents.cluster_topics import (
     EVERY,
+    cluster_metadata,
     create,
     delete,
     in_sync,
     new_name,
-    said_by,
     seconds_until,
 )
 from bench.figures.measurement import Figure, Sample
@@ -42,14 +42,14 @@ def _run(context: CaseContext, *, controller: bool) -> Sample:
 
 def _without_one(context: CaseContext, topic: str, *, controller: bool) -> Sample:
     cluster, partitions = context.cluster, context.scale.partitions
-    leads = cluster.controller
-    going = next(each for each in cluster.members if (each == leads) is controller)
-    member = cluster.members[going]
+    controller_id = cluster.controller
+    broker_id = next(node for node in cluster.members if (node == controller_id) is controller)
+    member = cluster.members[broker_id]
 
     def start() -> float:
         member.spawn()
-        everybody = cluster.members.values()
-        return seconds_until(lambda: in_sync(everybody, topic, partitions), "it is back")
+        members = cluster.members.values()
+        return seconds_until(lambda: in_sync(members, topic, partitions), "the broker is back")
 
     sample: dict[Figure, float] = {}
     try:
@@ -58,7 +58,7 @@ def _without_one(context: CaseContext, topic: str, *, controller: bool) -> Sampl
             member.stop()
             sample[_STOPPED] = time.perf_counter() - began
             sample[_BACK] = start()
-        gone, led = _killed(context, topic, going)
+        gone, led = _killed(context, topic, broker_id)
         sample |= {_LED: led, _GONE: gone, _ELECTED: led - gone}
         sample[_BACK_AGAIN] = start()
     finally:
@@ -67,26 +67,28 @@ def _without_one(context: CaseContext, topic: str, *, controller: bool) -> Sampl
     return sample
 
 
-def _killed(context: CaseContext, topic: str, going: int) -> tuple[float, float]:
-    """Seconds until none of the others counts it as there, and until all say who leads."""
+def _killed(context: CaseContext, topic: str, killed_id: int) -> tuple[float, float]:
+    """Seconds until every other broker counts it as gone, and until all report new leaders."""
     cluster = context.cluster
-    others = {each: member for each, member in cluster.members.items() if each != going}
-    cluster.members[going].kill()
+    others = {node: member for node, member in cluster.members.items() if node != killed_id}
+    cluster.members[killed_id].kill()
     began = time.perf_counter()
     gone: float | None = None
     while True:
-        said = [said_by(member, topic) for member in others.values()]
-        now = time.perf_counter() - began
-        if gone is None and all(each is not None and going not in each.brokers for each in said):
-            gone = now
-        if gone is not None and all(
-            each is not None
-            and len(each.partitions) == context.scale.partitions
-            and all(one.leader in others for one in each.partitions.values())
-            for each in said
+        answers = [cluster_metadata(member, topic) for member in others.values()]
+        elapsed = time.perf_counter() - began
+        if gone is None and all(
+            metadata is not None and killed_id not in metadata.brokers for metadata in answers
         ):
-            return gone, now
-        if now > _PATIENCE:
+            gone = elapsed
+        if gone is not None and all(
+            metadata is not None
+            and len(metadata.partitions) == context.scale.partitions
+            and all(partition.leader in others for partition in metadata.partitions.values())
+            for metadata in answers
+        ):
+            return gone, elapsed
+        if elapsed > _PATIENCE:
             raise AnswerError(f"partitions without a leader {_PATIENCE:g} s after SIGKILL")
         time.sleep(EVERY)
 

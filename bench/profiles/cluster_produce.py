@@ -1,10 +1,10 @@
 """Producing to three replicas with acks=all: at librdkafka's defaults, and in batches of fifty.
 
-Penstock acknowledges what is on three disks. Apache Kafka, as it comes, acknowledges what is in the
+Penstock acknowledges data that is on three disks. Apache Kafka's default acknowledges data in the
 memory of three brokers; with `flush.messages=1` each of them flushes every append.
 
-Several kcat at a time, idempotent, to partitions that every broker leads some of. The figures are
-those of all three brokers together: every message is written three times.
+Several idempotent kcats send to partitions whose leaders are spread over all brokers. The figures
+are those of the three brokers together: every message is written three times.
 """
 
 from functools import partial
@@ -27,7 +27,7 @@ def _prepare(context: CaseContext) -> None:
 
 
 def _messages(context: CaseContext, share: int) -> int:
-    """Of one kcat; where batches are small, a share of what is sent otherwise."""
+    """The messages of one kcat, divided by `share` for small batches."""
     return context.scale.replicated_messages // share // _KCATS
 
 
@@ -42,9 +42,9 @@ def _kcats(context: CaseContext, *, options: dict[str, str], share: int, durable
                 cluster.bootstrap, name, lines, messages, {**_SAFE, **options}, kcats=_KCATS
             ),
         )
-        kept = end(cluster, name, _PARTITIONS)
-    if kept != _KCATS * messages:
-        raise AnswerError(f"{_KCATS * messages} messages were acknowledged, {kept} are there")
+        arrived = end(cluster, name, _PARTITIONS)
+    if arrived != _KCATS * messages:
+        raise AnswerError(f"{_KCATS * messages} messages were acknowledged, {arrived} arrived")
     return sample
 
 

@@ -1,13 +1,11 @@
-"""Ten thousand idle connections: what they weigh, and what a producing client notices of them.
+"""Ten thousand idle connections: their weight, and their effect on a producing client.
 
-They have introduced themselves (ApiVersions) and then say nothing. A process of its own holds them,
-so that the descriptors and the memory are not the generator's; it opens some at a time, from
-several addresses. One profile has them in the clear, and one by TLS, each after its handshake.
+They have sent ApiVersions and nothing since. A separate process holds them, so that descriptors and
+memory are not the generator's; it opens several at a time, from several addresses. One profile has
+them in plaintext, and one over TLS, each after its handshake.
 """
 
 import contextlib
-import multiprocessing
-import resource
 import socket
 import time
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from bench.contents.topics import topic
 from bench.figures.measurement import Figure, Goal, Sample
 from bench.figures.processes import Meter, proportional_bytes, resident_bytes
 from bench.figures.profile import Case, CaseContext, Profile
+from bench.loads.child_process import allow_most_open_files, child_process, receive
 from bench.loads.requests import AnswerError, api_versions_request
 from bench.loads.steady_load import produce_and_wait
 from bench.servers.locked_brokers import client_context
@@ -29,8 +28,7 @@ _AT_ONCE = 8
 
 
 def _hold(port: int, ca: Path | None, count: int, pipe: Connection) -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    allow_most_open_files()
     tls = None if ca is None else client_context(ca)
     request = api_versions_request()
 
@@ -41,7 +39,7 @@ def _hold(port: int, ca: Path | None, count: int, pipe: Connection) -> None:
             connection = tls.wrap_socket(connection, server_hostname="localhost")
         connection.sendall(request)
         if not connection.recv(2**16):
-            raise ConnectionError("the broker refused a connection")
+            raise ConnectionError("the broker closed a connection")
         return connection
 
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -49,8 +47,8 @@ def _hold(port: int, ca: Path | None, count: int, pipe: Connection) -> None:
         try:
             for connection in threads.map(opened, range(count)):
                 stack.enter_context(connection)
-        except OSError as error:  # TLS's are among them
-            pipe.send(f"{type(error).__name__}: {error}")
+        except OSError as error:  # includes those of TLS
+            pipe.send(AnswerError(f"{type(error).__name__}: {error}"))
             return
         pipe.send(time.perf_counter() - began)
         pipe.recv()
@@ -58,22 +56,10 @@ def _hold(port: int, ca: Path | None, count: int, pipe: Connection) -> None:
 
 @contextlib.contextmanager
 def idle_connections(port: int, count: int, ca: Path | None = None) -> Iterator[float]:
-    """The seconds that it took to open them; with `ca` they speak TLS."""
-    ours, theirs = multiprocessing.Pipe()
-    context = multiprocessing.get_context("spawn")
-    holder = context.Process(target=_hold, args=(port, ca, count, theirs), daemon=True)
-    holder.start()
-    theirs.close()
-    try:
-        seconds = ours.recv()
-        if isinstance(seconds, str):
-            raise AnswerError(seconds)
-        yield seconds
-        ours.send(None)
-    finally:
-        ours.close()
-        holder.join(_PATIENCE)
-        holder.kill()
+    """Hold open connections, over TLS if `ca` is given; yields the seconds to open them."""
+    with child_process(_hold, port, ca, count, patience=_PATIENCE) as pipe:
+        yield receive(pipe, float)
+        pipe.send(None)
 
 
 _RATE = 1_000
@@ -90,17 +76,17 @@ _IDLE_AFTER = Figure("broker cores in use, idle with them", 3)
 _RATIO = Figure("p99 with / without", 2)
 
 
-def _idle_cores(place: CaseContext) -> float:
-    seconds = place.scale.seconds
-    with Meter(place.broker.pid) as meter:
+def _idle_cores(context: CaseContext) -> float:
+    seconds = context.scale.seconds
+    with Meter(context.broker.pid) as meter:
         time.sleep(seconds)
     return meter.broker_cpu / seconds
 
 
-def _run(place: CaseContext, *, with_tls: bool) -> Sample:
-    broker, scale = place.broker, place.scale
-    port = place.locked.tls_port if with_tls else broker.port
-    ca = place.locked.ca if with_tls else None
+def _run(context: CaseContext, *, with_tls: bool) -> Sample:
+    broker, scale = context.broker, context.scale
+    port = context.locked.tls_port if with_tls else broker.port
+    ca = context.locked.ca if with_tls else None
     count = scale.idle_connections
 
     def p99(name: str) -> float:
@@ -115,14 +101,14 @@ def _run(place: CaseContext, *, with_tls: bool) -> Sample:
     with topic(broker.port) as name:
         p99(name)  # the first run warms up
         before = p99(name)
-        idle = _idle_cores(place)
+        idle = _idle_cores(context)
         bare = resident_bytes(broker.pid)
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as connections:
             with Meter(broker.pid) as meter:
-                seconds = held.enter_context(idle_connections(port, count, ca))
+                seconds = connections.enter_context(idle_connections(port, count, ca))
             after = p99(name)
             loaded, proportional = resident_bytes(broker.pid), proportional_bytes(broker.pid)
-            idle_after = _idle_cores(place)
+            idle_after = _idle_cores(context)
     return {
         _OPENED: count / seconds,
         _CPU_EACH: meter.broker_cpu / count * 1e3,

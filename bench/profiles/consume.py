@@ -1,7 +1,7 @@
-"""Consuming from the beginning of a log that the page cache holds.
+"""Consuming from the beginning of a log in the page cache.
 
-The raw consumer looks at batch headers only, as the paper's broker measurement does; kcat unpacks
-every message and writes it to /dev/null. Both read what the raw producer wrote before the rounds.
+The raw consumer reads batch headers only, like the paper's broker measurement; kcat unpacks every
+message and writes it to /dev/null. Both read what the raw producer wrote before the rounds.
 """
 
 import socket
@@ -36,7 +36,7 @@ def consume(
     times: int = 1,
     tls: ssl.SSLContext | None = None,
 ) -> Throughput:
-    """Reads partition 0 from its beginning up to `end`, `times` times."""
+    """Read partition 0 from its beginning up to `end`, `times` times."""
     buffer = memoryview(bytearray(max_bytes + 2 * _ROOM))
     with connect(port, tls) as connection:
         connection.settimeout(_ANSWER_SECONDS)
@@ -50,22 +50,22 @@ def consume(
 
 
 def _receive(connection: socket.socket, buffer: memoryview) -> memoryview:
-    have, end = 0, 4
-    while have < end:
-        got = connection.recv_into(buffer[have : end if end == 4 else None])
-        if not got:
+    received, end = 0, 4
+    while received < end:
+        size = connection.recv_into(buffer[received : end if end == 4 else None])
+        if not size:
             raise AnswerError("the broker closed the connection")
-        have += got
-        if end == 4 and have == 4:
+        received += size
+        if end == 4 and received == 4:
             (length,) = struct.unpack_from(">i", buffer)
             end += length
             if end > len(buffer):
-                raise AnswerError(f"an answer of {length} bytes is larger than was asked for")
+                raise AnswerError(f"an answer of {length} bytes is larger than requested")
     return buffer[4:end]
 
 
 def _next_offset(records: memoryview, offset: int) -> int:
-    """The offset after the last whole batch; an answer may end within one."""
+    """The offset after the last complete batch; an answer may end within one."""
     position, size = 0, len(records)
     unpack = _OFFSET_AND_LENGTH.unpack_from
     last, base = -1, 0
@@ -81,7 +81,7 @@ def _next_offset(records: memoryview, offset: int) -> int:
     return int(base) + int(delta) + 1
 
 
-# How often the whole log is read: processor time is counted in hundredths of a second.
+# Reads of the whole log: processor time has a resolution of 10 ms.
 _READS = 3
 _READS_OF_THE_SHORT_LOG = 15
 _MEBIBYTE = 2**20
@@ -112,8 +112,7 @@ def _raw(context: CaseContext, *, batch: int, max_bytes: int) -> Sample:
     end = ends(port, {name: 1})[name, 0]
     times = _READS_OF_THE_SHORT_LOG if batch == 1 else _READS
     return metered(
-        context.broker,
-        lambda: consume(port, name, end=end, max_bytes=max_bytes, times=times),
+        context.broker, lambda: consume(port, name, end=end, max_bytes=max_bytes, times=times)
     )
 
 

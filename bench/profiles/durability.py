@@ -1,7 +1,7 @@
-"""What an fdatasync before each acks=all answer costs at librdkafka's default batching.
+"""The cost of an fdatasync before each acks=all answer, at librdkafka's default batching.
 
-One sample is two runs of kcat, one right after the other: acks=1, then acks=all. Apache Kafka
-answers acks=all from memory unless told to flush every append; so it is here, for comparison.
+A sample is two consecutive runs of kcat: acks=1, then acks=all. Apache Kafka answers acks=all from
+memory unless it flushes every append, as it does here.
 """
 
 from bench.contents.topics import topic
@@ -18,13 +18,13 @@ _RATIO = Figure("acks=all / acks=1", 2, more_is_better=True)
 def _both(context: CaseContext) -> Sample:
     port, lines, messages = context.broker.port, lines_of(context), context.scale.messages
     with topic(port) as name:
-        unflushed = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "1"})
+        acks_1 = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "1"})
     with topic(port, config=context.broker.durable) as name:
-        durable = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "all"})
+        acks_all = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "all"})
     return {
-        _UNFLUSHED: unflushed.rate,
-        _DURABLE: durable.rate,
-        _RATIO: durable.rate / unflushed.rate,
+        _UNFLUSHED: acks_1.rate,
+        _DURABLE: acks_all.rate,
+        _RATIO: acks_all.rate / acks_1.rate,
     }
 
 

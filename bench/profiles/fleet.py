@@ -1,6 +1,4 @@
-"""A fleet of agents that all write to one broker: what that costs the broker and its ZooKeeper, and
-how long an agent waits for its acknowledgement.
-"""
+"""A fleet that writes to one broker: the cost for broker and ZooKeeper, the latency for agents."""
 
 import time
 from typing import Final
@@ -16,7 +14,7 @@ from bench.figures.measurement import (
 )
 from bench.figures.processes import Meter
 from bench.figures.profile import Case, CaseContext, Profile
-from bench.loads.many_agents import EVERY_S, LINES, TOLD_EVERY_S, Written, playing
+from bench.loads.many_agents import ENTRY_EVERY_S, EVERY_S, LINES, Written, playing
 from bench.profiles.latency import LARGEST, LATE, P50, P99, P999
 
 _PARTITIONS: Final = 8
@@ -31,7 +29,7 @@ def _run(context: CaseContext) -> Sample:
     cluster, scale = context.cluster, context.scale
     (broker,) = cluster.members.values()
     written = Written(
-        [f"lines-{each}" for each in range(scale.agents_topics)], _PARTITIONS, _LEDGER
+        [f"lines-{number}" for number in range(scale.agents_topics)], _PARTITIONS, _LEDGER
     )
     create(broker.port, dict.fromkeys([*written.topics, _LEDGER], _PARTITIONS))
     with playing(broker.port, scale.agents, written) as end:
@@ -40,15 +38,15 @@ def _run(context: CaseContext) -> Sample:
             since = time.monotonic_ns()
             time.sleep(scale.fleet_seconds)
             until = time.monotonic_ns()
-        done = end()
-    latencies = done.latencies(since, until)
+        result = end()
+    latencies = result.latencies(since, until)
     count, seconds = len(latencies.sorted), (until - since) / 1e9
     sample = {
         P99: latencies.milliseconds(0.99),
         P50: latencies.milliseconds(0.5),
         P999: latencies.milliseconds(0.999),
         LARGEST: latencies.milliseconds(1),
-        LATE: done.lateness(since, until).milliseconds(0.999),
+        LATE: result.lateness(since, until).milliseconds(0.999),
         _BATCHES: count / seconds,
         _CPU_EACH: brokers.broker_cpu / count * 1e6,
         BROKER_CORES: brokers.broker_cpu / seconds,
@@ -64,7 +62,7 @@ def _run(context: CaseContext) -> Sample:
 PROFILE: Final = Profile(
     "fleet",
     f"10,000 agents write to one broker, 100 topics of {_PARTITIONS} partitions, acks=all: each a "
-    f"batch of {LINES} lines in {EVERY_S:g} s, and in {TOLD_EVERY_S:g} s as much as an entry of "
+    f"batch of {LINES} lines in {EVERY_S:g} s, and in {ENTRY_EVERY_S:g} s as much as an entry of "
     "the ledger",
     (Case("agents", _run, (Goal(_CPU_EACH, ahead=True), Goal(PEAK_MEMORY, at_most=300))),),
     once=True,

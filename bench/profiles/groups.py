@@ -1,7 +1,7 @@
-"""Consumer groups: what they commit, how fast members come and go, what thousands of them cost.
+"""Consumer groups: commits, the speed of joins and leaves, and the cost of thousands of members.
 
-Members are connections that do nothing else. A commit is durable before it is answered with
-Penstock, in ZooKeeper; with Apache Kafka it is in the memory of the machine.
+Members are connections that do nothing else. Penstock answers a commit once it is durable, in
+ZooKeeper; with Apache Kafka it is in the machine's memory.
 """
 
 from functools import partial
@@ -29,7 +29,7 @@ _ALONE: Final = Figure("answered without them, p99 ms", 1)
 
 _PARTITIONS: Final = 100
 _FEW: Final = 10  # members
-_EACH: Final = 10  # partitions that a member owns
+_EACH: Final = 10  # partitions per member
 _OFTEN: Final = 0.2  # seconds
 _COMMITTING: Final = 100  # groups of one
 _COMING: Final = 32
@@ -43,10 +43,10 @@ def _groups(count: int, name: str) -> list[str]:
     return [f"{name}-{number}" for number in range(count)]
 
 
-def _costs(done: Done, meter: Meter) -> Sample:
+def _costs(result: Done, meter: Meter) -> Sample:
     return {
-        BROKER_CORES: meter.broker_cpu / done.seconds,
-        CLIENT_CORES: done.members_cpu / done.seconds,
+        BROKER_CORES: meter.broker_cpu / result.seconds,
+        CLIENT_CORES: result.members_cpu / result.seconds,
     }
 
 
@@ -58,11 +58,11 @@ def _commits(context: CaseContext, *, partitions: int) -> Sample:
     ):
         members.do("come", _groups(_COMMITTING, name), 1)
         with Meter(broker.pid) as meter:
-            done = members.do("commit", context.scale.seconds, name, partitions)
+            result = members.do("commit", context.scale.seconds, name, partitions)
     return {
-        _COMMITTED: done.count / done.seconds,
-        _ANSWERED: done.milliseconds(0.99),
-        **_costs(done, meter),
+        _COMMITTED: result.count / result.seconds,
+        _ANSWERED: result.milliseconds(0.99),
+        **_costs(result, meter),
     }
 
 
@@ -71,17 +71,17 @@ def _joins(context: CaseContext) -> Sample:
     with topic(broker.port) as name, group_members(broker.port) as members:
         members.do("come", _groups(_COMING, name), 1)
         with Meter(broker.pid) as meter:
-            done = members.do("come_and_go", context.scale.seconds, f"{name}-of-one")
+            result = members.do("come_and_go", context.scale.seconds, f"{name}-of-one")
     return {
-        _MEMBERS: done.count / done.seconds,
-        _ANSWERED: done.milliseconds(0.99),
-        **_costs(done, meter),
+        _MEMBERS: result.count / result.seconds,
+        _ANSWERED: result.milliseconds(0.99),
+        **_costs(result, meter),
     }
 
 
 def _heartbeats(context: CaseContext) -> Sample:
     broker, scale = context.broker, context.scale
-    each = min(_OF_A_GROUP, scale.members)
+    group_size = min(_OF_A_GROUP, scale.members)
 
     def p99(name: str) -> float:
         return produce_and_wait(
@@ -94,25 +94,23 @@ def _heartbeats(context: CaseContext) -> Sample:
 
     with topic(broker.port) as name, group_members(broker.port) as members:
         before = p99(name)
-        joined = members.do("come", _groups(scale.members // each, name), each)
+        joined = members.do("come", _groups(scale.members // group_size, name), group_size)
         with Meter(broker.pid) as meter:
             end = members.begin("beat", scale.warm_up_seconds + scale.latency_seconds, _EVERY)
             meanwhile = p99(name)
-            done = end()
+            result = end()
     return {
-        _HEARTBEAT: done.milliseconds(0.99),
-        _BEATS: done.count / done.seconds,
+        _HEARTBEAT: result.milliseconds(0.99),
+        _BEATS: result.count / result.seconds,
         _PRODUCE: meanwhile,
         _BEFORE: before,
         _JOINED: joined.seconds,
-        **_costs(done, meter),
+        **_costs(result, meter),
     }
 
 
 def _shares(name: str, members: int) -> list[Share]:
-    return [
-        Share(name, range(number * _EACH, (number + 1) * _EACH)) for number in range(members + 1)
-    ]
+    return [Share(name, range(index * _EACH, (index + 1) * _EACH)) for index in range(members + 1)]
 
 
 def _one_more(context: CaseContext, *, of_all: bool) -> Sample:
@@ -125,8 +123,8 @@ def _one_more(context: CaseContext, *, of_all: bool) -> Sample:
         *shares, more = _shares(name, count)
         joined = members.do("come", [name], count, shares)
         with Meter(broker.pid) as meter:
-            done = members.do("one_more", _SOON, more)
-    return {_SETTLED: done.seconds, _JOINED: joined.seconds, **_costs(done, meter)}
+            result = members.do("one_more", _SOON, more)
+    return {_SETTLED: result.seconds, _JOINED: joined.seconds, **_costs(result, meter)}
 
 
 def _one_dies(context: CaseContext) -> Sample:
@@ -137,12 +135,12 @@ def _one_dies(context: CaseContext) -> Sample:
     ):
         members.do("come", [name], _FEW, _shares(name, _FEW), SHORT_SESSION_MS)
         with Meter(broker.pid) as meter:
-            done = members.do("one_less", _OFTEN)
-    return {_REPLACED: done.seconds - SHORT_SESSION_MS / 1e3, **_costs(done, meter)}
+            result = members.do("one_less", _OFTEN)
+    return {_REPLACED: result.seconds - SHORT_SESSION_MS / 1e3, **_costs(result, meter)}
 
 
 def _beside_rebalances(context: CaseContext) -> Sample:
-    """Those that commit have a client of their own."""
+    """The committing member has a process of its own."""
     broker, scale = context.broker, context.scale
     with (
         topic(broker.port, partitions=_PARTITIONS) as name,
@@ -154,13 +152,13 @@ def _beside_rebalances(context: CaseContext) -> Sample:
         restless.do("come", _groups(_COMING, name), 1)
         with Meter(broker.pid) as meter:
             end = restless.begin("come_and_go", scale.seconds, f"{name}-restless")
-            done = committing.do("commit", scale.seconds, name, _PARTITIONS)
+            result = committing.do("commit", scale.seconds, name, _PARTITIONS)
             end()
     return {
-        _ANSWERED: done.milliseconds(0.99),
+        _ANSWERED: result.milliseconds(0.99),
         _ALONE: before.milliseconds(0.99),
-        _COMMITTED: done.count / done.seconds,
-        **_costs(done, meter),
+        _COMMITTED: result.count / result.seconds,
+        **_costs(result, meter),
     }
 
 

@@ -1,8 +1,7 @@
-"""Producing to a host with two cores and two brokers of Penstock, beside one of Apache Kafka: what
-one broker of Penstock, which uses one core, is behind in, as Apache Kafka uses both.
+"""Producing to a host with two cores: two brokers of Penstock, or one of Apache Kafka.
 
-A topic has four partitions without other replicas, which the brokers share; the raw producer writes
-to each over a connection of its own.
+A broker of Penstock uses one core, Apache Kafka both. The brokers share a topic of four partitions
+without other replicas; the raw producer writes to each over a connection of its own.
 """
 
 from functools import partial
@@ -49,7 +48,7 @@ def _kcat(context: CaseContext) -> Sample:
             ),
         )
         seconds_until(
-            lambda: end(cluster, name, _PARTITIONS) == messages, f"{messages} messages are there"
+            lambda: end(cluster, name, _PARTITIONS) == messages, f"{messages} messages in the log"
         )
         return sample
 

@@ -1,7 +1,8 @@
-"""How fast events get from a broker into Parquet files: a source in each partition, all in one.
+"""The speed of loading events from a broker into Parquet files: from one partition per source, and
+from one for all.
 
-The clock runs from the order to load until all is committed and visible. Both loaders have the two
-cores to themselves and the broker. What is counted in the end are the rows of the files.
+The clock runs from the start of the load until everything is committed and visible. Both loaders
+share the two cores with the broker. The rows in the files are counted at the end.
 """
 
 from typing import Final
@@ -54,7 +55,7 @@ def _closed(context: CaseContext) -> Sample:
     loaded = loader_of(context).load(LoaderCase(topics_of(context).spread, rows, _CLOSED))
     if not loaded.files == loaded.closed == loaded.hours:
         closed = f"{loaded.closed} of {loaded.hours} hours"
-        raise ServerFailed(f"{closed} were closed, and there are {loaded.files} files")
+        raise ServerFailed(f"{closed} are closed, with {loaded.files} files")
     return _sample(rows, loaded)
 
 

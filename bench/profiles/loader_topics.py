@@ -1,5 +1,6 @@
-"""What one `penstock load` takes that has many topics to load, and little in each: from its start
-to its end, with all that a process does. A case leaves all of it to Spark, for comparison.
+"""The cost of one `penstock load` of many small topics, from its start to its exit.
+
+One case uses Spark for all of them, for comparison.
 """
 
 from functools import partial
@@ -17,10 +18,10 @@ FILES = Figure("files")
 
 _NEVER = 1e12  # seconds
 _OPEN: Json = {"completeness": {"settle": _NEVER, "deadline": _NEVER}}
-# Hours that have rows are long over; those of the last days have none, and are left alone.
+# The hours with rows are long over; the recent hours are empty and stay open.
 _CLOSED: Json = {"completeness": {"settle": 72 * 3600.0, "deadline": _NEVER}}
 _BY_SPARK: Json = {**_OPEN, "tasks": {"without_spark": 0}}
-_SHARE_OF_SPARK = 10  # of the topics: a tenth
+_SHARE_OF_SPARK = 10  # a tenth of the topics
 
 
 def _loads(context: CaseContext) -> TopicLoads:
@@ -41,7 +42,7 @@ def _load(
     if loaded.spark != spark:
         raise ServerFailed("Spark was started" if loaded.spark else "Spark was not started")
     if settings is _CLOSED and not loaded.files == loaded.closed == topics * hours:
-        raise ServerFailed(f"{loaded.closed} hours are closed, and there are {loaded.files} files")
+        raise ServerFailed(f"{loaded.closed} hours are closed, with {loaded.files} files")
     return {
         SECONDS: loaded.seconds,
         _CPU: loaded.cpu_seconds,

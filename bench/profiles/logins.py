@@ -1,8 +1,8 @@
-"""Logins by SCRAM-SHA-512 over new connections: as many as there can be, and what others notice.
+"""SCRAM-SHA-512 logins over new connections: the highest rate, and the effect on another client.
 
-The broker's part of SCRAM is a few hashes, whatever the iterations; the rest is a connection, TLS's
-handshake where there is TLS, and four requests. The others are one client that produces in the
-clear, while clients log in at a rate that both brokers keep up with.
+The broker's part of SCRAM is a few hashes, regardless of the iterations; the rest is a connection,
+the TLS handshake if there is TLS, and four requests. The other client produces in plaintext, while
+clients log in at a rate that both brokers can sustain.
 """
 
 from functools import partial
@@ -28,12 +28,12 @@ def _as_many_as_possible(context: CaseContext, *, with_tls: bool) -> Sample:
         login_load(context.locked, with_tls=with_tls) as clients,
         Meter(context.broker.pid) as meter,
     ):
-        done = clients.begin(context.scale.seconds)()
+        result = clients.begin(context.scale.seconds)()
     return {
-        _LOGINS: done.count / done.seconds,
-        _CPU: meter.broker_cpu / done.count * 1e3,
-        _CORES: meter.broker_cpu / done.seconds,
-        CLIENT_CORES: done.client_cpu / done.seconds,
+        _LOGINS: result.count / result.seconds,
+        _CPU: meter.broker_cpu / result.count * 1e3,
+        _CORES: meter.broker_cpu / result.seconds,
+        CLIENT_CORES: result.client_cpu / result.seconds,
     }
 
 
@@ -50,12 +50,12 @@ def _steadily(context: CaseContext) -> Sample:
         with Meter(context.broker.pid) as meter:
             end = clients.begin(scale.warm_up_seconds + scale.latency_seconds, _STEADY)
             meanwhile = p99(name)
-            done = end()
+            result = end()
     return {
         _MEANWHILE: meanwhile,
         _BEFORE: before,
-        _LOGINS: done.count / done.seconds,
-        _CORES: meter.broker_cpu / done.seconds,
+        _LOGINS: result.count / result.seconds,
+        _CORES: meter.broker_cpu / result.seconds,
     }
 
 

@@ -1,9 +1,8 @@
-"""A mirror between two clusters: how fast it copies what is there, what that costs, and how late a
-message is in the copy under a steady load.
+"""A mirror between two clusters: its speed, cost, and the delay of a message under a steady load.
 
-What is to be copied is written first; then the mirror is started. It is measured from the first
-message of the copy to the last, so that no start is counted: what had been copied by then is not
-counted either. Bytes are those of the source's logs, compressed as they are.
+The source is written before the mirror starts. The measurement begins with the first message in the
+copy, so it excludes the start and what had been copied by then. Sizes are those of the source's
+logs, as compressed.
 """
 
 import contextlib
@@ -44,21 +43,21 @@ _SMALL: Final = Goal(MEMORY, at_most=150)
 
 @contextlib.contextmanager
 def _topic(clusters: MirroredClusters, partitions: int) -> Iterator[str]:
-    """Of the source; its copy goes with it."""
+    """A topic of the source; deleted with its copy."""
     name = f"mirrored-{next(_NUMBERS)}"
     create(clusters.source.port, {name: partitions})
     try:
         yield name
     finally:
-        for port, each in ((clusters.source.port, name), (clusters.target.port, PREFIX + name)):
-            if is_served(port, {each: partitions}):
-                delete(port, each)
+        for port, topic in ((clusters.source.port, name), (clusters.target.port, PREFIX + name)):
+            if is_served(port, {topic: partitions}):
+                delete(port, topic)
 
 
 def _copy(
     context: CaseContext, *, codec: str = "none", partitions: int = _PARTITIONS, batch: int = 0
 ) -> Sample:
-    """`batch`: messages in one; 0: as many as librdkafka takes."""
+    """`batch`: messages per batch, or 0 for librdkafka's default."""
     clusters = context.mirrored
     messages = max(partitions, context.scale.missed_bytes // MESSAGE_SIZE)
     lines = _lines(context.files, messages)
@@ -67,16 +66,15 @@ def _copy(
         if batch:
             options["batch.num.messages"] = str(batch)
         librdkafka.kcats_produce(clusters.source.bootstrap, name, lines, messages, options, kcats=1)
-        wanted = _settled(clusters.source.port, name, partitions, messages)
+        total = _settled(clusters.source.port, name, partitions, messages)
         logs = clusters.source.data_dir.glob(f"{name}-*/*.log")
-        size = sum(each.stat().st_size for each in logs)
+        size = sum(log.stat().st_size for log in logs)
         with clusters.mirror(name, codec) as mirror:
-            return _measured(mirror, clusters.target.port, name, partitions, wanted, size)
+            return _measured(mirror, clusters.target.port, name, partitions, total, size)
 
 
 def _lines(directory: Path, messages: int) -> Path:
-    """A file of lines of MESSAGE_SIZE bytes, half of each by chance: of which lz4 makes about half.
-    Written once."""
+    """A file of lines of MESSAGE_SIZE bytes, half random, so that lz4 halves them; written once."""
     path = directory / f"mixed-lines-{messages}"
     if not path.exists():
         chance, rest = random.Random("mixed lines"), b"." * (MESSAGE_SIZE // 2)
@@ -87,25 +85,25 @@ def _lines(directory: Path, messages: int) -> Path:
 
 
 def _settled(port: int, name: str, partitions: int, messages: int) -> int:
-    _wait(lambda: _messages(port, name, partitions) == messages, "all is in the source's log")
+    _wait(lambda: _messages(port, name, partitions) == messages, "the source's log is complete")
     return messages
 
 
-def _measured(  # noqa: PLR0917  what is copied, and by whom
-    mirror: RunningServer, port: int, name: str, partitions: int, wanted: int, size: int
+def _measured(  # noqa: PLR0917
+    mirror: RunningServer, port: int, name: str, partitions: int, total: int, size: int
 ) -> Sample:
     copied = partial(_messages, port, PREFIX + name, partitions)
     _wait(lambda: copied() > 0, "the copy begins")
-    began, spent, before = time.perf_counter(), _cpu(mirror), copied()
-    if before >= wanted:
-        raise NotMeasured("all was copied before anybody looked: --missed-gb must be more")
-    _wait(lambda: copied() >= wanted, "the copy is at its end")
-    seconds, cpu = time.perf_counter() - began, max(0.01, _cpu(mirror) - spent)
-    done = size * (wanted - before) / wanted
+    began, cpu_before, copied_before = time.perf_counter(), _cpu(mirror), copied()
+    if copied_before >= total:
+        raise NotMeasured("the mirror copied everything before the measurement: raise --missed-gb")
+    _wait(lambda: copied() >= total, "the copy is complete")
+    seconds, cpu = time.perf_counter() - began, max(0.01, _cpu(mirror) - cpu_before)
+    size_copied = size * (total - copied_before) / total
     return {
-        MEGABYTES: done / seconds / 1e6,
-        PER_CPU_SECOND: done / cpu / 1e6,
-        MIRROR_CPU: cpu / max(1.0, done) * 1e9,
+        MEGABYTES: size_copied / seconds / 1e6,
+        PER_CPU_SECOND: size_copied / cpu / 1e6,
+        MIRROR_CPU: cpu / max(1.0, size_copied) * 1e9,
         CORES: cpu / seconds,
         MEMORY: peak_bytes(mirror.process.pid) / 1e6,
     }
@@ -115,9 +113,9 @@ def _steady(context: CaseContext) -> Sample:
     clusters, scale = context.mirrored, context.scale
     with _topic(clusters, 1) as name, clusters.mirror(name) as mirror:
         copy = PREFIX + name
-        _wait(lambda: is_served(clusters.target.port, {copy: 1}), "the copy is there")
-        spent, began = _cpu(mirror), time.perf_counter()
-        latencies, late = produce_to_consume(
+        _wait(lambda: is_served(clusters.target.port, {copy: 1}), "the copy exists")
+        cpu_before, began = _cpu(mirror), time.perf_counter()
+        latencies, delays = produce_to_consume(
             clusters.source.port,
             name,
             rate=_STEADY_RATE,
@@ -127,11 +125,11 @@ def _steady(context: CaseContext) -> Sample:
             size=_STEADY_SIZE,
             consumed_at=(clusters.target.port, copy),
         )
-        cores = (_cpu(mirror) - spent) / (time.perf_counter() - began)
+        cores = (_cpu(mirror) - cpu_before) / (time.perf_counter() - began)
         return {
             LAG_P99: latencies.milliseconds(0.99),
             LAG_P50: latencies.milliseconds(0.5),
-            LATE_P99: late.milliseconds(0.99),
+            LATE_P99: delays.milliseconds(0.99),
             CORES: cores,
             MEMORY: peak_bytes(mirror.process.pid) / 1e6,
         }
@@ -142,7 +140,7 @@ def _many(context: CaseContext) -> Sample:
 
 
 def _messages(port: int, name: str, partitions: int) -> int:
-    """0 while nobody knows of it."""
+    """The end offsets' sum; 0 while the topic is unknown."""
     try:
         return sum(ends(port, {name: partitions}).values())
     except (AnswerError, OSError, struct.error):
@@ -153,9 +151,9 @@ def _cpu(mirror: RunningServer) -> float:
     return sum(map(cpu_seconds, tree(mirror.process.pid)))
 
 
-def _wait(holds: Callable[[], bool], what: str) -> None:
+def _wait(condition: Callable[[], bool], what: str) -> None:
     until = time.monotonic() + _PATIENCE
-    while not holds():
+    while not condition():
         if time.monotonic() > until:
             raise AnswerError(f"not after {_PATIENCE:g} s: {what}")
         time.sleep(0.02)

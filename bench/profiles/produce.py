@@ -1,7 +1,7 @@
-"""Producing: batches of 1 and of 50 as in the paper's table, 1 MB batches, and librdkafka.
+"""Producing: batches of 1 and of 50 as in the paper's table, batches of 1 MB, and librdkafka.
 
-The raw producer keeps a window of requests unanswered on each connection; more connections than
-one write to up to four partitions. A topic is new for each run.
+The raw producer keeps a window of unanswered requests on each connection; several connections share
+up to four partitions. Every run has a new topic.
 """
 
 from functools import partial
@@ -46,7 +46,7 @@ def _raw_case(batch: int, acks: int, connections: int, window: int, *goals: Goal
 
 
 def lines_of(context: CaseContext) -> Path:
-    """The file that kcat sends, written once for all runs."""
+    """The file that kcat sends, written once."""
     return librdkafka.file_of_lines(context.files, context.scale.messages)
 
 

@@ -1,7 +1,7 @@
-"""What a registry answers from memory: schemas asked for, looked up, registered again, checked.
+"""Requests that a registry answers from memory: fetch, look up, register again, check.
 
-Those of a hundred schemas are what a registry remembers about a few busy topics; over all of them,
-nothing that it parsed is still there when it is asked for again.
+A hundred schemas stand for a few busy topics, which a registry caches; with all of them, no parsed
+schema is still cached when its turn comes again.
 """
 
 import itertools
@@ -28,8 +28,8 @@ def _prepare(context: CaseContext) -> None:
     load(registry_of(context), iter([register]), connections=1, seconds=1)
 
 
-def _again_and_again(requests: Iterable[bytes]) -> Iterator[bytes]:
-    """In an order that is the same for every registry."""
+def _cycle(requests: Iterable[bytes]) -> Iterator[bytes]:
+    """Cycle through the requests in an order that is the same for every registry."""
     shuffled = list(requests)
     random.Random(0).shuffle(shuffled)
     return itertools.cycle(shuffled)
@@ -52,25 +52,25 @@ def _ask(
 
 
 def _by_id(context: CaseContext, *, connections: int) -> Sample:
-    requests = [get(f"/schemas/ids/{each}") for each in ids_of(context)]
-    return _ask(context, _again_and_again(requests), connections)
+    requests = [get(f"/schemas/ids/{schema_id}") for schema_id in ids_of(context)]
+    return _ask(context, _cycle(requests), connections)
 
 
 def _version(context: CaseContext, *, connections: int, keep_alive: bool = True) -> Sample:
     template = get(f"/subjects/{SUBJECT}/versions/1", keep_alive=keep_alive)
     requests = numbered(template, range(context.scale.schemas))
-    return _ask(context, _again_and_again(requests), connections, keep_alive=keep_alive)
+    return _ask(context, _cycle(requests), connections, keep_alive=keep_alive)
 
 
 def _post(
     context: CaseContext, *, template: bytes, schemas: int | None, connections: int
 ) -> Sample:
     count = min(context.scale.schemas, schemas or context.scale.schemas)
-    return _ask(context, _again_and_again(numbered(template, range(count))), connections)
+    return _ask(context, _cycle(numbered(template, range(count))), connections)
 
 
 def _check(context: CaseContext, *, connections: int) -> Sample:
-    """Another schema each time."""
+    """A new schema for each request."""
     return _ask(context, numbered(_CHECKED, itertools.count()), connections)
 
 

@@ -1,4 +1,4 @@
-"""How long a registry takes to start, and the memory that it and its schemas take."""
+"""The time to start a registry, and its memory with schemas."""
 
 import time
 from functools import partial
@@ -23,12 +23,12 @@ _PAUSE = 0.005
 
 
 def _seconds_until(process: RegistryProcess, path: str) -> float:
-    """From the start of the process."""
+    """Start the process; return the seconds until the path is served."""
     started = time.perf_counter()
     process.process.spawn()
     while process.ask("GET", path).status != 200:
         if not process.process.alive:
-            raise ServerFailed(f"ended at start\n{process.process.last_words()}")
+            raise ServerFailed(f"exited during its start\n{process.process.last_words()}")
         if time.perf_counter() - started > _PATIENCE:
             raise ServerFailed(f"not up after {_PATIENCE:g} s")
         time.sleep(_PAUSE)
@@ -60,7 +60,7 @@ def _start(context: CaseContext, *, gently: bool) -> Sample:
     memory = _memory(process.process.pid)
     while not _registers(process):
         if time.perf_counter() - started > _PATIENCE:
-            raise AnswerError(f"nothing is registered after {_PATIENCE:g} s")
+            raise AnswerError(f"no registration within {_PATIENCE:g} s")
         time.sleep(_PAUSE)
     return {_ANSWERS: answers, _WRITES: time.perf_counter() - started, **memory}
 
@@ -71,12 +71,12 @@ def _registers(process: RegistryProcess) -> bool:
 
 
 def _use(context: CaseContext) -> Sample:
-    """After each was asked for and registered again."""
+    """The memory after every schema was fetched and registered again."""
     registry = registry_of(context)
     if registry.pid is None:
-        raise NotMeasured("its process is not known")
+        raise NotMeasured("the process ID of the registry is unknown")
     for requests in (
-        (get(f"/schemas/ids/{each}") for each in ids_of(context)),
+        (get(f"/schemas/ids/{schema_id}") for schema_id in ids_of(context)),
         numbered(REGISTER, range(context.scale.schemas)),
     ):
         load(registry, requests, connections=_CONNECTIONS, seconds=_PATIENCE)

@@ -1,8 +1,8 @@
-"""What a registry has to write: schemas that nobody has registered yet.
+"""Writes of a registry: new schemas.
 
-Each run has subjects and schemas of its own. A subject's versions are as many for every registry,
-however fast it is, since each one is compared with those before it; and they are of many lengths,
-since a registry may tell by its length alone that a schema is none of those that are there.
+Each run has its own subjects and schemas. A subject gets the same number of versions on every
+registry, however fast, since each version is compared with the earlier ones. The schemas have many
+lengths, since a registry may distinguish schemas by length alone.
 """
 
 import itertools
@@ -42,7 +42,8 @@ def _new_versions(context: CaseContext, *, connections: int) -> Sample:
     registry.ask("PUT", f"/config/{subject}", {"compatibility": "BACKWARD"})
     path = f"/subjects/{subject}/versions"
     templates = [
-        post_schema(path, wide_schema(f"{run}_{NUMBER}_{'x' * more}")) for more in range(_LENGTHS)
+        post_schema(path, wide_schema(f"{run}_{NUMBER}_{'x' * length}"))
+        for length in range(_LENGTHS)
     ]
     requests = (
         request
@@ -50,13 +51,7 @@ def _new_versions(context: CaseContext, *, connections: int) -> Sample:
         for request in numbered(templates[number % _LENGTHS], [number])
     )
     return metered(
-        registry,
-        lambda: load(
-            registry,
-            requests,
-            connections=connections,
-            seconds=_PATIENCE,
-        ),
+        registry, lambda: load(registry, requests, connections=connections, seconds=_PATIENCE)
     )
 
 

@@ -1,4 +1,4 @@
-"""How long a broker with a thousand partitions takes until it serves every one of them."""
+"""The time until a broker with a thousand partitions serves all of them."""
 
 import struct
 from functools import partial
@@ -18,7 +18,7 @@ def _names(context: CaseContext) -> dict[str, int]:
 
 
 def _prepare(context: CaseContext) -> None:
-    """Every partition with something in it."""
+    """Write to every partition."""
     topics, batch = _names(context), record_batch(_MESSAGES)
     create(context.broker.port, topics)
     for name, partitions in topics.items():

@@ -1,7 +1,7 @@
-"""What TLS 1.3 costs: producing batches of fifty and consuming them, by TLS and without it.
+"""The cost of TLS 1.3: producing batches of fifty and consuming them, with TLS and in plaintext.
 
-The same load generators as in `produce-50` and `consume`, on the same brokers in turn: each case is
-there twice, so that the price of TLS can be told. A log is written before the rounds, without TLS.
+The load generators are those of `produce-50` and `consume`, on the same brokers in turn. Each case
+runs with and without TLS. The log is written before the rounds, without TLS.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from bench.profiles.produce import lines_of
 _BATCH = 50
 _WINDOW = 64
 _LOG = "log"
-_READS = 3  # processor time is counted in hundredths of a second
+_READS = 3  # processor time has a resolution of 10 ms
 _FETCH_BYTES = 2**20
 _PATIENCE = 600.0
 
@@ -40,7 +40,7 @@ def _prepare(context: CaseContext) -> None:
 
 
 def _options(context: CaseContext, *, with_tls: bool) -> Mapping[str, str]:
-    """Of librdkafka."""
+    """The settings of librdkafka."""
     if not with_tls:
         return {}
     return {"security.protocol": "ssl", "ssl.ca.location": str(context.locked.ca)}

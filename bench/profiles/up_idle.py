@@ -1,8 +1,7 @@
-"""What `penstock up` costs while nothing happens: processor time and memory, of all its processes.
+"""The cost of an idle `penstock up`: processor time and memory of all its processes.
 
-Memory is counted twice: Pss, in which pages that several processes share are divided among them, so
-that the sum is what the machine has to have; and resident sizes, whose sum counts such pages again
-for each process, as `top` shows them.
+Memory has two figures: Pss divides shared pages among the processes, so its sum is what the machine
+needs; the sum of resident sizes counts shared pages for each process, as `top` shows them.
 """
 
 import time
@@ -25,21 +24,21 @@ def _idle(context: CaseContext) -> Sample:
     before = {name: sum(map(cpu_nanoseconds, pids)) for name, pids in programs.items()}
     began = time.monotonic_ns()
     time.sleep(context.scale.idle_seconds)
-    took = time.monotonic_ns() - began
-    spent = {
-        name: (sum(map(cpu_nanoseconds, pids)) - before[name]) / took * 100
+    elapsed = time.monotonic_ns() - began
+    cores_percent = {
+        name: (sum(map(cpu_nanoseconds, pids)) - before[name]) / elapsed * 100
         for name, pids in programs.items()
     }
-    shares = {name: sum(map(proportional_bytes_of, pids)) / 1e6 for name, pids in programs.items()}
+    pss = {name: sum(map(proportional_bytes_of, pids)) / 1e6 for name, pids in programs.items()}
     resident = sum(resident_bytes_of(pid) for pids in programs.values() for pid in pids)
     figures: dict[Figure, float] = {
-        _CORE: sum(spent.values()),
-        _PSS: sum(shares.values()),
+        _CORE: sum(cores_percent.values()),
+        _PSS: sum(pss.values()),
         _RESIDENT: resident / 1e6,
     }
     for name in sorted(programs):
-        figures[Figure(f"{name}: % of a core", 3)] = spent[name]
-        figures[Figure(f"{name}: Pss, MB", 1)] = shares[name]
+        figures[Figure(f"{name}: % of a core", 3)] = cores_percent[name]
+        figures[Figure(f"{name}: Pss, MB", 1)] = pss[name]
     return figures
 
 

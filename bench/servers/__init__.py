@@ -1,1 +1,1 @@
-"""What is measured: servers, agents and loaders, and what they are compared with."""
+"""The measured servers, agents and loaders, and their peers."""

@@ -1,4 +1,4 @@
-"""A cluster for the ledger of a fleet, and audits that read it."""
+"""A cluster with the ledger of a fleet, and audits that read it."""
 
 import contextlib
 import time
@@ -25,20 +25,20 @@ _POLL: Final = 0.5  # the default
 
 
 def fleet_of(scale: Scale, hours: int) -> Fleet:
-    """Of so many hours until the one that goes on now: an audit lets go of what is old."""
+    """A fleet of `hours` hours, including the current one, since an audit deletes old entries."""
     begin = (int(time.time() * 1000) // HOUR - hours) * HOUR
     return Fleet(begin, agents=scale.agents, topics=scale.agents_topics)
 
 
 class AuditSite(msgspec.Struct, frozen=True):
-    """A broker and a registry, started."""
+    """A started broker and registry."""
 
     home: Path
     broker: BrokerProcess
     registry: RegistryProcess
 
     def empty_ledger(self, fleet: Fleet, folder: Path) -> LedgerOfFleet:
-        """What the fleet will say there; what others said before is gone."""
+        """An empty ledger for the fleet; earlier entries are deleted."""
         if is_served(self.broker.port, {LEDGER_TOPIC: PARTITIONS}):
             delete(self.broker.port, LEDGER_TOPIC)
         create(self.broker.port, {LEDGER_TOPIC: PARTITIONS})
@@ -50,7 +50,7 @@ class AuditSite(msgspec.Struct, frozen=True):
 
     @contextlib.contextmanager
     def audit(self, fleet: Fleet, name: str) -> Iterator[AuditProcess]:
-        """Not started yet, and ended with the block."""
+        """An audit, not started yet; stopped at the end of the block."""
         home = self.home / name
         audit = AuditProcess(
             home,

@@ -1,4 +1,4 @@
-"""What the profiles of the audit measure, and what each of them is compared with."""
+"""The servers that the audit's profiles measure and compare."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.figures.profile import Scale, ServerKind
 from bench.ledger_folding import folders
-from bench.servers.audited import AUDITS
+from bench.servers.audit_services import AUDITS
 from bench.servers.brokers import PENSTOCK
 from bench.servers.ledger_brokers import NO_LEDGER, ledger_brokers
 from bench.servers.shippers import agents
@@ -16,16 +16,16 @@ from bench.servers.shippers import agents
 def audits(
     profile: str, directory: Path, scale: Scale, *, beside: bool
 ) -> Iterator[Mapping[str, ServerKind]]:
-    """By their names, with what they need started. NotMeasured if it cannot be."""
+    """The kinds by name, with their common servers started. Raises NotMeasured."""
     match profile:
         case "audit-folding":
             yield folders(beside=beside)
         case "audit-broker":
             yield ledger_brokers(scale, beside=beside)
         case "audit-agent":
-            kept = {"ledger": True, "ledger_interval": scale.ledger_interval}
-            without = {NO_LEDGER: {"ledger": False}} if beside else {}
-            with agents(directory, {PENSTOCK: kept, **without}) as kinds:
+            with_ledger = {"ledger": True, "ledger_interval": scale.ledger_interval}
+            others = {NO_LEDGER: {"ledger": False}} if beside else {}
+            with agents(directory, {PENSTOCK: with_ledger, **others}) as kinds:
                 yield kinds
         case _:
             yield AUDITS

@@ -1,10 +1,11 @@
-"""Clusters of brokers under test, on one machine, otherwise at their defaults: three of both kinds.
-Or as one host with two cores has them: two of Penstock's, each of which uses one core, beside one
-of Apache Kafka, which uses both. Or one of each.
+"""Clusters of brokers under test, on one machine and with their defaults: three of either kind.
 
-Penstock's have one ZooKeeper, a process of its own that is not counted into their figures. Apache
-Kafka's are KRaft nodes in combined mode, each broker and controller at once, with a quorum of all;
-each JVM has the heap of its start script. One disk and one network interface serve them all.
+As a host with two cores they are two of Penstock's, each using one core, or one of Apache Kafka,
+which uses both. There are also single brokers.
+
+Penstock's have one ZooKeeper, a separate process that is not part of their figures. Apache Kafka's
+are KRaft nodes in combined mode, each a broker and a controller in the quorum; each JVM has the
+heap of its start script. They share a disk and a network interface.
 """
 
 import contextlib
@@ -45,28 +46,28 @@ Member = BrokerProcess | ApacheKafka
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """Started brokers."""
+    """A cluster of started brokers."""
 
     name: str
-    members: Mapping[int, Member]  # by their ids
+    members: Mapping[int, Member]  # by ID
     durable: Mapping[str, str]  # topic configuration under which acks=all waits for the disks
-    controller_of: Callable[[Member], int]  # as this one says
-    zookeepers: tuple[int, ...] = ()  # their processes
+    controller_of: Callable[[Member], int]  # according to this member
+    zookeepers: tuple[int, ...] = ()  # process IDs
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(each.bootstrap for each in self.members.values())
+        return ",".join(member.bootstrap for member in self.members.values())
 
     @property
     def pids(self) -> tuple[int, ...]:
-        return tuple(each.process.pid for each in self.members.values())
+        return tuple(member.process.pid for member in self.members.values())
 
     @property
     def controller(self) -> int:
         return self.controller_of(self.members[1])
 
     def last_words(self, lines: int) -> str:
-        return "\n".join(each.process.last_words(lines) for each in self.members.values())
+        return "\n".join(member.process.last_words(lines) for member in self.members.values())
 
 
 @contextlib.contextmanager
@@ -76,11 +77,13 @@ def _penstock(directory: Path, brokers: int) -> Iterator[Cluster]:
         zookeepers.start()
         address = f"{zookeepers.address}/penstock"
         members = {
-            each: BrokerProcess(directory / f"broker-{each}", zookeeper=address, broker_id=each)
-            for each in range(1, brokers + 1)
+            number: BrokerProcess(
+                directory / f"broker-{number}", zookeeper=address, broker_id=number
+            )
+            for number in range(1, brokers + 1)
         }
         with contextlib.ExitStack() as stack:
-            for member in members.values():  # side by side
+            for member in members.values():  # in parallel
                 stack.callback(member.stop)
                 member.spawn()
             for member in members.values():
@@ -89,8 +92,8 @@ def _penstock(directory: Path, brokers: int) -> Iterator[Cluster]:
                 PENSTOCK,
                 members,
                 {},
-                lambda one: ask_cluster(one.bootstrap, "").controller,
-                tuple(each.process.pid for each in zookeepers.servers),
+                lambda member: ask_cluster(member.bootstrap, "").controller,
+                tuple(server.process.pid for server in zookeepers.servers),
             )
     finally:
         zookeepers.close()
@@ -100,15 +103,15 @@ def _penstock(directory: Path, brokers: int) -> Iterator[Cluster]:
 def _apache_kafka(directory: Path, nodes: int) -> Iterator[Cluster]:
     if kafka_classpath() is None:
         raise KafkaUnavailable(why_no_kafka())
-    made = ApacheKafkaCluster(directory, nodes=nodes, settings=KAFKA_SETTINGS, heap=KAFKA_HEAP)
-    for node in made.nodes.values():
+    kafka = ApacheKafkaCluster(directory, nodes=nodes, settings=KAFKA_SETTINGS, heap=KAFKA_HEAP)
+    for node in kafka.nodes.values():
         begin_with_whole_heap(node)
-    with made:
-        yield Cluster(APACHE_KAFKA, made.nodes, {"flush.messages": "1"}, _leader_of_quorum)
+    with kafka:
+        yield Cluster(APACHE_KAFKA, kafka.nodes, {"flush.messages": "1"}, _leader_of_quorum)
 
 
 def _leader_of_quorum(member: Member) -> int:
-    """DescribeQuorum, version 0: what Metadata calls the controller is any broker here."""
+    """DescribeQuorum v0; Metadata names an arbitrary broker as the controller."""
     flexible = b"\0"  # no tagged fields
     name = bytes([1 + len(_QUORUM)]) + _QUORUM
     partition = struct.pack(">i", 0) + flexible

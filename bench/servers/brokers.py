@@ -1,8 +1,7 @@
-"""The brokers under test, started the way a user starts them and otherwise left at their defaults.
+"""The brokers under test, started as users start them, with their defaults.
 
-Every broker lives in a directory of the caller's and leaves nothing else behind. ZooKeeper, which
-Penstock's broker needs, is a process of its own and not counted into the broker's figures; Apache
-Kafka runs as a KRaft node, its controller inside.
+All files of a broker are in the caller's directory. Penstock's ZooKeeper is a separate process that
+is not part of the broker's figures; Apache Kafka runs as a KRaft node with its controller inside.
 """
 
 import contextlib
@@ -24,7 +23,7 @@ from harness.processes.server_process import ServerFailed, ServerProcess
 PENSTOCK = "Penstock"
 APACHE_KAFKA = "Apache Kafka"
 _RESTART_PATIENCE = 600.0
-# Of Apache Kafka: the one departure from its defaults frees the disk of a finished run sooner.
+# The only change of Apache Kafka's defaults frees the disk of a finished run sooner.
 KAFKA_SETTINGS: Mapping[str, str] = {"log.segment.delete.delay.ms": "1000"}
 KAFKA_HEAP = "1G"
 
@@ -60,16 +59,15 @@ class Broker(msgspec.Struct, frozen=True):
         return self.server.process.last_words(lines)
 
     def kill(self) -> None:
-        """SIGKILL."""
         self.server.process.kill()
 
     def seconds_until_served(self, topics: Mapping[str, int]) -> float:
-        """Starts the ended broker again; how long until every partition answers."""
+        """Restart the broker; return the seconds until it serves every partition."""
         started = time.perf_counter()
         self.server.process.spawn()
         while not is_served(self.port, topics):
             if not self.server.process.alive:
-                raise ServerFailed(f"ended at start\n{self.server.process.last_words()}")
+                raise ServerFailed(f"exited during its start\n{self.server.process.last_words()}")
             if time.perf_counter() - started > _RESTART_PATIENCE:
                 raise ServerFailed(f"not up after {_RESTART_PATIENCE:g} s")
             time.sleep(0.005)
@@ -82,17 +80,17 @@ def apache_kafka_server(
     settings: Mapping[str, str] | None = None,
     beside: Mapping[str, int] | None = None,
 ) -> ApacheKafka:
-    """Not started yet; `beside` has the ports of further listeners, by their protocols."""
+    """A server, not started yet; `beside` maps protocols to ports of further listeners."""
     if kafka_classpath() is None:
         raise KafkaUnavailable(why_no_kafka())
-    wanted = {**KAFKA_SETTINGS, **(settings or {})}
-    server = ApacheKafka(directory, settings=wanted, beside=beside, heap=KAFKA_HEAP)
+    all_settings = {**KAFKA_SETTINGS, **(settings or {})}
+    server = ApacheKafka(directory, settings=all_settings, beside=beside, heap=KAFKA_HEAP)
     begin_with_whole_heap(server)
     return server
 
 
 def begin_with_whole_heap(server: ApacheKafka) -> None:
-    """As kafka-server-start.sh does."""
+    """Set the initial heap to its maximum, as kafka-server-start.sh does."""
     server.process.command.insert(1, f"-Xms{KAFKA_HEAP}")
 
 
@@ -106,7 +104,7 @@ def _apache_kafka(directory: Path) -> Iterator[Broker]:
 def penstock_cluster(
     directory: Path, settings: Mapping[str, object] | None = None
 ) -> Iterator[tuple[str, BrokerProcess]]:
-    """One broker and its ZooKeeper, with the address of its map there."""
+    """Start a broker and its ZooKeeper; yields the address of its cluster map as well."""
     zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
     try:
         address = f"{zookeeper.address}/penstock"

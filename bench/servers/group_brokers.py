@@ -1,7 +1,7 @@
-"""The brokers under test, which do not wait for more members when a group begins.
+"""The brokers under test, without the initial delay of a group's rebalance.
 
-They wait three seconds otherwise, both of them, which is all that would be measured. Apache Kafka
-keeps what is committed in a topic with one replica, as it has one broker.
+Both wait three seconds by default, which would dominate the measurement. Apache Kafka's offsets
+topic has one replica, as there is one broker.
 """
 
 import contextlib

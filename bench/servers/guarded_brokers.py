@@ -1,7 +1,7 @@
-"""The brokers under test, twice each: one where everybody may do everything, one that goes by ACLs.
+"""The brokers under test in pairs: one without authorization, and one with ACLs.
 
-Both are otherwise left at their defaults. What no ACL stands on is allowed, so that the ACLs can be
-added, and topics created, without any login.
+They have their defaults otherwise. Resources without ACLs are open to everyone, so that ACLs and
+topics can be created without a login.
 """
 
 import contextlib
@@ -37,23 +37,21 @@ class GuardedBroker(msgspec.Struct, frozen=True):
 def _penstock(directory: Path) -> Iterator[GuardedBroker]:
     rules = {"authorization": {"allow_if_no_acl": True}}
     with (
-        penstock_cluster(directory / "open") as (_, everybody),
+        penstock_cluster(directory / "open") as (_, plain),
         penstock_cluster(directory / "guarded", rules) as (_, guarded),
     ):
-        yield GuardedBroker(
-            PENSTOCK, Broker(PENSTOCK, everybody, {}), Broker(PENSTOCK, guarded, {})
-        )
+        yield GuardedBroker(PENSTOCK, Broker(PENSTOCK, plain, {}), Broker(PENSTOCK, guarded, {}))
 
 
 @contextlib.contextmanager
 def _apache_kafka(directory: Path) -> Iterator[GuardedBroker]:
     rules = {"authorizer.class.name": _AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
     with (
-        apache_kafka_server(directory / "open") as everybody,
+        apache_kafka_server(directory / "open") as plain,
         apache_kafka_server(directory / "guarded", settings=rules) as guarded,
     ):
         yield GuardedBroker(
-            APACHE_KAFKA, Broker(APACHE_KAFKA, everybody, {}), Broker(APACHE_KAFKA, guarded, {})
+            APACHE_KAFKA, Broker(APACHE_KAFKA, plain, {}), Broker(APACHE_KAFKA, guarded, {})
         )
 
 

@@ -1,4 +1,4 @@
-"""Brokers that take agents' batches: one that counts them for the ledger, and one without one."""
+"""Brokers that receive agents' batches: one that keeps a ledger of them, and one that does not."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,11 @@ from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 
 NO_LEDGER: Final = "no ledger"
-_REGISTRY: Final = "BENCH_REGISTRY"  # its address is known when the broker's configuration is there
+_REGISTRY: Final = "BENCH_REGISTRY"  # for an address that is known only later
 
 
 class LedgerBroker(msgspec.Struct, frozen=True):
-    """Started, and asked through `brokers`."""
+    """A started broker, with a client in `brokers`."""
 
     name: str
     server: BrokerProcess
@@ -40,7 +40,7 @@ def ledger_broker_of(context: CaseContext) -> LedgerBroker:
 
 
 def ledger_brokers(scale: Scale, *, beside: bool) -> Mapping[str, ServerKind]:
-    """By their names; the one without a ledger if it is wanted."""
+    """The kinds by name; `beside` adds the broker without a ledger."""
     names = [PENSTOCK, NO_LEDGER] if beside else [PENSTOCK]
     return {name: _kind(name, scale.ledger_interval) for name in names}
 
@@ -51,19 +51,19 @@ def _kind(name: str, interval: float) -> ServerKind:
 
 @contextlib.contextmanager
 def _started(name: str, home: Path, interval: float) -> Iterator[LedgerBroker]:
-    """Beside each runs a registry, whether it is used or not."""
-    keeping = {"registry": f"${{{_REGISTRY}}}", "ledger_interval": interval}
-    with contextlib.ExitStack() as ends:
+    """A registry runs beside each broker, used or not."""
+    ledger_settings = {"registry": f"${{{_REGISTRY}}}", "ledger_interval": interval}
+    with contextlib.ExitStack() as stack:
         zookeeper = EmbeddedZooKeeper.start(home / "zookeeper", port=0)
-        ends.callback(zookeeper.stop)
+        stack.callback(zookeeper.stop)
         broker = BrokerProcess(
             home / "broker",
             zookeeper=zookeeper.address,
-            settings=keeping if name == PENSTOCK else {},
+            settings=ledger_settings if name == PENSTOCK else {},
         )
         registry = RegistryProcess(home / "registry", brokers=broker.bootstrap)
         broker.process.environment[_REGISTRY] = registry.url
-        ends.enter_context(broker)
-        ends.enter_context(registry)
-        brokers = ends.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
+        stack.enter_context(broker)
+        stack.enter_context(registry)
+        brokers = stack.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
         yield LedgerBroker(name, broker, brokers)

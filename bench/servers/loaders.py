@@ -1,8 +1,8 @@
-"""What carries events from a broker into files: Penstock's loader, and Spark's own Kafka source.
+"""Loaders of events into files: Penstock's, and Spark's own Kafka source.
 
 Both run in `local[2]` with the same memory, read the same topics of the same broker, and write the
-same columns. Their drivers stay up from one load to the next, so that their JVMs are warm; each
-load goes into a folder that was not there before.
+same columns. Their drivers keep running between loads, so their JVMs are warm. Each load has a new
+folder.
 """
 
 import contextlib
@@ -37,14 +37,14 @@ _PATIENCE: Final = 60.0
 
 
 class Site(msgspec.Struct):
-    """Where events are loaded from."""
+    """The source of the events."""
 
     broker: BrokerProcess
     registry: RegistryProcess
-    filled: dict[int, EventTopics] = {}  # by how many rows
+    filled: dict[int, EventTopics] = {}  # by number of rows
 
     def topics(self, rows: int) -> EventTopics:
-        """Filled when they are first asked for."""
+        """The topics, filled on first use."""
         if rows not in self.filled:
             self.filled[rows] = fill(self.broker.bootstrap, self.registry.url, rows)
             os.sync()
@@ -52,7 +52,7 @@ class Site(msgspec.Struct):
 
 
 class LoaderCase(msgspec.Struct, frozen=True):
-    """One load of a topic, as a case wants it. The settings are those of Penstock's loader."""
+    """One load of a topic; `settings` are those of Penstock's loader."""
 
     topic: str
     rows: int
@@ -60,24 +60,24 @@ class LoaderCase(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """What a load took, and what it left."""
+    """The cost and the results of a load."""
 
     seconds: float
     cpu_seconds: float
     peaks: Peaks
     files: int
     bytes: int
-    hours: int  # that have files
-    closed: int  # of these, those that are called complete
+    hours: int  # with files
+    closed: int  # complete ones among these
 
 
 class Loading(Protocol):
-    """How one of them is told to load."""
+    """The configuration of a loader's driver and its loads."""
 
     site: Site
 
     def started_with(self) -> Json: ...
-    def load(self, wanted: LoaderCase, root: Path) -> Json: ...
+    def load(self, case: LoaderCase, root: Path) -> Json: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class _OurLoading(Loading):
     def started_with(self) -> Json:
         return self._config(root="file:///nowhere", topics=["none"])
 
-    def load(self, wanted: LoaderCase, root: Path) -> Json:
-        return self._config(root=root.as_uri(), topics=[wanted.topic], **wanted.settings)
+    def load(self, case: LoaderCase, root: Path) -> Json:
+        return self._config(root=root.as_uri(), topics=[case.topic], **case.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +108,13 @@ class _PeerLoading(Loading):
             "spark.jars": ",".join(self.peer.jars),
         }
 
-    def load(self, wanted: LoaderCase, root: Path) -> Json:
+    def load(self, case: LoaderCase, root: Path) -> Json:
         return {
             "brokers": self.site.broker.bootstrap,
-            "topic": wanted.topic,
+            "topic": case.topic,
             "schema": SCHEMA,
             "fields": OWN_FIELDS,
-            "folder": str(root / wanted.topic),
+            "folder": str(root / case.topic),
         }
 
 
@@ -130,17 +130,17 @@ class Loader(msgspec.Struct):
     def last_words(self, lines: int) -> str:
         return self.driver.last_words(lines)
 
-    def load(self, wanted: LoaderCase) -> Loaded:
-        """ServerFailed if not all of it is in the files."""
+    def load(self, case: LoaderCase) -> Loaded:
+        """Raises ServerFailed if events are missing from the files."""
         self.loads += 1
         root = self.home / f"root-{self.loads}"
         try:
             with SparkCost(self.driver.pid) as cost:
-                answer = self.driver.ask("load", self.loading.load(wanted, root))
-            files = visible_files(root / wanted.topic)
+                answer = self.driver.ask("load", self.loading.load(case, root))
+            files = visible_files(root / case.topic)
             rows = sum(pq.read_metadata(file).num_rows for file in files)
-            if rows != wanted.rows:
-                raise ServerFailed(f"{rows} of {wanted.rows} events have landed")
+            if rows != case.rows:
+                raise ServerFailed(f"{rows} of {case.rows} events were loaded")
             hours = {file.parent for file in files}
             return Loaded(
                 seconds=answer["seconds"],
@@ -161,18 +161,18 @@ def loader_of(context: CaseContext) -> Loader:
 
 
 def topics_of(context: CaseContext) -> EventTopics:
-    """As many events as the scale says."""
+    """Topics with the scale's number of rows."""
     return loader_of(context).loading.site.topics(context.scale.rows)
 
 
 def visible_files(table: Path) -> list[Path]:
-    """As Spark sees them."""
+    """The data files that Spark reads."""
     return [file for file in table.glob("dt=*/hour=*/*.parquet") if file.name[0] not in "_."]
 
 
 @contextlib.contextmanager
 def loaders(directory: Path, peer: SparkPeer | None) -> Iterator[Mapping[str, ServerKind]]:
-    """By their names, with what they load from started."""
+    """The loaders by name, with a started broker and registry."""
     with (
         tempfile.TemporaryDirectory(dir=directory) as home,
         penstock_cluster(Path(home)) as (address, broker),
@@ -181,7 +181,7 @@ def loaders(directory: Path, peer: SparkPeer | None) -> Iterator[Mapping[str, Se
             Path(home) / "registry", brokers=broker.bootstrap, zookeeper=address
         )
         with registry:
-            wait_until(lambda: registry.is_writer, within=_PATIENCE, what="it is writer")
+            wait_until(lambda: registry.is_writer, within=_PATIENCE, what="a registry that writes")
             site = Site(broker, registry)
             kinds: dict[str, ServerKind] = {PENSTOCK: lambda context: _ours(site, context)}
             if peer is not None:

@@ -1,7 +1,6 @@
-"""The brokers under test, with locks: each has a listener for every way in, and one user.
+"""The brokers under test, secured: a listener for each combination of TLS and login, and one user.
 
-Both show a certificate of the same authority, with a key of the curve P-256, and are otherwise left
-at their defaults.
+Their certificates have P-256 keys and the same authority; other settings are the defaults.
 """
 
 import contextlib
@@ -38,9 +37,9 @@ _PATIENCE: Final = 60.0
 
 
 class LockedBroker(Broker, frozen=True):
-    """A started broker: `port` is that of its listener without locks."""
+    """A started broker; `port` is that of its plaintext listener."""
 
-    ports: Mapping[str, int]  # of the others, by Kafka's names for what they ask
+    ports: Mapping[str, int]  # of the other listeners, by Kafka's name of the protocol
     ca: Path
 
     @property
@@ -49,7 +48,7 @@ class LockedBroker(Broker, frozen=True):
 
     @property
     def tls(self) -> ssl.SSLContext:
-        """Of a client that speaks TLS 1.3."""
+        """A client's context for TLS 1.3."""
         return client_context(self.ca)
 
     def login_port(self, *, with_tls: bool) -> int:
@@ -57,7 +56,7 @@ class LockedBroker(Broker, frozen=True):
 
 
 def client_context(ca: Path) -> ssl.SSLContext:
-    """TLS 1.3, and whom that file names is believed."""
+    """A context for TLS 1.3 that trusts the authority in this file."""
     context = ssl.create_default_context(cafile=str(ca))
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
@@ -66,12 +65,12 @@ def client_context(ca: Path) -> ssl.SSLContext:
 @contextlib.contextmanager
 def _penstock(directory: Path) -> Iterator[LockedBroker]:
     authority = Authority(directory / "authority")
-    shown = authority.sign("broker")
-    open_port, *others = free_ports(4)
-    ports = dict(zip((_TLS, _LOGIN, _BOTH), others, strict=True))
+    certificate = authority.sign("broker")
+    open_port, *locked_ports = free_ports(4)
+    ports = dict(zip((_TLS, _LOGIN, _BOTH), locked_ports, strict=True))
 
     def listener(name: str) -> dict[str, object]:
-        files = {"certificate": str(shown.certificate), "key": str(shown.key)}
+        files = {"certificate": str(certificate.certificate), "key": str(certificate.key)}
         tls = {} if name == _LOGIN else {"tls": files}
         logins = {} if name == _TLS else {"logins": [MECHANISM]}
         return {"name": name, "port": ports[name], **tls, **logins}
@@ -91,8 +90,8 @@ def _apache_kafka(directory: Path) -> Iterator[LockedBroker]:
         "ssl.keystore.location": str(authority.sign("broker").both),
         "sasl.enabled.mechanisms": MECHANISM,
         **{
-            f"listener.name.{each.lower()}.{MECHANISM.lower()}.sasl.jaas.config": _SCRAM
-            for each in (_LOGIN, _BOTH)
+            f"listener.name.{protocol.lower()}.{MECHANISM.lower()}.sasl.jaas.config": _SCRAM
+            for protocol in (_LOGIN, _BOTH)
         },
     }
     with apache_kafka_server(directory / "broker", settings=settings, beside=ports) as server:
@@ -102,10 +101,10 @@ def _apache_kafka(directory: Path) -> Iterator[LockedBroker]:
 
 def _add_user(port: int) -> None:
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
-    kept = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
-    added = UserScramCredentialUpsertion(USER, kept, PASSWORD.encode())
-    for done in admin.alter_user_scram_credentials([added]).values():
-        done.result(_PATIENCE)
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
+    user = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+    for future in admin.alter_user_scram_credentials([user]).values():
+        future.result(_PATIENCE)
 
 
 LOCKED: Mapping[str, Kind] = {PENSTOCK: _penstock, APACHE_KAFKA: _apache_kafka}

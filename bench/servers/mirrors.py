@@ -1,6 +1,7 @@
-"""Mirrors under test, each between two Penstock clusters of one broker that are its own: Penstock's
-and MirrorMaker 2. A mirror is started for each case, for the topics of that case alone; brokers and
-ZooKeepers are not counted into its figures.
+"""Mirrors under test, Penstock's and MirrorMaker 2, each between its own two Penstock clusters.
+
+Each cluster has one broker. A mirror starts for each case and copies only the topics of that case;
+brokers and ZooKeepers are not part of its figures.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ PREFIX: Final = f"{SOURCE}."
 
 
 class MirroredClusters(msgspec.Struct):
-    """Two started brokers, and how a mirror between them is made."""
+    """Two started brokers, and the function that makes a mirror between them."""
 
     name: str
     directory: Path
@@ -34,11 +35,11 @@ class MirroredClusters(msgspec.Struct):
     last: RunningServer | None = None
 
     def last_words(self, lines: int) -> str:
-        said = [] if self.last is None else [self.last.process.last_words(lines)]
-        return "\n".join([*said, self.target.process.last_words(lines)])
+        outputs = [] if self.last is None else [self.last.process.last_words(lines)]
+        return "\n".join([*outputs, self.target.process.last_words(lines)])
 
     def mirror(self, topic: str, codec: str = "none") -> RunningServer:
-        """One that copies this topic, and is not started yet. `codec`: of the topic's batches."""
+        """A mirror of this topic, not started yet; `codec` is that of the topic's batches."""
         self.started += 1
         directory = self.directory / f"mirror-{self.started}"
         self.last = self.make(self, directory, topic, codec)
@@ -59,7 +60,7 @@ def _penstock_mirror(
 def _mirror_maker(
     clusters: MirroredClusters, directory: Path, topic: str, codec: str
 ) -> RunningServer:
-    """It opens batches and makes new ones: these are compressed as they were."""
+    """It repacks batches, with the codec that they had."""
     return MirrorMaker(
         directory,
         (SOURCE, clusters.source.bootstrap),

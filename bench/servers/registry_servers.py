@@ -1,8 +1,8 @@
-"""The registries under test: ours, started here, and one that somebody else has started.
+"""The registries under test: Penstock's, started here, and one that is already running elsewhere.
 
-Ours is one registry with its default settings, on one broker that waits for the disk before it
-answers acks=all, and in a ZooKeeper; both are processes of their own and not counted. The other is
-known by its address alone. What is registered there stays there.
+Penstock's is a single registry with its defaults, on a broker that waits for the disk before it
+answers acks=all, and a ZooKeeper; neither is part of its figures. The other is known only by its
+address. Schemas registered there stay.
 """
 
 import contextlib
@@ -27,14 +27,14 @@ _PATIENCE = 60.0
 
 
 class Ours(msgspec.Struct, frozen=True):
-    """A registry that can be started again, and one on a topic with nothing in it."""
+    """A registry that can be restarted, and one with an empty topic."""
 
     process: RegistryProcess
     empty: RegistryProcess  # not started
 
 
 class Registry(msgspec.Struct, frozen=True):
-    """A started registry. Without `pid` it is not known what it spends."""
+    """A started registry; its cost is unknown without `pid`."""
 
     name: str
     host: str
@@ -48,14 +48,14 @@ class Registry(msgspec.Struct, frozen=True):
 
     @property
     def pid(self) -> int | None:
-        """Of the process as it is now: ours is started again now and then."""
+        """The current process ID, since Penstock's registry is restarted."""
         return self.process_id if self.ours is None else self.ours.process.process.pid
 
     def last_words(self, lines: int) -> str:
         return "" if self.ours is None else self.ours.process.process.last_words(lines)
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """The body of an answer with status 200, as JSON's values."""
+        """The JSON body of an answer with status 200."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=_PATIENCE)
         try:
             content = None if body is None else json.dumps(body)
@@ -72,7 +72,7 @@ class Registry(msgspec.Struct, frozen=True):
 
     def started_here(self) -> Ours:
         if self.ours is None:
-            raise NotMeasured("it was started by somebody else")
+            raise NotMeasured("the registry was not started by this benchmark")
         return self.ours
 
 
@@ -86,9 +86,9 @@ def penstock(directory: Path) -> Iterator[Registry]:
         _registry(directory / "registry", broker, address, "_schemas") as process,
     ):
         empty = _registry(directory / "empty", broker, address, "_nothing")
-        ours = Ours(process, empty)
-        wait_until(lambda: process.is_writer, within=_PATIENCE, what="it is writer")
-        yield Registry(PENSTOCK, "127.0.0.1", process.port, ours=ours)
+        processes = Ours(process, empty)
+        wait_until(lambda: process.is_writer, within=_PATIENCE, what="a registry that writes")
+        yield Registry(PENSTOCK, "127.0.0.1", process.port, ours=processes)
 
 
 def _registry(
@@ -100,18 +100,20 @@ def _registry(
 
 
 def elsewhere(url: str, pid: int | None) -> Registry:
-    """The registry at an address; ValueError if that is none, AnswerError or OSError if there is
-    no registry."""
+    """The registry at this URL.
+
+    Raises ValueError for an invalid URL, AnswerError or OSError if no registry answers.
+    """
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname or parts.path not in {"", "/"}:
-        raise ValueError("an address looks like http://127.0.0.1:8081")
-    found = Registry("", parts.hostname, parts.port or 80, pid)
-    found.ask("GET", "/subjects")
-    return Registry(_name(found), found.host, found.port, pid)
+        raise ValueError("expected a URL such as http://127.0.0.1:8081")
+    registry = Registry("", parts.hostname, parts.port or 80, pid)
+    registry.ask("GET", "/subjects")
+    return Registry(_name(registry), registry.host, registry.port, pid)
 
 
 def _name(registry: Registry) -> str:
-    """Confluent's tells its version; of others the address has to do."""
+    """Confluent's version, or the address of another registry."""
     try:
         return f"Confluent {registry.ask('GET', '/v1/metadata/version')['version']}"
     except (AnswerError, LookupError, TypeError):
@@ -119,5 +121,5 @@ def _name(registry: Registry) -> str:
 
 
 def running(registry: Registry) -> RegistryKind:
-    """As if it were started and ended here."""
+    """A kind whose start and stop have no effect."""
     return lambda _: contextlib.nullcontext(registry)

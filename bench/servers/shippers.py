@@ -1,11 +1,11 @@
-"""What carries lines of files into a broker: Penstock's agent, and its peers.
+"""Shippers of lines from files to a broker: Penstock's agent, and its peers.
 
-All are given the same files and the same broker, each on a core of its own: the last that there
-is; broker, ZooKeeper, registry and whoever writes the files share the others. A run begins with
-nothing remembered, and with one line that has arrived: connections are there, the topic is known.
+All get the same files and broker. A shipper has the last core to itself; broker, ZooKeeper,
+registry and the writer of the files share the others. A run begins without state and with one line
+that has arrived, so that connections exist and the topic is known.
 
-The agent has its default settings, and does without Hypothesis: kio imports it where it is there,
-which it is only where Penstock is developed. The peers' settings are in `bench.peers`.
+The agent has its default settings, and no Hypothesis, which kio would import if it were installed.
+The peers' settings are in `bench.peers`.
 """
 
 import contextlib
@@ -33,22 +33,22 @@ from harness.processes.waiting import wait_until
 
 _PATIENCE = 60.0
 _DEFAULTS: Mapping[str, object] = {"scan_interval": 5.0, "ledger_interval": 10.0, "batches": {}}
-_FIRST = "first.txt"  # what follows is called otherwise, and comes after it
+_FIRST = "first.txt"  # later files have other names
 
 
 class Site(msgspec.Struct, frozen=True):
-    """What shippers ship to."""
+    """The broker that shippers ship to, and its registry."""
 
     broker: BrokerProcess
     registry: RegistryProcess
-    wrapper: Sequence[str]  # puts a shipper on its core
+    wrapper: Sequence[str]  # pins a shipper to its core
 
     def log_bytes(self, name: str) -> int:
-        """What partition 0 of the topic takes on the disk."""
+        """The size of the topic's partition 0 on disk."""
         return sum(file.stat().st_size for file in self._segments(name))
 
     def batches(self, name: str) -> int:
-        """How many there are in partition 0 of the topic."""
+        """The number of batches in the topic's partition 0."""
         return sum(_batches(file.read_bytes()) for file in self._segments(name))
 
     def _segments(self, name: str) -> list[Path]:
@@ -56,15 +56,15 @@ class Site(msgspec.Struct, frozen=True):
 
 
 def _batches(log: bytes) -> int:
-    count = at = 0
-    while at + 12 <= len(log):
-        at += 12 + int.from_bytes(log[at + 8 : at + 12])
+    count = position = 0
+    while position + 12 <= len(log):
+        position += 12 + int.from_bytes(log[position + 8 : position + 12])
         count += 1
     return count
 
 
 class Shipper(msgspec.Struct):
-    """A way to ship; nothing runs but in `shipping`."""
+    """A kind of shipper; it runs only within `shipping`."""
 
     name: str
     site: Site
@@ -84,14 +84,14 @@ class Running(msgspec.Struct, frozen=True):
     pid: int
     watched: Path
     topic: str
-    shipped: int  # lines, to begin with
+    shipped: int  # lines before the measurement
 
     @property
     def port(self) -> int:
         return self.site.broker.port
 
     def wait_for(self, lines: int, *, within: float = _PATIENCE) -> None:
-        """Until that many lines are consumable, beside those to begin with."""
+        """Wait until `lines` more lines can be consumed."""
         wait_for_end(self.port, self.topic, self.shipped + lines, within=within)
 
 
@@ -158,7 +158,7 @@ def _started(
 
 @contextlib.contextmanager
 def shippers(directory: Path, names: Sequence[str]) -> Iterator[Mapping[str, ServerKind]]:
-    """Ours, and peers that are here, with what they ship to started."""
+    """Penstock's agent and the installed peers, with a started broker."""
     with _started_site(directory) as site:
         yield {name: _kind(name, site, {}) for name in names}
 
@@ -167,9 +167,9 @@ def shippers(directory: Path, names: Sequence[str]) -> Iterator[Mapping[str, Ser
 def agents(
     directory: Path, settings: Mapping[str, Mapping[str, object]]
 ) -> Iterator[Mapping[str, ServerKind]]:
-    """Ours only, with what is set otherwise by name."""
+    """Agents only, with different settings by name."""
     with _started_site(directory) as site:
-        yield {name: _kind(name, site, each) for name, each in settings.items()}
+        yield {name: _kind(name, site, changes) for name, changes in settings.items()}
 
 
 @contextlib.contextmanager
@@ -184,7 +184,7 @@ def _started_site(directory: Path) -> Iterator[Site]:
             Path(home) / "registry", brokers=broker.bootstrap, zookeeper=address
         )
         with registry:
-            wait_until(lambda: registry.is_writer, within=_PATIENCE, what="it is writer")
+            wait_until(lambda: registry.is_writer, within=_PATIENCE, what="a registry that writes")
             yield Site(broker, registry, wrapper)
 
 
@@ -194,10 +194,10 @@ def _kind(name: str, site: Site, settings: Mapping[str, object]) -> ServerKind:
 
 @contextlib.contextmanager
 def _own_core() -> Iterator[Sequence[str]]:
-    """This process and what it starts keep off the last core, but for what the command runs."""
+    """Keep this process and its children off the last core; yields a prefix that uses it."""
     cores = os.sched_getaffinity(0)
     if len(cores) < 2:
-        raise NotMeasured("a shipper needs a core of its own, and there is one in all")
+        raise NotMeasured("a shipper needs its own core, and this machine has only one")
     last = max(cores)
     os.sched_setaffinity(0, cores - {last})
     try:

@@ -1,7 +1,7 @@
-"""What `penstock up` runs on this machine, all of it, with nothing to carry.
+"""A complete idle pipeline: `penstock up` and everything that it starts.
 
-It is started as somebody starts it whose output goes into a file, and does without Hypothesis: kio
-imports it where it is there, which it is only where Penstock is developed.
+Its output goes to a file, and it runs without Hypothesis, which kio would import if it were
+installed.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _JAVA = "java"
 
 
 class WholePipeline(msgspec.Struct):
-    """One that runs."""
+    """A running pipeline."""
 
     name: str
     process: ServerProcess
@@ -33,11 +33,11 @@ class WholePipeline(msgspec.Struct):
 
     @property
     def programs(self) -> dict[str, list[int]]:
-        """Its processes, by what they are for: `up` itself, and each of its programs."""
-        found: dict[str, list[int]] = {}
+        """The process IDs by program, including `up` itself."""
+        pids: dict[str, list[int]] = {}
         for pid in tree(self.process.pid):
-            found.setdefault(_program(pid), []).append(pid)
-        return found
+            pids.setdefault(_program(pid), []).append(pid)
+        return pids
 
 
 def _program(pid: int) -> str:
@@ -56,21 +56,19 @@ def whole_pipeline(directory: Path) -> Iterator[WholePipeline]:
     command = [sys.executable, "-m", "penstock", "up", "--dir", str(data), "--port-base", str(base)]
     output = directory / "up.txt"
     process = ServerProcess(
-        command,
-        output=output,
-        environment={"PYTHONPATH": str(without_hypothesis(directory))},
+        command, output=output, environment={"PYTHONPATH": str(without_hypothesis(directory))}
     )
     with process:
         process.spawn()
         wait_until(
-            lambda: "all programs run" in output.read_text(), within=_PATIENCE, what="all runs"
+            lambda: "all programs run" in output.read_text(), within=_PATIENCE, what="a pipeline"
         )
         yield WholePipeline("Penstock", process)
         process.terminate()
 
 
 def _ports() -> int:
-    """The first of so many in a row that are free."""
+    """The first of as many free ports in a row as `up` needs."""
     while True:
         (first,) = free_ports(1)
         if all(listening.is_free("127.0.0.1", port) for port in Ports.beginning_at(first)):

@@ -1,1 +1,1 @@
-"""Spark, as a child process."""
+"""Spark in a child process."""

@@ -1,10 +1,10 @@
-"""`python -m bench.spark.loader_driver`: Penstock's loader, loads in one Spark session."""
+"""`python -m bench.spark.loader_driver`: loads by Penstock's loader in one Spark session."""
 
 import time
 
 import msgspec
 
-from bench.spark.driver_commands import Json, obey
+from bench.spark.driver_commands import Json, serve
 from loader.config import LoaderConfig
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
@@ -15,25 +15,25 @@ from pyspark_penstock import LandingSource
 
 
 class _Unwatched:
-    """A watcher that does nothing with what it is told."""
+    """A watcher that ignores all reports."""
 
     def planned(self, table: str, tasks: int, records: int) -> None:
-        """Nobody is waiting."""
+        pass
 
     def advanced(self, table: str, tasks: int, records: int) -> None:
-        """Nobody is waiting."""
+        pass
 
     def doing(self, table: str, step: str) -> None:
-        """Nobody is waiting."""
+        pass
 
     def finishing(self, step: str) -> None:
         pass
 
     def warned(self, table: str, text: str) -> None:
-        """The outcome has it."""
+        pass
 
     def ended(self, outcome: TableOutcome) -> None:
-        """It is returned."""
+        pass
 
 
 class _Driver:
@@ -46,7 +46,7 @@ class _Driver:
         return {}
 
     def load(self, config: Json) -> Json:
-        """One load of one table."""
+        """Load one table."""
         spark = self._spark
         assert spark is not None, "never started"
         started = time.perf_counter()
@@ -67,7 +67,7 @@ class _Driver:
 def main() -> None:
     driver = _Driver()
     try:
-        obey({"start": driver.start, "load": driver.load})
+        serve({"start": driver.start, "load": driver.load})
     finally:
         driver.end()
 

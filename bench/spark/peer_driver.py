@@ -1,7 +1,7 @@
-"""`python -m bench.spark.peer_driver`: Spark's Kafka source and `from_avro`, in one Spark session.
+"""`python -m bench.spark.peer_driver`: loads by Spark's Kafka source and `from_avro`.
 
-It is run by a Python that has nothing but PySpark. What it writes has the columns, the folders and
-the compression of what Penstock's loader writes; what else it is given makes it faster.
+A Python with nothing but PySpark runs it. It writes the columns, folders and compression of
+Penstock's loader; its other settings make it faster.
 """
 
 import time
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import col, date_format, expr
 
-from bench.spark.driver_commands import Json, obey
+from bench.spark.driver_commands import Json, serve
 
 _HEADER_FIELDS = ("time", "host", "app", "source", "seq", "position")
 _SETTINGS = {
@@ -20,12 +20,12 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
-    # It keeps a file open for each hour, and has no need to sort.
+    # A file per hour stays open, which avoids a sort.
     "spark.sql.maxConcurrentOutputFileWriters": "10000",
-    # Eight bytes rather than twelve, and a fifth less processor time in all.
+    # Eight bytes instead of twelve, and a fifth less processor time.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-# More than the 500 records and the 1 MiB that Kafka's consumer asks for unless it is told.
+# The consumer's defaults are 500 records and 1 MiB.
 _CONSUMER = {
     "kafka.max.poll.records": "10000",
     "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
@@ -43,31 +43,31 @@ class _Driver:
         self._spark = builder.getOrCreate()
         return {}
 
-    def load(self, wanted: Json) -> Json:
-        """All of a topic into a folder that is not there yet."""
+    def load(self, task: Json) -> Json:
+        """Load a topic into a new folder."""
         assert self._spark is not None, "never started"
         started = time.perf_counter()
-        read = (
+        messages = (
             self._spark.read.format("kafka")
-            .option("kafka.bootstrap.servers", wanted["brokers"])
-            .option("subscribe", wanted["topic"])
+            .option("kafka.bootstrap.servers", task["brokers"])
+            .option("subscribe", task["topic"])
             .option("startingOffsets", "earliest")
             .option("endingOffsets", "latest")
             .options(**_CONSUMER)
             .load()
         )
-        # Five bytes stand before Avro's: a zero and the schema's id.
-        event = from_avro(expr("substring(value, 6)"), wanted["schema"])
-        events = read.select(event.alias("event"), "topic", "partition", "offset")
+        # Avro's bytes follow a zero and the schema's ID.
+        event = from_avro(expr("substring(value, 6)"), task["schema"])
+        events = messages.select(event.alias("event"), "topic", "partition", "offset")
         time_of_event = col("event.header.time")
         rows = events.select(
             *(col(f"event.header.{name}") for name in _HEADER_FIELDS),
-            *(col(f"event.{name}") for name in wanted["fields"]),
+            *(col(f"event.{name}") for name in task["fields"]),
             *(col(name).alias(f"_{name}") for name in ("topic", "partition", "offset")),
             date_format(time_of_event, "yyyy-MM-dd").alias("dt"),
             date_format(time_of_event, "HH").alias("hour"),
         )
-        rows.write.partitionBy("dt", "hour").option("compression", "zstd").parquet(wanted["folder"])
+        rows.write.partitionBy("dt", "hour").option("compression", "zstd").parquet(task["folder"])
         return {"seconds": time.perf_counter() - started}
 
     def end(self) -> None:
@@ -78,7 +78,7 @@ class _Driver:
 def main() -> None:
     driver = _Driver()
     try:
-        obey({"start": driver.start, "load": driver.load})
+        serve({"start": driver.start, "load": driver.load})
     finally:
         driver.end()
 

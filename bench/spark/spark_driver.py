@@ -1,8 +1,8 @@
-"""A driver of Spark as a child process that stays up from one load to the next, and what it costs.
+"""A Spark driver as a child process that runs several loads, and the cost of a load.
 
-Processor time and memory are those of the driver, its JVM, and Python's workers. Workers come and
-go while a load goes on, and take their peaks with them: memory is looked at ten times in three
-seconds. What an ended one spent its parent has been told; the sum over the tree loses nothing.
+Processor time and memory include the driver, its JVM and the Python workers. Workers may end during
+a load, and take their peaks with them, so memory is sampled every 0.3 s. The processor time of
+ended processes is in their parents' counters.
 """
 
 import contextlib
@@ -49,13 +49,13 @@ class SparkDriver:
         return "\n".join(self._output.read_text(errors="replace").splitlines()[-lines:])
 
     def ask(self, name: str, arguments: Json, *, within: float = _PATIENCE) -> Json:
-        """Has it done. ServerFailed if it did not work."""
+        """Run a command; return its answer. Raises ServerFailed."""
         commands, answers = self._pipes()
         try:
             commands.write(json.dumps([name, arguments]).encode() + b"\n")
             commands.flush()
         except BrokenPipeError:
-            raise ServerFailed("the driver has ended") from None
+            raise ServerFailed("the driver ended") from None
         if not select.select([answers], [], [], within)[0]:
             raise ServerFailed(f"{name}: no answer within {within:g} s")
         line = answers.readline()
@@ -90,10 +90,10 @@ class SparkDriver:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """It ends when nobody can tell it anything any more; its JVM with it."""
+        """The driver and its JVM end when its stdin closes."""
         assert self._child is not None
         for pipe in self._pipes():
-            with contextlib.suppress(BrokenPipeError):  # it has ended by itself
+            with contextlib.suppress(BrokenPipeError):  # the driver ended
                 pipe.close()
         try:
             self._child.wait(_PATIENCE_AT_END)
@@ -107,39 +107,39 @@ _GONE: Final = (FileNotFoundError, ProcessLookupError)
 
 
 class Peaks(msgspec.Struct):
-    """Bytes."""
+    """Peak sizes in bytes."""
 
     jvm: int = 0
-    workers: int = 0  # of all that were there at one time
-    worker: int = 0  # of the largest
-    everything: int = 0  # the driver's Python with it
+    workers: int = 0  # all concurrent ones
+    worker: int = 0  # the largest
+    everything: int = 0  # including the driver's Python
 
 
 class SparkCost:
-    """Of a driver and all below it, inside a `with` block."""
+    """The cost of a driver and its descendants inside a `with` block."""
 
     def __init__(self, driver: int) -> None:
         self._driver = driver
-        self._over = threading.Event()
-        self._watching = threading.Thread(target=self._watch, name="peaks")
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="peaks")
         self.cpu_seconds = 0.0
         self.peaks = Peaks()
 
     def _watch(self) -> None:
-        while not self._over.wait(_EVERY):
-            self._look()
+        while not self._ended.wait(_EVERY):
+            self._sample()
 
-    def _look(self) -> None:
-        """Takes every process for as large as it has been since the beginning.
+    def _sample(self) -> None:
+        """Update the peaks with the largest size of every process so far.
 
-        What the JVM starts is for a moment as large as the JVM, with whose memory it begins, and
-        called like the thread that started it: only what has a name of its own is looked at.
+        A process that the JVM forks starts with the JVM's memory and the name of its thread, so
+        only processes with names of their own count.
         """
         jvm = workers = driver = 0
-        for each in tree(self._driver):
+        for pid in tree(self._driver):
             with contextlib.suppress(*_GONE):
-                name, peak = _name_and_peak(each)
-                if each == self._driver:
+                name, peak = _name_and_peak(pid)
+                if pid == self._driver:
                     driver = peak
                 elif name == "java":
                     jvm = max(jvm, peak)
@@ -153,7 +153,7 @@ class SparkCost:
     def __enter__(self) -> Self:
         reset_peak(self._driver)
         self.cpu_seconds = -cpu_seconds_with_ended(self._driver)
-        self._watching.start()
+        self._thread.start()
         return self
 
     def __exit__(
@@ -162,15 +162,15 @@ class SparkCost:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._over.set()
-        self._watching.join()
+        self._ended.set()
+        self._thread.join()
         if error is None:
-            self._look()
+            self._sample()
             self.cpu_seconds += cpu_seconds_with_ended(self._driver)
 
 
 def _name_and_peak(pid: int) -> tuple[str, int]:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
-    kilobytes = values.get("VmHWM", "0").split()[0]  # a process that is ending has none
+    kilobytes = values.get("VmHWM", "0").split()[0]  # missing while a process ends
     return values["Name"].strip(), int(kilobytes) * 1024

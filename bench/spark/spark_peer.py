@@ -1,7 +1,7 @@
-"""Spark's own Kafka source: the Python and the jars that it runs with, made once below `.cache/`.
+"""Spark's own Kafka source: its Python and its jars, installed once below `.cache/`.
 
-It has a PySpark of its own: a version of which the Kafka source, all that it needs, and Avro can be
-had. They load into no other version than their own.
+It has its own PySpark, of a version for which the Kafka source, its dependencies and Avro are
+available, since they work with no other version.
 """
 
 import shutil
@@ -32,14 +32,14 @@ _DOWNLOAD_SECONDS: Final = 1200
 
 
 class SparkPeer(msgspec.Struct, frozen=True):
-    """What a driver of it is started with."""
+    """What its driver needs."""
 
     python: Path
     jars: tuple[str, ...]
 
 
 def spark_peer() -> SparkPeer:
-    """Downloads half a gigabyte the first time. NotMeasured where it cannot be had."""
+    """Downloads half a gigabyte on first use. Raises NotMeasured if that fails."""
     classpath = _JARS.classpath
     if classpath is None:
         raise NotMeasured(_JARS.why_not)
@@ -47,12 +47,12 @@ def spark_peer() -> SparkPeer:
 
 
 def _python() -> Path:
-    """Of a virtual environment with PySpark in it."""
+    """The interpreter of a virtual environment with PySpark."""
     home = CACHE / f"pyspark-{VERSION}"
     python, complete = home / "bin" / "python", home / "complete"
     if complete.exists():
         return python
-    print(f"installing PySpark {VERSION} (455 MB) into {home}: once", file=sys.stderr, flush=True)
+    print(f"installing PySpark {VERSION} (455 MB) into {home}", file=sys.stderr, flush=True)
     shutil.rmtree(home, ignore_errors=True)
     _run(sys.executable, "-m", "venv", str(home))
     pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
@@ -67,7 +67,7 @@ def _run(*command: str) -> None:
             command, capture_output=True, text=True, timeout=_DOWNLOAD_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise NotMeasured(f"PySpark {VERSION}: not within {_DOWNLOAD_SECONDS} s") from None
+        raise NotMeasured(f"PySpark {VERSION}: not installed in {_DOWNLOAD_SECONDS} s") from None
     if run.returncode:
         lines = (run.stdout + run.stderr).strip().splitlines() or ["no output"]
         raise NotMeasured(f"PySpark {VERSION} cannot be installed: {lines[-1]}")

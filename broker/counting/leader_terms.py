@@ -31,7 +31,7 @@ MOST_UNASKED: Final = 10_000  # offsets that may be counted again without asking
 
 
 class Ledger(Protocol):
-    def told(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, CountedUpTo]:
+    def ends(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, CountedUpTo]:
         """The end of what was reported for these partitions; without those that have no report."""
 
 
@@ -105,7 +105,7 @@ class Terms:
             first = led.start if place is None else max(place.next_offset, led.start)
             if led.begins - first > (0 if place is None else MOST_UNASKED):
                 asked[key] = History(led.epochs, led.end)
-        return self._ledger.told(asked) if asked else {}
+        return self._ledger.ends(asked) if asked else {}
 
     def _term(self, key: PartitionKey, led: Led, history: CountedUpTo | None) -> Term:
         place = self._counter.place(key)

@@ -216,7 +216,7 @@ class LeaderLink:
         of_all = ((topic.topic, data) for topic in answer.responses for data in topic.partitions)
         for number, (topic, data) in enumerate(of_all, 1):
             key = topic, data.partition_index
-            copied, asked = self._copied.get(key), self._asking.asked(key)
+            copied, asked = self._copied.get(key), self._asking.requested(key)
             if copied is None or asked is None or copied.is_at_work:
                 continue  # it has left, and may have returned
             if asked.leader_epoch != copied.leader_epoch:

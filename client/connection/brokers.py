@@ -161,7 +161,9 @@ class Brokers:
         def controller() -> BrokerConnection:
             known = self.refresh([])
             if known.controller not in known.brokers:
-                raise Refused("the cluster", ErrorCode.not_controller, "no broker is controller")
+                raise Refused(
+                    "the cluster", ErrorCode.not_controller, "no broker is the controller"
+                )
             return self.broker(known.controller)
 
         return self.persist(controller).call(api, request, within=within)

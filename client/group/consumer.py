@@ -217,7 +217,7 @@ class GroupConsumer:
         return chosen
 
     def _fetch(self, seconds: float) -> None:
-        reading = [each for each in self._fetchers.values() if each.positions]
+        reading = [fetcher for fetcher in self._fetchers.values() if fetcher.positions]
         if not reading or self._waiting or not self.member.may_read:
             time.sleep(min(seconds, 0.02))
             return

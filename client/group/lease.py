@@ -38,7 +38,7 @@ class Lease:
         """Whether it is time to ask again."""
         return self._clock() >= self._due
 
-    def asked(self) -> float:
+    def question_time(self) -> float:
         """Returns the moment of a question, for `renew`."""
         return self._clock()
 

@@ -207,7 +207,7 @@ class Member:
     def _confirm(self) -> bool:
         """Whether a recent answer shows that the session is alive; waits briefly for one."""
         if self._question is None and self._lease.is_due:
-            self._question = self._lease.asked(), self._session.start_sync()
+            self._question = self._lease.question_time(), self._session.start_sync()
         if self._question is not None:
             asked, answer = self._question
             if answer.is_here or not self._lease.holds:

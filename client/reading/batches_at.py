@@ -50,11 +50,11 @@ def batches_at(
                 TopicPartition(topic, partition) for topic in led for partition in led[topic]
             ]
             for at in range(0, len(targets), UNDER_WAY):
-                asked = [
+                requests = [
                     (target, connection.send(fetch.API, _request(target, offsets[target])))
                     for target in targets[at : at + UNDER_WAY]
                 ]
-                found_headers.update(_received(connection, asked, offsets, brokers.who))
+                found_headers.update(_received(connection, requests, offsets, brokers.who))
         return found_headers
 
     return brokers.persist(attempt)

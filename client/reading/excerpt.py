@@ -200,13 +200,13 @@ def _view(data: PartitionData) -> memoryview:
 
 def _cut(view: memoryview, position: int, end: int, committed: Committed) -> Iterator[Piece]:
     """The batches of one answer, from `position` on."""
-    found = list(headers(view))
-    if view and not found:
+    batches = list(headers(view))
+    if view and not batches:
         yield _damaged(view, position, position + 1, "no whole batch")
         return
-    for number, (start, header) in enumerate(found):
+    for number, (start, header) in enumerate(batches):
         batch = view[start : start + header.size]
-        after = found[number + 1][1].base_offset if number + 1 < len(found) else end
+        after = batches[number + 1][1].base_offset if number + 1 < len(batches) else end
         if position < header.base_offset < end:
             why = "removed by compaction, or never written"
             yield Piece(first=position, end=header.base_offset, content=Content.GAP, why=why)

@@ -74,7 +74,7 @@ class FetchSession:
         if self._wanted.pop(key, None) is not None:
             self._changed[key] = None
 
-    def asked(self, key: Key) -> FetchPosition | None:
+    def requested(self, key: Key) -> FetchPosition | None:
         """What the last request fetched from the partition, whether named in it or not."""
         return self._sent.get(key)
 

@@ -102,7 +102,7 @@ def _numbers_in_log(header: BatchHeader) -> Numbers:
     )
 
 
-def _is_other(batch: Stamped, there: BatchHeader) -> bool:
+def _is_other(batch: Stamped, header: BatchHeader) -> bool:
     ours = read_header(batch.head)
-    is_rewritten = (ours.attributes, ours.record_count) != (there.attributes, there.record_count)
-    return not is_rewritten and ours.crc != there.crc
+    is_rewritten = (ours.attributes, ours.record_count) != (header.attributes, header.record_count)
+    return not is_rewritten and ours.crc != header.crc

@@ -92,10 +92,10 @@ def _prepared(
 def _still_valid(session: Session, waiting: Sequence[_Prepared]) -> list[_Prepared]:
     """The changes whose states still have the expected version."""
     pending = [session.start_read(prepared.set_.path) for prepared in waiting]
-    found = [answer.get(session.timeout_s) for answer in pending]
+    states = [answer.get(session.timeout_s) for answer in pending]
     return [
         prepared
-        for prepared, node in zip(waiting, found, strict=True)
+        for prepared, node in zip(waiting, states, strict=True)
         if node is not None and node.version == prepared.set_.version
     ]
 

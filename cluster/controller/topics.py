@@ -137,8 +137,8 @@ def finish_deletion(
             return False
         node = session.read(paths.topic(name))
         if node is not None:
-            found = nodes.decode(paths.topic(name), node.data, TopicNode).topic_id
-            if found == wanted:
+            existing_id = nodes.decode(paths.topic(name), node.data, TopicNode).topic_id
+            if existing_id == wanted:
                 _remove(session, epoch, name)
         _write_all(session, epoch, [Delete(paths.deletion(name))])
         return True

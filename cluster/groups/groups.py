@@ -188,8 +188,8 @@ def write_fenced(
 def fenced_out(session: Session, fences: Iterable[GroupFence], fenced: Fenced) -> set[GroupFence]:
     """The invalid fences: that of the error, and any others."""
     by_path = {_path(fence): fence for fence in fences}
-    found = zip(by_path.values(), session.read_all(tuple(by_path)), strict=True)
-    return {fence for fence, node in found if node is None} | {by_path[fenced.path]}
+    nodes = zip(by_path.values(), session.read_all(tuple(by_path)), strict=True)
+    return {fence for fence, node in nodes if node is None} | {by_path[fenced.path]}
 
 
 def below(session: Session, path: str) -> list[str]:

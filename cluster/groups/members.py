@@ -365,8 +365,8 @@ def _with_offset(
     session: Session, group: str, partitions: Sequence[TopicPartition]
 ) -> set[TopicPartition]:
     offset_paths = [f"{paths.topic_offsets(group, topic)}/{number}" for topic, number in partitions]
-    found = zip(partitions, session.read_all(offset_paths), strict=True)
-    return {partition for partition, node in found if node is not None}
+    offset_nodes = zip(partitions, session.read_all(offset_paths), strict=True)
+    return {partition for partition, node in offset_nodes if node is not None}
 
 
 def _check(membership: Membership, topic: OwnedTopic) -> Check:
@@ -376,8 +376,8 @@ def _check(membership: Membership, topic: OwnedTopic) -> Check:
 def _own(session: Session, membership: Membership, owners: Sequence[str]) -> list[str]:
     """The owner nodes that belong to this member."""
     data = nodes.encode(OwnerNode(member=membership.member))
-    found = zip(owners, session.read_all(owners), strict=True)
-    return [path for path, node in found if node is not None and node.data == data]
+    owner_nodes = zip(owners, session.read_all(owners), strict=True)
+    return [path for path, node in owner_nodes if node is not None and node.data == data]
 
 
 def _write(

@@ -145,7 +145,7 @@ class EmbeddedZooKeeper:
         may_wait = self._config is not None and bool(self._config.servers)
         return standing is not None and (standing.serves or may_wait)
 
-    def said(self) -> str:
+    def mode_text(self) -> str:
         """The server's mode in a word."""
         standing = self._asking.standing()
         return standing.mode if standing else "does not answer"
@@ -292,7 +292,7 @@ def run_configured(config: ZooKeeperConfig, manager: Supervisor) -> int:
 def _watch(server: EmbeddedZooKeeper, stop_requested: threading.Event, manager: Supervisor) -> int:
     """Watch the server until a stop is requested or it ends. A hanging server is not reported as
     alive."""
-    manager.tell(READY, status(server.said()))
+    manager.tell(READY, status(server.mode_text()))
     every = manager.watchdog_seconds / 3 or _LOOK_S
     looked = time.monotonic()
     while not stop_requested.wait(_TURN_S):
@@ -302,7 +302,7 @@ def _watch(server: EmbeddedZooKeeper, stop_requested: threading.Event, manager: 
         if time.monotonic() - looked >= every:
             looked = time.monotonic()
             if server.answers():
-                manager.tell(ALIVE, status(server.said()))
+                manager.tell(ALIVE, status(server.mode_text()))
     return 0
 
 

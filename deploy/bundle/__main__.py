@@ -114,7 +114,7 @@ def lock() -> int:
                 target = Target(processor, python)
                 into = work / f"{target.tag}-{processor.name}"
                 into.mkdir()
-                wanted = wheels.Wanted((EVERYTHING,), target)
+                wanted = wheels.Requirements((EVERYTHING,), target)
                 fetch = partial(fetcher.fetch, target=target, into=into)
                 by_name = wheels.fetched(wanted, own, pinned, into, fetch)
         jars = zookeeper_jars.needed(by_name["pyspark"].path)
@@ -332,7 +332,7 @@ class Release:
     ) -> dict[str, Wheel]:
         into = self._work / f"wheels-{folder}"
         into.mkdir()
-        wanted = wheels.Wanted(tuple(roots), target, without)
+        wanted = wheels.Requirements(tuple(roots), target, without)
         fetch = partial(self._fetcher.fetch, target=target, into=into)
         return wheels.fetched(wanted, own[target.processor.name], self._pinned, into, fetch)
 

@@ -22,8 +22,8 @@ from typing import Final, Self
 import yaml
 
 from audit.api.answers import ReportAnswer
-from audit.findings import State
-from audit.picture import TierKind
+from audit.reconciling.findings import State
+from audit.reconciling.picture import TierKind
 from bench.figures.processes import tree
 from docs.pictures.shown import ROOT
 from ground.http.client import parse_program_url

@@ -34,11 +34,12 @@ def ansible_tool(name: str) -> str | None:
 
 def environment(folder: Path) -> dict[str, str]:
     """The environment for running Ansible with all its files in this folder: without the user's
-    settings, and with the repository's collection."""
-    at = folder / "collections" / "ansible_collections" / "penstock"
-    if not at.exists():
-        at.mkdir(parents=True)
-        (at / "pipeline").symlink_to(COLLECTION)
+    settings, and with the repository's collection.
+    """
+    namespace = folder / "collections" / "ansible_collections" / "penstock"
+    if not namespace.exists():
+        namespace.mkdir(parents=True)
+        (namespace / "pipeline").symlink_to(COLLECTION)
     settings = folder / "ansible.cfg"
     settings.touch()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
@@ -121,7 +122,7 @@ def play(
     results_file = folder / "told"
     results_file.write_text("")
     command = [program, "-i", str(hosts), "-e", f"@{folder}/variables.yml", *options]
-    ended = subprocess.run(
+    run = subprocess.run(
         [*command, str(playbook)],
         cwd=folder,
         env={
@@ -135,10 +136,10 @@ def play(
         timeout=_WITHIN,
         check=False,
     )
-    output = ended.stdout + ended.stderr
-    assert not is_told(output), "a secret is in what it says"
+    output = run.stdout + run.stderr
+    assert not is_told(output), "the output contains a secret"
     tasks = tuple(
         (entry["name"], entry["result"])
         for entry in map(json.loads, results_file.read_text().splitlines())
     )
-    return Played(ended.returncode, output, tasks, time.monotonic() - began)
+    return Played(run.returncode, output, tasks, time.monotonic() - began)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 RELEASE: Final = "bookworm"
-CACHE: Final = Path("/var/tmp/penstock-hosts")  # noqa: S108  no secret is in it, root alone writes
+CACHE: Final = Path("/var/tmp/penstock-hosts")  # noqa: S108  no secrets; only root writes
 PACKAGES: Final = (
     "systemd-sysv",
     "python3",
@@ -36,7 +36,7 @@ PACKAGES: Final = (
     "tzdata",
 )
 JAVA: Final = "openjdk-17-jre-headless"
-OPERATOR: Final = "deployer"  # who may sudo
+OPERATOR: Final = "deployer"  # may sudo
 
 # Units that fetch packages, need a clock, terminals or a kernel of their own.
 _MASKED: Final = (
@@ -119,7 +119,7 @@ def _alone(cache: Path) -> Iterator[None]:
 
 def _check_here() -> None:
     if os.geteuid() != 0:
-        raise CannotMake("root filesystems are made by root")
+        raise CannotMake("only root can create root filesystems")
     if shutil.which("debootstrap") is None:
         raise CannotMake("no debootstrap: apt install debootstrap")
 
@@ -136,15 +136,15 @@ def _make_plain(target: Path) -> None:
 def _make_java(target: Path, plain: Path) -> None:
     unfinished = target.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    within = ("unshare", "--mount", "bash", "-c", _IN_LAYER)
-    _run(*within, "-", str(plain), str(unfinished), _INSTALL_JAVA + _TIDY)
+    prefix = ("unshare", "--mount", "bash", "-c", _IN_LAYER)
+    _run(*prefix, "-", str(plain), str(unfinished), _INSTALL_JAVA + _TIDY)
     (unfinished / "upper").rename(target)
     shutil.rmtree(unfinished)
 
 
 def _run(*command: str) -> None:
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": "/tmp"}  # noqa: S108  in the new root
-    ended = subprocess.run(
+    run = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -154,6 +154,6 @@ def _run(*command: str) -> None:
         errors="replace",
         check=False,
     )
-    if ended.returncode:
-        last = "\n".join(ended.stdout.splitlines()[-20:])
-        raise CannotMake(f"{command[0]} ended with {ended.returncode}:\n{last}")
+    if run.returncode:
+        last = "\n".join(run.stdout.splitlines()[-20:])
+        raise CannotMake(f"{command[0]} ended with {run.returncode}:\n{last}")

@@ -169,15 +169,15 @@ class Hosts:
 
     def run(self, *command: str, within: float = _WITHIN, stdin: bytes | None = None) -> Ended:
         """Runs a command of this machine where it sees the hosts."""
-        ended = subprocess.run(
+        result = subprocess.run(
             [*self.inside, *command],
             input=b"" if stdin is None else stdin,
             capture_output=True,
             timeout=max(within, 60.0),
             check=False,
         )
-        outputs = [text.decode(errors="replace") for text in (ended.stdout, ended.stderr)]
-        return Ended(ended.returncode, *outputs)
+        outputs = [text.decode(errors="replace") for text in (result.stdout, result.stderr)]
+        return Ended(result.returncode, *outputs)
 
     def ask(self, host: str, command: str, *, within: float = _WITHIN) -> Ended:
         """Runs a shell command on a host as root, and returns its outcome."""
@@ -187,31 +187,31 @@ class Hosts:
 
     def ssh(self, host: str, command: str, *, within: float = _WITHIN) -> str:
         """Returns the output of a command on a host, as root; raises HostFailed if it fails."""
-        ended = self.ask(host, command, within=within)
-        if ended.exit_code:
+        result = self.ask(host, command, within=within)
+        if result.exit_code:
             raise HostFailed(
-                f"{host}: {command}: exit code {ended.exit_code}\n{ended.stdout}{ended.stderr}"
+                f"{host}: {command}: exit code {result.exit_code}\n{result.stdout}{result.stderr}"
             )
-        return ended.stdout
+        return result.stdout
 
     def write(self, host: str, path: str, content: str | bytes, *, mode: int = 0o644) -> None:
         """Writes a host's file through its overlay, even while the host is powered off."""
         data = content.encode() if isinstance(content, str) else content
         script = 'mkdir -p "${1%/*}" && cat > "$1" && chmod "$2" "$1"'
         target = f"{self._root(host)}{self._absolute(path)}"
-        ended = self.run("sh", "-c", script, "sh", target, f"{mode:o}", stdin=data)
-        if ended.exit_code:
-            raise HostFailed(f"{host}: {path}: {ended.stderr}")
+        result = self.run("sh", "-c", script, "sh", target, f"{mode:o}", stdin=data)
+        if result.exit_code:
+            raise HostFailed(f"{host}: {path}: {result.stderr}")
 
     def read(self, host: str, path: str) -> bytes:
         """Reads a host's file through its overlay; not from disks of its own (`small`)."""
         target = f"{self._root(host)}{self._absolute(path)}"
-        ended = subprocess.run(
+        result = subprocess.run(
             [*self.inside, "cat", target], capture_output=True, timeout=60, check=False
         )
-        if ended.returncode:
-            raise HostFailed(f"{host}: {path}: {ended.stderr.decode(errors='replace')}")
-        return ended.stdout
+        if result.returncode:
+            raise HostFailed(f"{host}: {path}: {result.stderr.decode(errors='replace')}")
+        return result.stdout
 
     # Power and network
 
@@ -302,12 +302,12 @@ class Hosts:
         console = folder / "console.log"
         OUTPUTS.add(console)
         disks = [
-            f"--tmpfs={at}:size={size},mode=0755" for at, size in self.hosts[name].small.items()
+            f"--tmpfs={path}:size={size},mode=0755" for path, size in self.hosts[name].small.items()
         ]
-        where = (str(folder), name, self.addresses[name], self._layers[name])
+        arguments = (str(folder), name, self.addresses[name], self._layers[name])
         with console.open("ab") as output:
             self._running[name] = subprocess.Popen(
-                [*self.inside, "sh", "-c", _BOOT, "sh", *where, *disks],
+                [*self.inside, "sh", "-c", _BOOT, "sh", *arguments, *disks],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -372,9 +372,9 @@ class Hosts:
         return path
 
     def _must(self, *command: str) -> None:
-        ended = self.run(*command)
-        if ended.exit_code:
-            raise HostFailed(f"{' '.join(command)}: {ended.stdout}{ended.stderr}")
+        result = self.run(*command)
+        if result.exit_code:
+            raise HostFailed(f"{' '.join(command)}: {result.stdout}{result.stderr}")
 
 
 _OPERATOR_ID: Final = 1000  # the first ordinary user of a Debian
@@ -402,9 +402,9 @@ def why_no_hosts() -> str:
         if shutil.which(program) is None:
             return f"no {program}: apt install {package}"
     if os.geteuid() != 0:
-        return "only root can give hosts namespaces of their own"
+        return "only root can create namespaces for hosts"
     with tempfile.TemporaryDirectory() as directory:
-        tried: Sequence[str] = ("unshare", "--mount", "--net", "--pid", "--cgroup", "--fork")
+        prefix: Sequence[str] = ("unshare", "--mount", "--net", "--pid", "--cgroup", "--fork")
         mount = ("mount", "-t", "cgroup2", "none", directory)
-        ended = subprocess.run([*tried, *mount], capture_output=True, text=True, check=False)
-    return f"no namespaces or no cgroup2 here: {ended.stderr.strip()}" if ended.returncode else ""
+        run = subprocess.run([*prefix, *mount], capture_output=True, text=True, check=False)
+    return f"no namespaces or no cgroup2 here: {run.stderr.strip()}" if run.returncode else ""

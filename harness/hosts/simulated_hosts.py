@@ -131,15 +131,15 @@ class SimulatedHosts:
 
     def write_inventory(self, **more: Any) -> None:
         """`more` are variables of all hosts."""
-        here = str(self.directory / "hosts/{{ inventory_hostname }}")
+        folder = str(self.directory / "hosts/{{ inventory_hostname }}")
         variables = {
             "ansible_connection": "local",
             "ansible_become": False,
-            "ansible_python_interpreter": f"{here}/python",
-            "penstock_root": f"{here}/opt",
-            "penstock_config_dir": f"{here}/etc",
-            "penstock_command": f"{here}/sbin/penstock",
-            "penstock_agent_unit_dir": f"{here}/units",
+            "ansible_python_interpreter": f"{folder}/python",
+            "penstock_root": f"{folder}/opt",
+            "penstock_config_dir": f"{folder}/etc",
+            "penstock_command": f"{folder}/sbin/penstock",
+            "penstock_agent_unit_dir": f"{folder}/units",
             "penstock_agent_user": "root",
             "penstock_agent_http_port": self._port,
             "penstock_agent_timeout": 30,
@@ -201,7 +201,7 @@ class SimulatedHosts:
         for variable in ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE"):
             environment.pop(variable, None)
         before, began = os.times(), monotonic()
-        ended = subprocess.run(
+        result = subprocess.run(
             [tool, *words],
             env=environment,
             cwd=cwd or self.directory,
@@ -212,10 +212,10 @@ class SimulatedHosts:
         )
         after = os.times()
         used = after.children_user + after.children_system
-        output = ended.stdout + ended.stderr
+        output = result.stdout + result.stderr
         rows = [(row[0], *map(int, row[1:])) for row in _RECAP.findall(output)]
         return Played(
-            code=ended.returncode,
+            code=result.returncode,
             said=output,
             seconds=monotonic() - began,
             processor_seconds=used - before.children_user - before.children_system,

@@ -81,14 +81,14 @@ class Systemd:
         inside = self.show(unit, "MainPID")
         for status in Path("/proc").glob("[0-9]*/status"):
             try:
-                found = [
+                pid_lines = [
                     line
                     for line in status.read_text(errors="replace").splitlines()
                     if "NSpid:" in line
                 ]
             except OSError:
                 continue
-            numbers = found[0].split()[1:] if found else []
+            numbers = pid_lines[0].split()[1:] if pid_lines else []
             if len(numbers) > 1 and numbers[-1] == inside and self._is_mine(int(numbers[0])):
                 return int(numbers[0])
         return 0
@@ -167,14 +167,14 @@ def why_no_systemd() -> str:
         return "apt install systemd"
     for program in ("unshare", "nsenter", "systemctl"):
         if shutil.which(program) is None:
-            return f"{program} is not there"
+            return f"{program} is not installed"
     if os.geteuid() != 0:
-        return "only root can give systemd namespaces of its own"
+        return "only root can create namespaces for systemd"
     directory = Path(tempfile.mkdtemp())
     try:
         with Systemd(directory, {}):
             return ""
     except (ServerFailed, TimeoutError, OSError) as error:
-        return f"systemd cannot be run in namespaces of its own: {error}"
+        return f"systemd does not start in namespaces:  {error}"
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -68,9 +68,9 @@ class MavenJars:
                 return classpath
         self._cache.mkdir(parents=True, exist_ok=True)
         # Two test processes may do this at the same time.
-        with tempfile.TemporaryDirectory(dir=self._cache) as own:
-            fresh = Path(own) / "classpath"
-            self._ask_maven(Path(own) / "pom.xml", fresh)
+        with tempfile.TemporaryDirectory(dir=self._cache) as temporary:
+            fresh = Path(temporary) / "classpath"
+            self._ask_maven(Path(temporary) / "pom.xml", fresh)
             fresh.replace(known)
         return known.read_text()
 

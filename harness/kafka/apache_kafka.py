@@ -162,11 +162,11 @@ def _new_id() -> str:
     return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
-def _keep(file: Path, kept: Path) -> None:
+def _keep(file: Path, target: Path) -> None:
     """Copies the file atomically, even if another process does so at the same time."""
-    with tempfile.TemporaryDirectory(dir=kept.parent) as own:
-        copy = Path(shutil.copyfile(file, Path(own) / file.name))
-        copy.replace(kept)
+    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        copy = Path(shutil.copyfile(file, Path(temporary) / file.name))
+        copy.replace(target)
 
 
 class Quorum(msgspec.Struct, frozen=True):

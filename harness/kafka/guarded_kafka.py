@@ -139,8 +139,8 @@ class GuardedKafka:
 def _wait_until(brokers: Brokers, holds: Callable[[set[Rule]], bool]) -> None:
     """A broker returns the rules that it applies, which reach it through the controller."""
 
-    def is_so() -> bool:
+    def is_met() -> bool:
         acls_by_pattern = all_acls(brokers, AclFilter())
         return holds({(pattern, acl) for pattern, acls in acls_by_pattern.items() for acl in acls})
 
-    wait_until(is_so, within=10, what="ACLs in force")
+    wait_until(is_met, within=10, what="ACLs in force")

@@ -43,7 +43,7 @@ def secured_kafka(
     GSSAPI; with `client_certificates` only TLS, whose certificate identifies the client."""
     protocol = "SSL" if client_certificates else "SASL_SSL"
     listener = f"listener.name.{protocol.lower()}"
-    wanted = {
+    all_settings = {
         **locks(authority, listener, {**USERS, "broker": _OWN}),
         "inter.broker.listener.name": protocol,
         "ssl.client.auth": "required" if client_certificates else "none",
@@ -51,9 +51,9 @@ def secured_kafka(
         **({} if kdc is None else _gssapi(listener, kdc)),
         **(settings or {}),
     }
-    made = ApacheKafka(
+    kafka = ApacheKafka(
         directory,
-        settings=wanted,
+        settings=all_settings,
         protocol=protocol,
         scram=scram_users(USERS),
         heap="512m",
@@ -63,7 +63,7 @@ def secured_kafka(
         logging.write(
             "log4j.logger.kafka.network.Processor=DEBUG\n"
         )  # logs disconnected clients, and why
-    return made
+    return kafka
 
 
 def locks(authority: Authority, listener: str, passwords: Mapping[str, str]) -> dict[str, str]:

@@ -24,13 +24,13 @@ class Authority:
     """A certificate authority; its own certificate is `ca`."""
 
     def __init__(self, directory: Path, name: str = "an authority") -> None:
-        self._made = authority.make_authority(directory, name, now=_now())
-        self.ca = self._made.ca
+        self._root = authority.make_authority(directory, name, now=_now())
+        self.ca = self._root.ca
 
     def sign(self, name: str, *, hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> Signed:
         """Signs a certificate for a server and client, possibly again."""
-        self._made.sign(name, hosts=hosts, purpose=Purpose.BOTH, days=_DAYS, now=_now(), force=True)
-        both = self._made.file_of(name)
+        self._root.sign(name, hosts=hosts, purpose=Purpose.BOTH, days=_DAYS, now=_now(), force=True)
+        both = self._root.file_of(name)
         key, begin, certificate = both.read_bytes().partition(_BEGIN_CERTIFICATE)
         files = Signed(both.with_suffix(".crt"), both.with_suffix(".key"), both)
         replace_file(files.certificate, begin + certificate)
@@ -39,8 +39,8 @@ class Authority:
 
     def revoke(self, signed: Signed) -> Path:
         """Returns the authority's revocation list, with this certificate in it."""
-        self._made.revoke(signed.both.stem, now=_now())
-        return self._made.revoked
+        self._root.revoke(signed.both.stem, now=_now())
+        return self._root.revoked
 
 
 def _now() -> datetime:

@@ -51,7 +51,7 @@ _SERVER: Final = """\
 
 def why_no_kdc() -> str:
     """Returns what is missing, or ""."""
-    missing = [name for name in _PROGRAMS if _found(name) is None]
+    missing = [name for name in _PROGRAMS if _path_of(name) is None]
     return (
         f"{', '.join(missing)}: apt install krb5-kdc krb5-admin-server krb5-user" if missing else ""
     )
@@ -79,7 +79,7 @@ class Kdc(RunningServer):
             "KRB5_KDC_PROFILE": str(server),
             **self.environment,
         }
-        command = [str(_found("krb5kdc")), "-n", "-P", str(directory / "pid")]
+        command = [str(_path_of("krb5kdc")), "-n", "-P", str(directory / "pid")]
         self.process = ServerProcess(command, output=directory / "kdc.log", environment=self._own)
 
     def spawn(self) -> None:
@@ -116,15 +116,15 @@ class Kdc(RunningServer):
 
     def asked(self, name: str) -> int:
         """How many ticket-granting tickets the principal was issued."""
-        given = f"{name}@{REALM} for krbtgt/{REALM}@{REALM}"
-        return sum("ISSUE" in line and given in line for line in self.log().splitlines())
+        issued = f"{name}@{REALM} for krbtgt/{REALM}@{REALM}"
+        return sum("ISSUE" in line and issued in line for line in self.log().splitlines())
 
     def _keytab(self, name: str) -> Path:
         return self.directory / f"{name.replace('/', '-')}.keytab"
 
     def _run(self, program: str, *arguments: str) -> str:
         run = subprocess.run(
-            [str(_found(program)), *arguments],
+            [str(_path_of(program)), *arguments],
             capture_output=True, text=True, timeout=_WITHIN, check=False, env=self._own,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
@@ -132,5 +132,5 @@ class Kdc(RunningServer):
         return run.stdout
 
 
-def _found(program: str) -> str | None:
+def _path_of(program: str) -> str | None:
     return shutil.which(program, path=":".join(_PLACES))

@@ -38,7 +38,7 @@ _FORMS: Final = {
         (b".eyJ",),
         re.compile(rb"\beyJ[\w-]{10,1000}\.eyJ[\w-]{10,4000}\.[\w-]{20}"),
     ),
-    "what is kept of a password": (
+    "a password hash": (
         (b"stored_key=", b"server_key=", b"scrypt:"),
         re.compile(rb"(?:stored|server)_key=[\w+/]{20}|\bscrypt:\d+:\d+:\d+:[\w+/]{10}"),
     ),

@@ -22,7 +22,7 @@ from typing import Final, Self
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.penstock.broker import BrokerProcess
-from harness.penstock.broker_metadata import NOBODY, PartitionSaid, ask_metadata
+from harness.penstock.broker_metadata import NOBODY, ReportedPartition, ask_metadata
 from harness.penstock.zookeepers import ZooKeepers
 from harness.processes.frozen_processes import freeze
 from harness.processes.links import ANYBODY, Link, Links, owner_of
@@ -197,18 +197,18 @@ class BrokerCluster:
 
     # Links
 
-    def cut(self, left: int, right: int) -> None:
+    def cut(self, first: int, second: int) -> None:
         """Cuts the connections between two brokers."""
-        self.between[left].cut(str(right))
-        self.between[right].cut(str(left))
+        self.between[first].cut(str(second))
+        self.between[second].cut(str(first))
 
     def cut_one_way(self, source: int, target: int) -> None:
         """Cuts the requests from `source` to `target`, but not those from `target` to `source`."""
         self.between[target].cut(str(source))
 
-    def slow(self, left: int, right: int, seconds: float) -> None:
-        self.between[left].slow(seconds, str(right))
-        self.between[right].slow(seconds, str(left))
+    def slow(self, first: int, second: int, seconds: float) -> None:
+        self.between[first].slow(seconds, str(second))
+        self.between[second].slow(seconds, str(first))
 
     def mend_links(self) -> None:
         to_zookeepers = chain.from_iterable(self.to_zookeepers.values())
@@ -230,13 +230,11 @@ class BrokerCluster:
     ) -> None:
         """`replicas` lists each partition's replicas, the preferred leader first."""
         assignment = [list(replica) for replica in replicas]
-        new_topic = NewTopic(
-            name, len(replicas), replica_assignment=assignment, config=dict(configs)
-        )
+        request = NewTopic(name, len(replicas), replica_assignment=assignment, config=dict(configs))
         admin = AdminClient({"bootstrap.servers": self.bootstrap})  # must live until the answer
-        admin.create_topics([new_topic])[name].result(60)
+        admin.create_topics([request])[name].result(60)
 
-    def said_by(self, broker_id: int, topic: str) -> dict[int, PartitionSaid]:
+    def reported_by(self, broker_id: int, topic: str) -> dict[int, ReportedPartition]:
         """Returns this broker's metadata of the topic's partitions; empty if it does not answer."""
         try:
             return ask_metadata(self.brokers[broker_id].bootstrap, topic)
@@ -247,15 +245,15 @@ class BrokerCluster:
         """The leader according to the first running broker that answers; NOBODY if none knows."""
         for broker_id in self.ids:
             if self.alive(broker_id) and not self.is_frozen(broker_id):
-                partition_said = self.said_by(broker_id, topic).get(partition)
-                if partition_said is not None:
-                    return partition_said.leader
+                reported = self.reported_by(broker_id, topic).get(partition)
+                if reported is not None:
+                    return reported.leader
         return NOBODY
 
     def in_sync(self, topic: str, partitions: int) -> bool:
         """Whether all running brokers agree on the leaders, and all replicas are in sync."""
         views = [
-            self.said_by(number, topic)
+            self.reported_by(number, topic)
             for number in self.ids
             if self.alive(number) and not self.is_frozen(number)
         ]

@@ -14,7 +14,7 @@ _METADATA: Final = 3
 _VERSION: Final = 7
 
 
-class PartitionSaid(msgspec.Struct, frozen=True):
+class ReportedPartition(msgspec.Struct, frozen=True):
     error: int
     partition: int
     leader: int
@@ -33,10 +33,10 @@ class PartitionSaid(msgspec.Struct, frozen=True):
         )
 
 
-class ClusterSaid(msgspec.Struct, frozen=True):
+class ReportedCluster(msgspec.Struct, frozen=True):
     brokers: tuple[int, ...]  # the live ones
     controller: int
-    partitions: dict[int, PartitionSaid]  # of the topic; empty if it is unknown
+    partitions: dict[int, ReportedPartition]  # of the topic; empty if it is unknown
 
 
 class _Answer:
@@ -57,12 +57,12 @@ class _Answer:
         return tuple(self.number("i") for _ in range(self.number("i")))
 
 
-def ask_metadata(bootstrap: str, topic: str, *, within: float = 5) -> dict[int, PartitionSaid]:
+def ask_metadata(bootstrap: str, topic: str, *, within: float = 5) -> dict[int, ReportedPartition]:
     """Returns the partitions; none if the topic is unknown. Raises OSError if nothing answers."""
     return ask_cluster(bootstrap, topic, within=within).partitions
 
 
-def ask_cluster(bootstrap: str, topic: str, *, within: float = 5) -> ClusterSaid:
+def ask_cluster(bootstrap: str, topic: str, *, within: float = 5) -> ReportedCluster:
     """Raises OSError if nothing answers."""
     host, port = bootstrap.rsplit(":", 1)
     name = topic.encode()
@@ -80,23 +80,23 @@ def ask_cluster(bootstrap: str, topic: str, *, within: float = 5) -> ClusterSaid
         answer.string(), answer.number("i"), answer.string()
     answer.string()  # cluster id
     controller = answer.number("i")
-    partitions: dict[int, PartitionSaid] = {}
+    partitions: dict[int, ReportedPartition] = {}
     for _ in range(answer.number("i")):
         answer.number("h"), answer.string(), answer.number("b")
         for _ in range(answer.number("i")):
             error, partition, leader, epoch = (answer.number(form) for form in "hiii")
             replicas, in_sync, _offline = (answer.numbers() for _ in range(3))
-            partitions[partition] = PartitionSaid(
+            partitions[partition] = ReportedPartition(
                 error, partition, leader, epoch, replicas, in_sync
             )
-    return ClusterSaid(tuple(brokers), controller, partitions)
+    return ReportedCluster(tuple(brokers), controller, partitions)
 
 
 def _take(connection: socket.socket, count: int) -> bytes:
-    taken = bytearray()
-    while len(taken) < count:
-        piece = connection.recv(count - len(taken))
+    received = bytearray()
+    while len(received) < count:
+        piece = connection.recv(count - len(received))
         if not piece:
-            raise ConnectionError(f"closed after {len(taken)} of {count} bytes")
-        taken += piece
-    return bytes(taken)
+            raise ConnectionError(f"closed after {len(received)} of {count} bytes")
+        received += piece
+    return bytes(received)

@@ -25,7 +25,7 @@ def agents_batch(
     times: Sequence[int], *, base: int = 0, codec: Codec = Codec.ZSTD, producer: int = 5
 ) -> bytes:
     """A batch as an agent builds it: the smallest timestamp is the base."""
-    messages = [Record(base + at, time, None, event(time, at)) for at, time in enumerate(times)]
+    messages = [Record(base + seq, time, None, event(time, seq)) for seq, time in enumerate(times)]
     return build_batch(
         messages,
         codec=codec,
@@ -41,7 +41,7 @@ def foreign_batch(
     times: Sequence[int], *, base: int = 0, codec: Codec = Codec.NONE, producer: int = -1
 ) -> bytes:
     """A batch as other clients build it: the first record's timestamp is the base."""
-    messages = [Record(base + at, time, b"key", b"value") for at, time in enumerate(times)]
+    messages = [Record(base + seq, time, b"key", b"value") for seq, time in enumerate(times)]
     return build_batch(
         messages,
         codec=codec,

@@ -19,7 +19,7 @@ def create_again(
     """
     created: list[TopicMetadata] = []
 
-    def taken() -> bool:
+    def is_created() -> bool:
         try:
             created.append(admin.create_topic(brokers, name, partitions=partitions))
         except Refused as refused:
@@ -30,5 +30,5 @@ def create_again(
                 created.append(brokers.topic(name))
         return bool(created)
 
-    wait_until(taken, within=60, what=f"{name} may be created again")
+    wait_until(is_created, within=60, what=f"{name} can be created again")
     return created[0]

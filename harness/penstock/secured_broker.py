@@ -49,25 +49,25 @@ class SecuredBroker:
         self.directory = directory
         self.authority = Authority(directory / "authority")
         self._issuer = TokenIssuer(directory)
-        shown = self.authority.sign("broker")
-        tls = {"certificate": str(shown.certificate), "key": str(shown.key)}
+        certificate = self.authority.sign("broker")
+        tls = {"certificate": str(certificate.certificate), "key": str(certificate.key)}
         secret = self._file("zookeeper.secret", _SECRET)
         self.at_zookeeper = ("--zookeeper", zookeeper, "--zookeeper-secret-file", secret)
         known = {**tls, "client_ca": str(self.authority.ca)}
         self.revoked = {name: self.authority.sign(name) for name in revoked}
-        for each in self.revoked.values():
-            known["revoked"] = str(self.authority.revoke(each))
+        for signed in self.revoked.values():
+            known["revoked"] = str(self.authority.revoke(signed))
         self.locked, self.known, self.plain, self.brokers = free_ports(4)
         for name, password in USERS.items():
             self._file(f"{name}.password", password)
-        known_to = {"port": self.known, "tls": known}
+        with_certificate = {"port": self.known, "tls": known}
         locked = {"port": self.locked, "tls": dict(tls), "logins": _MECHANISMS}
         plain = {"port": self.plain, "logins": _MECHANISMS[1:3]}
         between = {"port": self.brokers, "tls": dict(tls), "logins": _MECHANISMS[2:3]}
-        wanted: dict[str, object] = {
+        all_settings: dict[str, object] = {
             "listeners": [
                 {"name": "LOCKED", "login_seconds": login_seconds, **locked},
-                {"name": "KNOWN", **known_to},
+                {"name": "KNOWN", **with_certificate},
                 {"name": "PLAIN", "login_seconds": login_seconds, **plain},
                 {"name": "BROKERS", **between},
             ],
@@ -90,7 +90,7 @@ class SecuredBroker:
             },
             **(settings or {}),
         }
-        self.broker = BrokerProcess(directory, zookeeper=zookeeper, settings=wanted)
+        self.broker = BrokerProcess(directory, zookeeper=zookeeper, settings=all_settings)
 
     def __enter__(self) -> "SecuredBroker":
         for name in USERS:
@@ -107,12 +107,12 @@ class SecuredBroker:
     def penstock(self, *arguments: str, expected: int = 0) -> str:
         """Runs a command; returns its output, and fails if the command does."""
         command = [sys.executable, "-m", "penstock", *arguments]
-        ended = subprocess.run(
+        run = subprocess.run(
             command, capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=120
         )
-        assert ended.returncode == expected, f"{command}: {ended.stdout}{ended.stderr}"
-        output = ended.stdout + ended.stderr
-        assert not is_told(output), "a secret is in what it says"
+        assert run.returncode == expected, f"{command}: {run.stdout}{run.stderr}"
+        output = run.stdout + run.stderr
+        assert not is_told(output), "the output contains a secret"
         return output
 
     def token(self, user: str = "alice", *, seconds: float = 3600, **claims: Any) -> str:
@@ -129,8 +129,8 @@ class SecuredBroker:
     ) -> Security:
         """A client's security; without a mechanism it uses a certificate."""
         if mechanism is None:
-            shown = self.authority.sign(user)
-            return Security(tls=Tls(ca=str(self.authority.ca), certificate=str(shown.both)))
+            certificate = self.authority.sign(user)
+            return Security(tls=Tls(ca=str(self.authority.ca), certificate=str(certificate.both)))
         tls = Tls(ca=str(self.authority.ca)) if with_tls else None
         if mechanism is Mechanism.OAUTHBEARER:
             file = self._file(f"{user}.token", token or self.token(user))

@@ -34,16 +34,16 @@ class TwoClusters(Mirrors):
         `environments` are by name: `source-1`, `target-3`, `mirror-2`. `data_dirs` are those of the
         target's brokers, if they are elsewhere. `mirror_program` is the module to run for each
         mirror."""
-        given = environments or {}
+        all_environments = environments or {}
         source, target = (
             BrokerCluster(
                 directory / role,
                 brokers=count,
                 settings={"cluster": name, **(settings or {})},
                 environments={
-                    each: given[f"{role}-{each}"]
-                    for each in range(1, count + 1)
-                    if f"{role}-{each}" in given
+                    number: all_environments[f"{role}-{number}"]
+                    for number in range(1, count + 1)
+                    if f"{role}-{number}" in all_environments
                 },
                 data_dirs=data_dirs if role == "target" else None,
             )
@@ -57,7 +57,7 @@ class TwoClusters(Mirrors):
             (TARGET, target),
             workers=mirrors,
             settings={"prefix": PREFIX, **(mirror_settings or {})},
-            environments=given,
+            environments=all_environments,
             program=mirror_program,
         )
 

@@ -101,10 +101,10 @@ class ZooKeepers:
     @property
     def serve(self) -> bool:
         """Whether enough are running and not frozen to serve."""
-        there = [
+        active = [
             server for server in self.servers if server.process.alive and server not in self._frozen
         ]
-        return 2 * len(there) > len(self.servers)
+        return 2 * len(active) > len(self.servers)
 
     @property
     def whole(self) -> bool:
@@ -119,36 +119,36 @@ class ZooKeepers:
         return self._start()
 
     def _start(self) -> None:
-        for each in self.servers:
-            if not each.process.alive:
-                self._frozen.discard(each)
-                each.spawn()
+        for server in self.servers:
+            if not server.process.alive:
+                self._frozen.discard(server)
+                server.spawn()
         if self.serve:
             for server in set(self.servers) - self._frozen:
                 server.process.wait_ready(server.ready, within=60)
 
-    def kill(self, which: Mode | None = None) -> None:
+    def kill(self, mode: Mode | None = None) -> None:
         """Kills all, or one in this mode, if there is one."""
-        for each in self._chosen(which):
-            self._frozen.discard(each)
-            each.kill()
+        for server in self._in_mode(mode):
+            self._frozen.discard(server)
+            server.kill()
 
-    def freeze(self, which: Mode | None = None) -> None:
-        for each in self._chosen(which):
-            if each.process.alive:
-                os.kill(each.process.pid, signal.SIGSTOP)
-                self._frozen.add(each)
+    def freeze(self, mode: Mode | None = None) -> None:
+        for server in self._in_mode(mode):
+            if server.process.alive:
+                os.kill(server.process.pid, signal.SIGSTOP)
+                self._frozen.add(server)
 
     def thaw(self) -> None:
-        for each in self._frozen:
-            os.kill(each.process.pid, signal.SIGCONT)
+        for server in self._frozen:
+            os.kill(server.process.pid, signal.SIGCONT)
         self._frozen.clear()
 
-    def _chosen(self, which: Mode | None) -> list[ZooKeeperProcess]:
-        if which is None:
+    def _in_mode(self, mode: Mode | None) -> list[ZooKeeperProcess]:
+        if mode is None:
             return self.servers
         awake = [server for server in self.servers if server not in self._frozen]
-        return [each for each in awake if each.mode == which][:1]
+        return [server for server in awake if server.mode == mode][:1]
 
     def close(self) -> None:
         for server in self.servers:

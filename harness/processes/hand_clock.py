@@ -4,7 +4,7 @@ import asyncio
 
 
 class HandClock:
-    """Seconds, which pass when a test says so, or somebody sleeps."""
+    """Seconds that pass when a test moves `now` or a coroutine sleeps."""
 
     def __init__(self, now: float = 1_000.0) -> None:
         self.now = now

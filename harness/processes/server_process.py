@@ -136,7 +136,7 @@ class ServerProcess:
 
     def cpu_seconds(self) -> float:
         """User and system time used so far."""
-        # The command's name is in parentheses and may hold spaces: count from its end.
+        # The command's name may contain spaces and parentheses.
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -160,8 +160,8 @@ def _wait_ready(
     while waiting := {process: ready for process, ready in waiting.items() if not ready()}:
         for process in processes:
             if not process.alive:
-                why = f"{process.output.name}: ended with {process.exit_code}"
-                raise ServerFailed(f"{why}\n{process.last_words()}")
+                reason = f"{process.output.name}: ended with {process.exit_code}"
+                raise ServerFailed(f"{reason}\n{process.last_words()}")
         try:
             looks.give_up("a server is ready")
         except TimeoutError as error:

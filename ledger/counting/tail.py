@@ -72,7 +72,7 @@ class LedgerTail:
         self._mark = f"{kind}-".encode()
         self._now_millis = now_millis
 
-    def told(self, histories: Mapping[PartitionKey, History]) -> dict[PartitionKey, CountedUpTo]:
+    def ends(self, histories: Mapping[PartitionKey, History]) -> dict[PartitionKey, CountedUpTo]:
         """How far these partitions were counted, without those that the ledger has nothing about.
         Empty if the ledger may not be read. Raises ClientError and SchemaError."""
 
@@ -94,7 +94,7 @@ class LedgerTail:
         *,
         all_of_it: bool = True,
     ) -> dict[PartitionKey, T]:
-        found: dict[PartitionKey, T] = {}
+        ends_found: dict[PartitionKey, T] = {}
         with ExitStack() as ends:
             registry = ends.enter_context(
                 RegistryClient(
@@ -112,15 +112,15 @@ class LedgerTail:
                 starts.append(Beginning())
             try:
                 for part in self._backwards(brokers, starts):
-                    missing = [key for key in keys if key not in found]
+                    missing = [key for key in keys if key not in ends_found]
                     if not missing:
                         break
                     batches = self._batches(brokers, part)
                     entries = (e for batch in batches for e in self._entries_of(batch, decoder))
-                    found |= of(entries, missing)
+                    ends_found |= of(entries, missing)
             except NotAllowed:
                 return {}
-        return found
+        return ends_found
 
     def _backwards(self, brokers: Brokers, starts: Iterable[Start]) -> Iterator[list[_Stretch]]:
         """The parts of the log, from the end backwards."""

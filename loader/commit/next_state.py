@@ -126,7 +126,7 @@ def added(
         files[file.slice].append(file)
     for piece in slices:
         report = staged.reports[piece.number]
-        named: Counter[str] = Counter()
+        numbers: Counter[str] = Counter()
         for file in sorted(files[piece.number], key=lambda file: (file.hour or 0, file.path)):
             dead = file.kind is FileKind.DEAD
             hour = hour_of(now) if file.hour is None else file.hour
@@ -139,8 +139,8 @@ def added(
                 end=report.next_offset,
                 run=run,
             )
-            named[name] += 1
-            further = f"-{named[name]}" if named[name] > 1 else ""
+            numbers[name] += 1
+            further = f"-{numbers[name]}" if numbers[name] > 1 else ""
             yield Added(
                 staged=file.path,
                 path=f"{name}{further}{file.suffix}",

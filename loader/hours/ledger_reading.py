@@ -26,7 +26,7 @@ from client.producing.delivery import TopicPartition
 from client.reading.offsets import offsets_of
 from ground.known_types import known_type
 from ledger.agents import Agents, Beat, HeardAgent, HostRetired, LeftTopics
-from ledger.heartbeats import said
+from ledger.heartbeats import statements
 from ledger.lookup import Lookup, lookup_at
 from ledger.names import LEDGER_TOPIC
 from ledger.reading import LedgerPositions, LedgerReader, id_of
@@ -169,7 +169,7 @@ def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> 
                 "entries of the ledger were deleted before they were read: agents without later"
                 " entries are unknown, and not waited for"
             )
-        for statement in said(chunk.body):
+        for statement in statements(chunk.body):
             cached.agents.take(statement)
         positions = chunk.positions
         if chunk.to_come and time.monotonic() - logged > _LOG_SECONDS:

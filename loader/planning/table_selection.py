@@ -24,7 +24,7 @@ def matching(topics: Iterable[str], patterns: Sequence[str], exclude: Sequence[s
     `*`, `?` and `[…]` work as in file names. Patterns do not match internal topics, whose names
     begin with `_`, nor a mirror's copies of another cluster's schemas: they must be named in full.
     """
-    named = {pattern for pattern in patterns if not _WILD & set(pattern)}
+    exact = {pattern for pattern in patterns if not _WILD & set(pattern)}
     matched = {
         topic
         for topic in topics
@@ -33,7 +33,7 @@ def matching(topics: Iterable[str], patterns: Sequence[str], exclude: Sequence[s
         and any(fnmatchcase(topic, pattern) for pattern in patterns)
     }
     return sorted(
-        topic for topic in named | matched if not any(fnmatchcase(topic, name) for name in exclude)
+        topic for topic in exact | matched if not any(fnmatchcase(topic, name) for name in exclude)
     )
 
 

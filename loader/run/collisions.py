@@ -360,8 +360,8 @@ def _among(
 
 
 def _content(key: bytes | None, value: bytes | None) -> bytes:
-    named = b"" if key is None else b"%d:" % len(key) + key
-    return hashlib.sha256(named + b"/" + (value or b"")).digest()
+    prefix = b"" if key is None else b"%d:" % len(key) + key
+    return hashlib.sha256(prefix + b"/" + (value or b"")).digest()
 
 
 def _gone(partition: int) -> Contender:

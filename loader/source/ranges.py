@@ -116,7 +116,7 @@ def _place(target: TopicPartition, requested: int, log: PartitionFacts, fail: bo
 
 
 def _check_names(facts: Mapping[str, TopicFacts], where: AtOffsets, bound: Bound) -> None:
-    named = {
+    given = {
         TopicPartition(topic, partition)
         for topic, partitions in where.offsets.items()
         for partition in partitions
@@ -124,7 +124,7 @@ def _check_names(facts: Mapping[str, TopicFacts], where: AtOffsets, bound: Bound
     existing = {
         TopicPartition(topic, index) for topic in facts for index in facts[topic].partitions
     }
-    for why, targets in (("is not read", named - existing), ("is missing", existing - named)):
+    for why, targets in (("is not read", given - existing), ("is missing", existing - given)):
         if targets:
             more = f" (and {len(targets) - 1} more)" if len(targets) > 1 else ""
             raise OptionRefused(

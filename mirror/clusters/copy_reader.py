@@ -44,7 +44,7 @@ class CopyReader:
                     return _times(batch_read.data)
         return ()
 
-    def told(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
+    def reported_ends(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
         return self._tail.copied(set(keys))
 
     def batches(self, key: PartitionKey, first: int, end: int) -> Iterator[StoredBatch]:

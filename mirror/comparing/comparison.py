@@ -208,10 +208,10 @@ class Comparison:
         source, target = self._config.source, self._config.target
         return (source.cluster, source.bootstrap), (target.cluster, target.bootstrap)
 
-    def known(self, key: Key, first: int, end: int, found: list[Difference]) -> None:
+    def known(self, key: Key, first: int, end: int, differences: list[Difference]) -> None:
         """Note the differences that were found between these offsets."""
         before = self._different.get(key, ())
-        after = renewed(before, first, end, found)
+        after = renewed(before, first, end, differences)
         if after:
             self._different[key] = after
         else:

@@ -141,9 +141,9 @@ def merged(differences: list[Difference]) -> list[Difference]:
 
 
 def renewed(
-    known: tuple[Difference, ...], first: int, end: int, found: list[Difference]
+    known: tuple[Difference, ...], first: int, end: int, differences: list[Difference]
 ) -> tuple[Difference, ...]:
     """The known differences after these offsets were compared again."""
     before = [replace(old, end=min(old.end, first)) for old in known if old.first < first]
     after = [replace(old, first=max(old.first, end)) for old in known if old.end > end]
-    return tuple(merged([*before, *found, *after]))
+    return tuple(merged([*before, *differences, *after]))

@@ -243,9 +243,9 @@ def _ahead(partition: Compared) -> str:
 
 
 def _named(due: Sequence[Excess]) -> str:
-    named = "; ".join(map(str, due))
+    partitions = "; ".join(map(str, due))
     return (
-        f"{named}. They would be lost: copy them back first, cut them off with "
+        f"{partitions}. They would be lost: copy them back first, cut them off with "
         "`penstock mirror demote --cut`, or delete the topic, so that it is copied again"
     )
 

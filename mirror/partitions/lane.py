@@ -233,7 +233,7 @@ class Lane:
         responses = ((topic.topic, data) for topic in answer.responses for data in topic.partitions)
         for number, (topic, data) in enumerate(responses, 1):
             key = topic, data.partition_index
-            partition, asked = self._partitions.get(key), self._asking.asked(key)
+            partition, asked = self._partitions.get(key), self._asking.requested(key)
             if partition is not None and asked is not None and asked.offset == partition.position:
                 piece = self._piece(partition, data)
                 if piece is not None:
@@ -262,7 +262,7 @@ class Lane:
         if partition.opened is not None and (fault := partition.opened(cut.data)):
             self._stop(partition, fault)
             return None
-        asked = self._asking.asked(partition.there)
+        asked = self._asking.requested(partition.there)
         full = asked is not None and 2 * len(records) >= asked.max_bytes
         partition.hungry, partition.needs = full, cut.needs
         moves = cut.next_offset > partition.position

@@ -111,9 +111,13 @@ def decide(both: Both, *, compacts: bool, accepted: int | None, may_pass: bool) 
     return GoOn(max(target.end, source.start))
 
 
-def is_same(one: BatchHeader, other: BatchHeader) -> bool:
+def is_same(header: BatchHeader, other: BatchHeader) -> bool:
     """Whether two headers belong to the same batch."""
-    return (one.base_offset, one.length, one.crc) == (other.base_offset, other.length, other.crc)
+    return (header.base_offset, header.length, header.crc) == (
+        other.base_offset,
+        other.length,
+        other.crc,
+    )
 
 
 class PartitionPair(NamedTuple):

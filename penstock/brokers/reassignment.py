@@ -19,6 +19,7 @@ from client.connection.metadata import ClusterMetadata
 from client.errors import ClientError
 from penstock.brokers.placement import NoPlace, Placement, Racks, Replicas, drained, filled
 from penstock.cli.failures import Failed
+from penstock.cli.finite_range import FiniteRange
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option, connected
 
@@ -64,7 +65,7 @@ def moving_options(command: F) -> F:
         ),
         click.option(
             "--throttle",
-            type=click.FloatRange(min=1),
+            type=FiniteRange(min=1),
             metavar="N",
             help="Limit the bytes per second that each broker sends, and receives, for the moves.",
         ),

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from audit.api.answers import TopicReport
-from audit.findings import State
+from audit.reconciling.findings import State
 from penstock.demo.applications.log_writer import WrittenTally
 from penstock.demo.kills import KILLED, Kill
 from penstock.report.words import failing_words, headline_on, headline_words

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from audit.api.answers import ReportAnswer, TopicReport
-from audit.findings import State
+from audit.reconciling.findings import State
 from ground.http.client import parse_program_url
 from ground.http.security import access_to
 from penstock.cli.failures import Failed

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from audit.findings import Finding
+from audit.reconciling.findings import Finding
 from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 from penstock.cli.failures import Failed, WrongConfiguration

@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 
 from agent.status import STATUS_PATH, FileStatus, Status, why_not_ready
 from audit.api.answers import Sources, TopicAnswer
-from audit.api.verdicts import WindowVerdict
-from audit.findings import State
-from audit.picture import TierKind
+from audit.reconciling.findings import State
+from audit.reconciling.picture import TierKind
+from audit.reconciling.topic_verdict import WindowVerdict
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
 from client.errors import ClientError

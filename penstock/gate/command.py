@@ -19,6 +19,7 @@ from ground.http.client import HttpUrl
 from ground.http.security import HttpAccess, access_to
 from ground.printable import one_line
 from penstock.cli.failures import Failed
+from penstock.cli.finite_range import FiniteRange
 from penstock.cli.output import json_option, print_json, say
 from penstock.connections.cluster import bootstrap_option, brokers_security
 from penstock.connections.http_options import broker_http_of, broker_http_option, http_security
@@ -164,7 +165,7 @@ def record(
 @click.option("--may-be-empty", is_flag=True, help="Accept a cluster without topics.")
 @click.option(
     "--within",
-    type=click.FloatRange(min=0, max=86_400),
+    type=FiniteRange(min=0, max=86_400),
     default=300.0,
     show_default=True,
     metavar="SECONDS",
@@ -172,7 +173,7 @@ def record(
 )
 @click.option(
     "--steady",
-    type=click.FloatRange(min=0, max=3_600),
+    type=FiniteRange(min=0, max=3_600),
     default=10.0,
     show_default=True,
     metavar="SECONDS",

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from client.admin.quotas import EntityQuotas, alter_quotas, quotas
+from penstock.cli.finite_range import FiniteRange
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option, connected
 
@@ -37,9 +38,7 @@ def entity_options(command: F) -> F:
 
 
 def rate_option(name: str, what: str) -> Callable[[F], F]:
-    return click.option(
-        f"--{name}", type=click.FloatRange(min=0, min_open=True), metavar="N", help=what
-    )
+    return click.option(f"--{name}", type=FiniteRange(min=0, min_open=True), metavar="N", help=what)
 
 
 @click.command()

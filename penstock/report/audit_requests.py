@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from audit.api.answers import Problem, ReportAnswer
-from audit.findings import State, worst
+from audit.reconciling.findings import State, worst
 from ground.http.client import HttpUrl
 from ground.http.security import HttpAccess, HttpSecurity, access_to
 from ground.known_types import known_type

@@ -11,7 +11,7 @@ import msgspec
 
 from audit.alerting.answers import NotedAlert
 from audit.api.answers import ReportAnswer, TopicReport
-from audit.findings import State
+from audit.reconciling.findings import State
 from ground.http.client import HttpUrl
 from ground.printable import one_line
 from penstock.cli.failures import Failed, usage_words

@@ -254,6 +254,12 @@ def _number(text: str) -> int:
 )
 @click.option("--host", metavar="NAME", help="Only this host.")
 @click.option(
+    "--landed-file",
+    "file",
+    metavar="URI",
+    help="This file that a loader has landed; faults of such files are accepted by name alone.",
+)
+@click.option(
     "--from", "from_time", type=TimeType(), metavar="TIME", help="Only windows from this time on."
 )
 @click.option(
@@ -275,6 +281,7 @@ def accept(
     seqs: tuple[NumberRange, ...],
     byte_ranges: tuple[NumberRange, ...],
     host: str | None,
+    file: str | None,
     from_time: int | None,
     to_time: int | None,
     whole_topic: bool,
@@ -309,11 +316,11 @@ def accept(
         raise click.UsageError("--source needs --seqs or --bytes")
     if from_time is not None and to_time is not None and from_time >= to_time:
         raise click.UsageError("--from must be before --to")
-    limits = (partition, source, host, from_time, to_time)
+    limits = (partition, source, host, file, from_time, to_time)
     if whole_topic == any(limit is not None for limit in limits):
         raise click.UsageError(
-            "pass --whole-topic alone, or at least one of --partition, --source, --host, --from "
-            "and --to"
+            "pass --whole-topic alone, or at least one of --partition, --source, --host, "
+            "--landed-file, --from and --to"
         )
     if len(ledgers) > 1:
         names = ", ".join(ledger.cluster for ledger in ledgers)
@@ -326,6 +333,7 @@ def accept(
         "offsets": [{"first": offset.first, "count": offset.size} for offset in offsets],
         "runs": [*_runs(source or "", seqs, byte_ranges)],
         "host": host or "",
+        "file": file or "",
         "from_time": 0 if whole_topic else from_time,
         "to_time": to_time,
         "reason": reason,
@@ -371,6 +379,8 @@ def _accepted_words(accepted: Mapping[str, Any]) -> Iterator[str]:
             yield f"bytes {run['position']:,} to {run['end_position']:,} {of}"
     if accepted["host"]:
         yield f"host {one_line(accepted['host'])}"
+    if accepted["file"]:
+        yield f"file {one_line(accepted['file'])}"
     if accepted["from_time"] == 0:
         yield "all of it"
     elif accepted["from_time"] is not None:

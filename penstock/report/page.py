@@ -10,8 +10,8 @@ from importlib.resources import files
 from typing import Final
 
 from audit.api.answers import ReportAnswer, TierTotals, TopicReport
-from audit.findings import Finding, State
 from audit.headline import MARKS, NOT_LOADED
+from audit.reconciling.findings import Finding, State
 from ground.printable import one_line
 from penstock import __version__
 from penstock.cli.time_arguments import time_text

@@ -12,9 +12,9 @@ import click
 
 from audit.alerting.answers import NotedAlert
 from audit.api.answers import ReportAnswer, TierTotals, TopicReport
-from audit.cures import Cure, advice
-from audit.findings import State
+from audit.cures.fault_cures import Cure, advice
 from audit.headline import MARKS, NOT_LOADED
+from audit.reconciling.findings import State
 from ground.printable import one_line
 from penstock.cli.output import print_table
 from penstock.cli.time_arguments import time_text

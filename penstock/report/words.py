@@ -14,9 +14,9 @@ from audit.api.answers import (
     TopicFinding,
     TopicReport,
 )
-from audit.api.verdicts import Wait
-from audit.findings import FaultKind, Finding, Kinds, State, summed
 from audit.headline import MARKS, NOT_LOADED, JudgedTopics, headline
+from audit.reconciling.findings import FaultKind, Finding, Kinds, State, summed
+from audit.reconciling.topic_verdict import Wait
 from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
 

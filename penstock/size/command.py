@@ -6,6 +6,7 @@ from typing import Any, Final
 import click
 from msgspec import to_builtins
 
+from penstock.cli.finite_range import FiniteRange
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.cli.time_arguments import DurationType
 from penstock.size.model import Need, Plan, Site, plan
@@ -123,7 +124,7 @@ class Cores(float):
 )
 @click.option(
     "--linger",
-    type=click.FloatRange(0.001, 3600),
+    type=FiniteRange(0.001, 3600),
     default=0.1,
     show_default=True,
     metavar="SECONDS",
@@ -131,7 +132,7 @@ class Cores(float):
 )
 @click.option(
     "--headroom",
-    type=click.FloatRange(1, 1000),
+    type=FiniteRange(1, 1000),
     default=2.0,
     show_default=True,
     metavar="FACTOR",

@@ -8,10 +8,10 @@ import msgspec
 from agent.status import Status, why_not_ready
 from audit.alerting.conditions import CLOCK, UNLOADED
 from audit.api import answers
-from audit.cures import Cure, advice
-from audit.findings import State, worst
+from audit.cures.fault_cures import Cure, advice
 from audit.headline import NOT_LOADED, JudgedTopics
 from audit.headline import headline as made_headline
+from audit.reconciling.findings import State, worst
 from penstock.report.words import headline_words
 from penstock.status.audit import AuditPart, OpenTopic, cluster_of, landed_of, last_load
 from penstock.status.cluster import ClusterPart, Remarks

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from audit.alerting.answers import NotedAlert, NotedAlerts
 from audit.api import answers
 from audit.api.queries import MOST_ITEMS
-from audit.api.verdicts import Wait, WindowVerdict
-from audit.findings import State
+from audit.reconciling.findings import State
+from audit.reconciling.topic_verdict import Wait, WindowVerdict
 from audit.store.judged_hours import HOUR
 from ground.http.client import HttpClient, HttpUrl
 from ground.http.security import HttpAccess

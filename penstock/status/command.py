@@ -12,9 +12,10 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from audit.cures import Cure, advice
+from audit.cures.fault_cures import Cure, advice
 from client.errors import BadAddress
 from ground.http.client import HttpUrl
+from penstock.cli.finite_range import FiniteRange
 from penstock.cli.output import json_option, print_table
 from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, brokers_security
 from penstock.connections.http_options import broker_http_of, broker_http_option, http_security
@@ -209,7 +210,7 @@ def _has_no_agent() -> bool:
 )
 @click.option(
     "--watch",
-    type=click.FloatRange(min=0.2, max=86_400),
+    type=FiniteRange(min=0.2, max=86_400),
     is_flag=False,
     flag_value=_WATCHED_SECONDS,
     metavar="[SECONDS]",

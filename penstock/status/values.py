@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from audit.api.answers import AlteredTotal
-from audit.findings import CommandKind, Kinds
+from audit.reconciling.findings import CommandKind, Kinds
 
 _OVER_MILLIS: Final = 5_000  # long enough for a steady rate, short enough to show a change
 _MOST: Final = 2**63 - 1  # a server may answer any number

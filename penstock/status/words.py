@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from audit.cures import Cure, advice
-from audit.findings import State, summed
+from audit.cures.fault_cures import Cure, advice
 from audit.headline import MARKS, MEANINGS, kind_words, tables_words
+from audit.reconciling.findings import State, summed
 from ground.printable import one_line
 from penstock.report.remarks import altered_words
 from penstock.report.words import faults_of, marked

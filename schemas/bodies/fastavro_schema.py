@@ -60,16 +60,16 @@ def fastavro_schema(
         "doc": "reader" if for_reading else "writer",
         "fields": [{"name": FIELD, "type": converter.of(schema.type)}],
     }
-    named: dict[str, Json] = {}
+    named_types: dict[str, Json] = {}
     try:
-        parsed = fastavro.parse_schema(whole, named)
+        parsed = fastavro.parse_schema(whole, named_types)
     except fastavro.schema.SchemaParseException as error:
         raise InvalidSchema(f"fastavro cannot use it: {str(error)[:200]}") from error
     except RecursionError:
         raise InvalidSchema("it is nested too deeply") from None
     if for_reading:
         for record in converter.records:
-            _set_defaults(record, named[written_name(record.name)]["fields"])
+            _set_defaults(record, named_types[written_name(record.name)]["fields"])
     return parsed
 
 

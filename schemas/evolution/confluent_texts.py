@@ -45,10 +45,10 @@ _DESCRIPTIONS: Final = {
 }
 
 
-def written_as_confluent(found: Found, *, new_reads: bool) -> list[str]:
+def written_as_confluent(findings: Found, *, new_reads: bool) -> list[str]:
     """One line per incompatibility."""
     reader, writer = ("new", "old") if new_reads else ("old", "new")
-    return [_line(finding, reader, writer) for finding in written_out(found)]
+    return [_line(finding, reader, writer) for finding in written_out(findings)]
 
 
 def old_schema(version: int, old: AvroSchema) -> list[str]:

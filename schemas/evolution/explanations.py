@@ -32,10 +32,10 @@ class Side(msgspec.Struct, frozen=True):
         return self.name
 
 
-def explanations(found: Found, reader: Side, writer: Side) -> list[str]:
+def explanations(findings: Found, reader: Side, writer: Side) -> list[str]:
     """A sentence per finding, up to a limit. Repeated findings are omitted."""
     sentences: list[str] = []
-    for where, finding in _walk(found):
+    for where, finding in _walk(findings):
         if len(sentences) == _MOST_SENTENCES:
             sentences.append("there is more, which is left out here")
             break
@@ -69,9 +69,9 @@ class _Where(msgspec.Struct, frozen=True):
         return _end("/".join([self.pointer, *steps]))
 
 
-def _walk(found: Found) -> Iterator[tuple[_Where, FoundBelow]]:
+def _walk(findings: Found) -> Iterator[tuple[_Where, FoundBelow]]:
     """Each finding once, with its place. The tree may be deep, and its parts shared."""
-    waiting = [(_Where(), item) for item in reversed(found)]
+    waiting = [(_Where(), item) for item in reversed(findings)]
     seen: set[int] = set()
     while waiting:
         where, item = waiting.pop()
@@ -105,16 +105,16 @@ def _place(where: _Where, finding: FoundBelow, reader: Side) -> str:
 _Phrases = tuple[str, str]  # the fault, and the fix
 
 
-def _missing_default(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
+def _missing_default(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     cure = "give it a default, or its former name as an alias" if reader.is_new else "keep it"
     return f"is not in {writer} and has no default in {reader}", cure
 
 
-def _types(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
+def _types(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     if where.enum_without_source:
-        what, cure = _missing_default(where, found, reader, writer)
+        what, cure = _missing_default(where, finding, reader, writer)
         return f"{what} (that of its enum is for unknown symbols)", cure
-    to_read, written = _words(found.reader), _words(found.writer)
+    to_read, written = _words(finding.reader), _words(finding.writer)
     if where.branch:
         cure = "make it a union" if reader.is_new else f"leave {written} out"
         return f"is {to_read} in {reader} but may be {written} in {writer}", cure
@@ -122,33 +122,33 @@ def _types(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phr
     return f"is {to_read} in {reader} but {written} in {writer}", cure
 
 
-def _names(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    cure = f", or give it the alias {_name(found.writer)}" if reader.is_new else ""
-    what = f"is {_words(found.reader)} in {reader} but {_words(found.writer)} in {writer}"
+def _names(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
+    cure = f", or give it the alias {_name(finding.writer)}" if reader.is_new else ""
+    what = f"is {_words(finding.reader)} in {reader} but {_words(finding.writer)} in {writer}"
     return what, f"keep the name{cure}"
 
 
-def _sizes(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    size, written = found.names
+def _sizes(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
+    size, written = finding.names
     return f"has {size} bytes in {reader} but {written} in {writer}", "keep the size"
 
 
-def _symbols(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    missing = ", ".join(found.names[:_MOST_SYMBOLS])
-    if len(found.names) > _MOST_SYMBOLS:
-        missing += f" and {len(found.names) - _MOST_SYMBOLS} more"
+def _symbols(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
+    missing = ", ".join(finding.names[:_MOST_SYMBOLS])
+    if len(finding.names) > _MOST_SYMBOLS:
+        missing += f" and {len(finding.names) - _MOST_SYMBOLS} more"
     what = f"lacks the symbols {_cut(missing)} in {reader}, which {writer} has"
     cure = "add them, or give the enum a default" if reader.is_new else "leave them out"
-    return f"{what}, and its enum {_name(found.reader)} has no default", cure
+    return f"{what}, and its enum {_name(finding.reader)} has no default", cure
 
 
-def _branches(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    what = f"is a union in {reader} that has nothing for {_words(found.writer)} of {writer}"
+def _branches(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
+    what = f"is a union in {reader} that has nothing for {_words(finding.writer)} of {writer}"
     return what, "add it to the union" if reader.is_new else "leave it out"
 
 
-def _ambiguous(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
-    fields = list(dict.fromkeys(found.names[1:]))
+def _ambiguous(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
+    fields = list(dict.fromkeys(finding.names[1:]))
     cure = "drop the alias" if reader.is_new else f"drop or rename {_cut(fields[-1])}"
     if len(fields) == 1:
         return f"is its own alias in {reader}, and that finds it twice in {writer}", cure
@@ -158,7 +158,7 @@ def _ambiguous(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> 
     )
 
 
-def _not_judged(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:
+def _not_judged(where: _Where, finding: FoundBelow, reader: Side, writer: Side) -> _Phrases:
     what = f"is too large, or too entangled, to be compared with that of {writer}"
     return what, "make it simpler"
 

@@ -99,11 +99,11 @@ class Effort:
             raise TooMuch
 
 
-def written_out(found: Found) -> list[Incompatibility]:
+def written_out(findings: Found) -> list[Incompatibility]:
     """All findings in order, up to the limits; the last entry tells if there are more."""
     listed: list[Incompatibility] = []
     characters = steps = 0
-    iterators = [iter(found)]
+    iterators = [iter(findings)]
     while iterators:
         item = next(iterators[-1], None)
         steps += 1

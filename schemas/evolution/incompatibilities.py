@@ -191,12 +191,12 @@ class _Check:
         return [Below(of, "", steps, verdict)] if verdict else COMPATIBLE
 
     def _unions(self, reader: Union, writer: Union, place: Place) -> _Judging:
-        found: list[FoundBelow | Below] = []
+        findings: list[FoundBelow | Below] = []
         for index, branch in enumerate(writer.branches):
             verdict = yield reader, branch, ROOT
             if verdict:
-                found.append(_lacking(reader, branch, place, (str(index),), verdict))
-        return found
+                findings.append(_lacking(reader, branch, place, (str(index),), verdict))
+        return findings
 
     def _all_branches(self, reader: Type, writer: Union, place: Place) -> _Judging:
         found: list[FoundBelow | Below] = []

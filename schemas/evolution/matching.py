@@ -153,7 +153,7 @@ def promoted(reader: Primitive, writer: Primitive) -> bool:
 
 def first_match(writer: Type, targets: Sequence[Type]) -> int | None:
     """The index of the reader's branch that values of this written type are read as."""
-    named = (place for place, target in enumerate(targets) if _same_full_name(writer, target))
+    same_name = (place for place, target in enumerate(targets) if _same_full_name(writer, target))
     same = (place for place, target in enumerate(targets) if _same(writer, target))
     larger = (
         place
@@ -162,7 +162,7 @@ def first_match(writer: Type, targets: Sequence[Type]) -> int | None:
         and isinstance(writer, Primitive)
         and promoted(target, writer)
     )
-    return next(named, next(same, next(larger, None)))
+    return next(same_name, next(same, next(larger, None)))
 
 
 def _same_full_name(writer: Type, reader: Type) -> bool:

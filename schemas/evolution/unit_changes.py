@@ -35,7 +35,7 @@ class UnitChange(msgspec.Struct, frozen=True):
 def unit_changes(writer: AvroSchema, reader: AvroSchema) -> list[UnitChange]:
     """The changes, in the order of the reader's fields. Raises `InvalidSchema` if the schemas have
     too many pairs of types."""
-    found: list[UnitChange] = []
+    changes: list[UnitChange] = []
     waiting: list[tuple[Type, Type, str]] = [(writer.type, reader.type, "")]
     met: set[tuple[int, int]] = set()
     while waiting:
@@ -47,10 +47,10 @@ def unit_changes(writer: AvroSchema, reader: AvroSchema) -> list[UnitChange]:
             raise InvalidSchema("the two schemas have too many pairs of types")
         if isinstance(before, Primitive | Fixed) and isinstance(after, Primitive | Fixed):
             if units_differ(before, after):
-                found.append(_change(before, after, path))
+                changes.append(_change(before, after, path))
         else:
             waiting += reversed(list(_parts(before, after, path)))
-    return found
+    return changes
 
 
 def _parts(writer: Type, reader: Type, path: str) -> Iterator[tuple[Type, Type, str]]:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from audit.api.verdicts import TopicVerdict
-from audit.picture import TopicKey, TopicPicture
+from audit.reconciling.picture import TopicKey, TopicPicture
+from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
 from audit.store.rows import Touched
 from audit.store.store import AuditStore

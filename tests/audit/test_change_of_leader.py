@@ -10,8 +10,8 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from audit.api.verdicts import TopicVerdict
-from audit.findings import FaultKind, State
+from audit.reconciling.findings import FaultKind, State
+from audit.reconciling.topic_verdict import TopicVerdict
 from audit.store.database import FILE, open_for_reading
 from tests.audit.audited_ledger import judged
 from tests.audit.replicated_partition import ReplicatedPartition

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from audit.api.verdicts import TopicVerdict
-from audit.findings import FaultKind, State
+from audit.reconciling.findings import FaultKind, State
+from audit.reconciling.topic_verdict import TopicVerdict
 from tests.audit.audited_ledger import judged
 from tests.audit.log_entries import TIME, agent, in_orders, lines
 from tests.audit.store.said import HOUR, Json, entry, passage, window

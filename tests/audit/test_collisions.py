@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.findings import FaultKind, State
+from audit.reconciling.findings import FaultKind, State
 from tests.audit.audited_ledger import FIRST, judged
 from tests.audit.log_entries import (
     OF_THE_LOG,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from audit.api.answers import FailingLoad, TopicFinding
-from audit.findings import FaultKind, Finding, State, counted
 from audit.headline import JudgedTopics, headline, kind_words
+from audit.reconciling.findings import FaultKind, Finding, State, counted
 
 EVENING = 1_795_209_247_000  # 2026-11-20 21:14:07 UTC
 MINUTE = EVENING - 7_000

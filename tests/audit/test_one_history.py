@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from audit.api.queries import HostsQuery, LoadsQuery
-from audit.api.verdicts import TopicVerdict
-from audit.findings import FaultKind, State
+from audit.reconciling.findings import FaultKind, State
+from audit.reconciling.topic_verdict import TopicVerdict
 from tests.audit.audited_ledger import FIRST, NOW, AuditedLedger, judged
 from tests.audit.log_entries import TIME, agent, broker, each_order, in_orders, shipped
 from tests.audit.store.said import (

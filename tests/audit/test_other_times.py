@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from audit.findings import FaultKind, State
-from audit.http.topics import tier_totals
-from audit.picture import TierKind
+from audit.http.endpoints.topics import tier_totals
+from audit.reconciling.findings import FaultKind, State
 from audit.reconciling.gate import hour_gate
+from audit.reconciling.picture import TierKind
 from audit.reconciling.verdict import reconcile
 from harness.penstock.made_batches import NOON, WINDOW, agents_batch, foreign_batch, header_of
 from ledger.counting.batches import Counting, PartitionCount

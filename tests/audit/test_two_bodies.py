@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.findings import FaultKind, State
+from audit.reconciling.findings import FaultKind, State
 from audit.reconciling.verdict import reconcile
 from tests.audit.audited_ledger import FIRST, NOW, AuditedLedger, judged
 from tests.audit.log_entries import TIME, agent, broker, lines, load, shipped

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from audit.alerting.alerting import Alerting
-from audit.api.verdicts import TopicVerdict
 from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig, Cluster
-from audit.findings import FaultKind, State
-from audit.picture import Acceptance, PartitionPicture, Tier, TierKind, TopicKey
+from audit.reconciling.findings import FaultKind, State
 from audit.reconciling.gate import hour_gate
+from audit.reconciling.picture import Acceptance, PartitionPicture, Tier, TierKind, TopicKey
+from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
 from audit.service.judge import Judge, picture_of
 from audit.service.ledger_follower import ReadTo

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from audit.api.verdicts import TopicVerdict
-from audit.picture import TopicKey, TopicPicture
+from audit.reconciling.picture import TopicKey, TopicPicture
+from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
 from audit.store.reading import StoreReading
 from audit.store.store import AuditStore

@@ -60,11 +60,3 @@ def test_agents_are_measured(kinds: Kinds, tmp_path: Path) -> None:
     assert trickling[CORES] < 1
     assert trickling[Figure("lines a batch", 1, more_is_better=True)] >= 1
     assert run("agent-latency", "1,000 lines/s")[P99] > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("peer", HERE)
-def test_peers_are_measured(kinds: Kinds, tmp_path: Path, peer: str) -> None:
-    """A case fails unless the topic holds as many messages as there are lines."""
-    sample = _run("agent-backlog", "plain, in 100 files", kinds, peer, tmp_path)
-    assert sample[LINES_PER_SECOND] > 0

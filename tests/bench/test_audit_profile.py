@@ -22,7 +22,7 @@ from bench.profiles.audit import (
     SEEN,
     WEEK,
 )
-from bench.servers.audited import AUDITS
+from bench.servers.audit_services import AUDITS
 
 pytestmark = pytest.mark.long
 

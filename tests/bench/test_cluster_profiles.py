@@ -15,7 +15,7 @@ from bench.loads.librdkafka import Incomplete
 from bench.profiles import PROFILES
 from bench.servers.broker_clusters import CLUSTERS
 from bench.servers.brokers import APACHE_KAFKA, PENSTOCK
-from harness.kafka.apache_kafka import COMPILED_ONCE, Quorum, kafka_classpath, why_no_kafka
+from harness.kafka.apache_kafka import COMPILED_ONCE, kafka_classpath, why_no_kafka
 
 _NAMES = ["cluster-produce", "cluster-latency", "cluster-partitions", "cluster-catch-up"]
 _FEW = replace(QUICK, replicated_messages=9_000, partitions=6, missed_bytes=2_000_000)
@@ -49,14 +49,6 @@ def test_what_was_due_in_a_time_is_counted_and_nothing_else() -> None:
     assert done.lateness(0, 50).milliseconds(1) == 9
     with pytest.raises(Incomplete):
         done.latencies(50, 60)
-
-
-@pytest.mark.not_quick("looks for free ports")
-def test_the_nodes_of_a_quorum_know_each_other() -> None:
-    quorum = Quorum.of([1, 2, 3])
-    assert [each.partition("@")[0] for each in quorum.voters.split(",")] == ["1", "2", "3"]
-    assert len(set(quorum.controllers.values())) == 3
-    assert len(quorum.cluster_id) == 22
 
 
 @pytest.mark.slow

@@ -5,9 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.counted.accepted import FILE, accept, accepted, circumstances, grown, why_not_comparable
+from bench.counted.accepted_counts import (
+    FILE,
+    accept,
+    accepted,
+    circumstances,
+    grown,
+    why_not_comparable,
+)
+from bench.counted.callgrind import counted, why_no_counts
 from bench.counted.commits import ROOT
-from bench.counted.counting import counted, why_no_counts
 from bench.counted.paths import PATHS, CountedPath
 
 
@@ -36,8 +43,8 @@ def test_a_path_that_takes_more_is_named_with_how_much_and_what_to_do() -> None:
     before = {"produce-1": 1_000, "acl": 1_000, "fetch": 1_000}
     (said,) = grown(before, {"produce-1": 1_100, "acl": 1_049, "fetch": 500})
     assert said == (
-        "produce-1 takes 1,100 instructions for each request, 10.0% more than the 1,000 that are "
-        'accepted; if that is meant, accept it: make bench ARGS="--accept-counts"'
+        "produce-1 takes 1,100 instructions for each request, 10.0% more than the accepted "
+        '1,000; if that is intended: make bench ARGS="--accept-counts"'
     )
 
 

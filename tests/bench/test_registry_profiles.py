@@ -50,8 +50,8 @@ def test_what_was_started_by_others_is_not_started_again(
         files=tmp_path,
     )
     assert {outcome.failure for outcome in results.outcomes.values()} == {
-        "it was started by somebody else",
-        "its process is not known",
+        "the registry was not started by this benchmark",
+        "the process ID of the registry is unknown",
     }
     assert all(outcome.skipped for outcome in results.outcomes.values())
     assert running_registry.ready()

@@ -1,4 +1,4 @@
-"""The client is tested against Penstock's broker and against Apache Kafka, alike."""
+"""Runs the client's tests against both Penstock's broker and Apache Kafka."""
 
 from collections.abc import Iterator
 

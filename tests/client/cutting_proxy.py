@@ -1,8 +1,8 @@
-"""A proxy between a client and a broker that cuts connections in the middle of anything.
+"""A proxy between a client and a broker that breaks connections at random points.
 
-The broker's answers to Metadata name the broker; here they name the proxy, so that clients stay
-behind it. Each connection passes a random number of bytes, counted over both directions, then it
-breaks; the rest of what was written is lost.
+It replaces the broker's address in Metadata answers by its own, so that clients keep using it. A
+connection breaks after a random number of bytes, counted over both directions; the rest of the
+written data is lost.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ class CuttingProxy:
     def __init__(
         self, broker: Address, chance: random.Random | None = None, *, most: int = 1
     ) -> None:
-        """A connection breaks after 1 to `most` bytes while `cutting`; never without a chance."""
+        """While `cutting`, connections break after 1 to `most` bytes, if `chance` is given."""
         self.cutting = chance is not None
         self.cuts = 0
         self.asked: Counter[int] = Counter()  # requests, by the keys of their APIs
@@ -53,12 +53,12 @@ class CuttingProxy:
             thread.join()
 
     def swallow_next(self, api_key: int) -> None:
-        """The next answer to this API is lost, and its connection with it."""
+        """Drop the next answer to this API, and its connection."""
         self._swallowed.clear()
         self._swallowing = api_key
 
     def swallowed(self) -> bool:
-        """Whether that has happened."""
+        """Whether that answer was dropped."""
         return self._swallowed.is_set()
 
     def swallows(self, api_key: int) -> bool:

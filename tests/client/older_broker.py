@@ -1,6 +1,6 @@
-"""A broker that speaks only older versions of some APIs: a real one, behind a proxy that says so.
+"""A broker that supports only older versions of some APIs: a proxy in front of a real one.
 
-Of what is answered it changes which versions are served, and where the broker is reached.
+It changes the served versions and the broker's address in answers.
 """
 
 import socket
@@ -20,7 +20,7 @@ _SIZE = 4
 
 
 class OlderBroker:
-    """`most` is the highest version of each API that is not served as the real one does."""
+    """`most` is the highest version of each API that differs from the real broker's."""
 
     def __init__(self, bootstrap: str, most: Mapping[Api[Any, Any], int]) -> None:
         [self._behind] = parse_addresses(bootstrap)
@@ -35,7 +35,7 @@ class OlderBroker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """When all clients are closed."""
+        """Call after all clients are closed."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:
@@ -51,7 +51,7 @@ class OlderBroker:
             self._threads[-1].start()
 
     def _serve(self, client: socket.socket) -> None:
-        """One request after the other."""
+        """Serve requests one at a time."""
         with (
             client,
             socket.create_connection(self._behind) as server,
@@ -89,6 +89,6 @@ class OlderBroker:
 
 
 def _frame(stream: BinaryIO) -> bytes:
-    """Empty at the end."""
+    """The next frame; empty at the end of the stream."""
     prefix = stream.read(_SIZE)
     return prefix + stream.read(int.from_bytes(prefix, "big")) if prefix else b""

@@ -1,8 +1,8 @@
-"""A partition and the way to it, as a model: the broker's rules, and a network that does its worst.
+"""A model of a partition and its network: the broker's rules, and every possible failure.
 
 The rules of sequences are the broker's own (`broker.storage.state.producers`), which are Kafka's.
-Requests of a connection arrive in order, and so do their answers. When a connection breaks, answers
-are lost, and requests that the broker has not served yet may still be served, at any later time.
+Requests of a connection arrive in order, as do their answers. When a connection breaks, its answers
+are lost; its pending requests may still be served at any later time.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ TARGET = TopicPartition("t", 0)
 
 
 def batch_of(number: int, records: int = 1) -> Batch:
-    """A batch that can be told from others by its bytes."""
+    """A batch with unique bytes."""
     messages = [Record(offset, number, None, b"%d" % number) for offset in range(records)]
     return Batch(TARGET, build_batch(messages, leader_epoch=-1))
 
@@ -31,7 +31,7 @@ def answer(code: ErrorCode, base_offset: int = -1) -> PartitionProduceResponse:
 
 
 class PartitionModel(msgspec.Struct):
-    """One partition: what is in its log, and what it knows of producers."""
+    """The log of one partition, and the state of its producers."""
 
     offsets: dict[Batch, int] = {}
     twice: list[Batch] = []
@@ -54,23 +54,23 @@ class PartitionModel(msgspec.Struct):
         return answer(ErrorCode.none, self.offsets[batch.batch])
 
     def append_and_fail(self, batch: Stamped, code: ErrorCode) -> PartitionProduceResponse:
-        """It is written, and then something goes wrong."""
+        """Append the batch, and answer with an error."""
         written = self.append(batch)
         return answer(code) if written.error_code is ErrorCode.none else written
 
     def restart(self) -> None:
-        """As Apache Kafka's broker: its snapshots hold only the last batch of each producer."""
+        """Like Apache Kafka's broker, keep only the last batch of each producer."""
         self.producers.clear()
         for header, offset in self.newest.values():
             self.producers.record(header, offset, 0)
 
     def forget(self) -> None:
-        """Producers expire."""
+        """Expire the producers."""
         self.producers.clear()
         self.newest.clear()
 
     def rival(self) -> None:
-        """Somebody else writes under a newer epoch of every id there is."""
+        """Write under a newer epoch of every producer ID."""
         for header, _ in list(self.newest.values()):
             epoch = header.producer_epoch + 1
             self._remember(header._replace(producer_epoch=epoch, base_sequence=0))
@@ -82,14 +82,14 @@ class PartitionModel(msgspec.Struct):
 
 
 class Network(msgspec.Struct):
-    """The connection there is, and what is left of those there were."""
+    """The current connection, and pending requests of earlier ones."""
 
     requests: deque[Stamped] = msgspec.field(default_factory=deque)
     answers: deque[tuple[Stamped, PartitionProduceResponse]] = msgspec.field(default_factory=deque)
     stale: deque[Stamped] = msgspec.field(default_factory=deque)
 
     def breaks(self) -> list[Stamped]:
-        """All that is under way, oldest first, which is lost for the client."""
+        """Break the connection; the pending requests, oldest first."""
         lost = [batch for batch, _ in self.answers] + list(self.requests)
         self.stale.extend(self.requests)
         self.requests, self.answers = deque(), deque()

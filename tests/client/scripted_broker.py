@@ -1,6 +1,7 @@
-"""A peer that answers as a test tells it to, byte by byte, over a real socket.
+"""A peer that follows a script, byte by byte, over a real socket.
 
-For what no real broker does on demand: garbage, silence, a connection that breaks at a given byte.
+For situations that no real broker produces on demand: garbage, silence, a connection that breaks at
+a given byte.
 """
 
 import socket
@@ -19,7 +20,7 @@ Answer = Callable[[memoryview], bytes | None]
 
 
 def frame(correlation_id: int, body: bytes, *, tagged: bool = False) -> bytes:
-    """A response as it travels."""
+    """A framed response."""
     payload = correlation_id.to_bytes(4, "big") + b"\0" * tagged + body
     return len(payload).to_bytes(4, "big") + payload
 
@@ -38,8 +39,8 @@ def greeting(request: memoryview, served: dict[int, tuple[int, int]]) -> bytes:
 class ScriptedBroker:
     """`with ScriptedBroker([greet, answer]) as broker`: one answer for each request, in turn.
 
-    Every connection begins the script anew; after its end requests are read and not answered. A
-    request that ends with its connection, before it is whole, is none.
+    Every connection starts the script again; requests after its end are read and not answered.
+    A request that is incomplete when its connection ends is ignored.
     """
 
     def __init__(self, script: list[Answer]) -> None:
@@ -59,7 +60,7 @@ class ScriptedBroker:
         self.close()
 
     def close(self) -> None:
-        """Nobody is there any more."""
+        """Stop listening and close all connections."""
         if self._listener.fileno() >= 0:
             self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
@@ -70,18 +71,18 @@ class ScriptedBroker:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Reads nothing meanwhile."""
+        """Read nothing within the block."""
         with self._reading:
             yield
 
     def wait_until_left(self) -> None:
-        """Until the other side has closed its connections."""
+        """Wait until the peer has closed its connections."""
         for thread in self._threads[1:]:
             thread.join(60)
             assert not thread.is_alive()
 
     def hang_up(self) -> None:
-        """Breaks the connections there are."""
+        """Reset the open connections."""
         for connection in self._connections:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -121,8 +122,9 @@ class ScriptedBroker:
 
 
 def _hang_up_after_what_was_said(connection: socket.socket) -> None:
-    """A connection that is closed while requests of it are unread is reset, and the system drops
-    answers that are not with the other side yet: they are said first."""
+    """Closing a connection with unread requests resets it and drops answers that are still in
+    flight, so those are delivered first.
+    """
     connection.shutdown(socket.SHUT_WR)
     while connection.recv(64 * 1024):
         pass

@@ -1,6 +1,6 @@
-"""One partition whose log is what a test says, led by one of two scripted brokers.
+"""One partition with a scripted log, led by one of two scripted brokers.
 
-For what no real broker does on demand: a leader that changes, a history that parts, holes.
+For situations that no real broker produces on demand: a change of leader, diverging logs, holes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -75,7 +75,7 @@ _APIS = {api.key: api for api in SERVED}
 
 
 class ScriptedLog(msgspec.Struct):
-    """What its brokers answer from, and what they were asked."""
+    """The brokers' answers, and the requests that they received."""
 
     batches: Sequence[bytes] = ()
     end: int = 0
@@ -142,7 +142,7 @@ class ScriptedLog(msgspec.Struct):
         return OffsetForLeaderEpochResponse(topics=(topic,))
 
     def _committed(self, asked: OffsetCommitRequest) -> OffsetCommitResponse:
-        """It has one partition."""
+        """The committed offset of the only partition."""
         (topic,) = asked.topics
         answers = []
         for each in topic.partitions:

@@ -1,4 +1,4 @@
-"""Topics that tests write with the client's producers, cut at their beginnings, and ask about."""
+"""Topics that tests write with the client's producers, truncate at the start, and query."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def producer_of(brokers: Brokers, **options: object) -> BatchProducer:
 
 
 def ship(producer: BatchProducer, batches: Sequence[Batch]) -> list[Event]:
-    """Submits the batches, and pumps until all have come back."""
+    """Submit the batches and pump until all are settled."""
     events: list[Event] = []
 
     def pumped() -> None:

@@ -1,7 +1,7 @@
-"""A caller of the producer of batches, as an agent is one, and what must be true afterwards.
+"""A caller of the batch producer that behaves like an agent, and the checks of its result.
 
-It knows each batch by the number in its records. What is unsettled it looks for in the log, and
-sends again what is not there.
+It identifies each batch by the number in its records. It looks for unsettled batches in the log and
+sends the missing ones again.
 """
 
 import time
@@ -32,7 +32,7 @@ PATIENCE = 60.0
 
 
 def numbered_batch(target: TopicPartition, number: int, *, padding: int = 0) -> Batch:
-    """Three records, each of which says the number."""
+    """Three records that contain the number."""
     value = b"%d " % number + b"x" * padding
     now = time.time_ns() // 1_000_000
     messages = [Record(at, now, None, value) for at in range(RECORDS)]
@@ -55,7 +55,7 @@ def read_log(
 
 
 def numbers_in_log(brokers: Brokers, target: TopicPartition) -> list[int]:
-    """The number of each batch in the log, all of whose records are there."""
+    """The numbers of all complete batches in the log."""
     numbers: list[int] = []
     for _, found in read_log(brokers, target):
         said = {int((record.value or b"").split()[0]) for record in found}
@@ -66,12 +66,12 @@ def numbers_in_log(brokers: Brokers, target: TopicPartition) -> list[int]:
 
 
 class Shipper:
-    """Ships numbered batches to all partitions of a topic, in turn."""
+    """Ships numbered batches to the partitions of a topic in turn."""
 
     def __init__(
         self, bootstrap: Bootstrap, brokers: Brokers, topic: str, limits: ShippingLimits
     ) -> None:
-        """Ships by way of `bootstrap`, and looks by way of `brokers`."""
+        """Ships through `bootstrap`, and reads the log through `brokers`."""
         self.targets = [
             TopicPartition(topic, each.index) for each in brokers.topic(topic).partitions
         ]
@@ -89,7 +89,7 @@ class Shipper:
         self._producer.close()
 
     def submit(self, count: int, *, padding: int = 0) -> None:
-        """So many for each partition."""
+        """Submit `count` batches for each partition."""
         for _ in range(count):
             for target in self.targets:
                 batch = numbered_batch(target, self.submitted, padding=padding)
@@ -99,7 +99,7 @@ class Shipper:
             self.submitted += 1
 
     def settle(self, besides: Collection[TopicPartition] = ()) -> None:
-        """Until all has come back, but for that of some partitions."""
+        """Wait until all batches are settled, except those of some partitions."""
         deadline = time.monotonic() + PATIENCE
         while any(batch.target not in besides for batch in self._outstanding):
             assert time.monotonic() < deadline, self._producer.troubles()
@@ -114,7 +114,7 @@ class Shipper:
             self._happened(event)
 
     def check(self) -> None:
-        """Everything is there, once, in order."""
+        """Check that every batch is in the log once, in order."""
         for target in self.targets:
             assert numbers_in_log(self._brokers, target) == list(range(self.submitted)), target
         assert len(self.acknowledged) + self.found == self.submitted * len(self.targets)
@@ -152,7 +152,7 @@ class Shipper:
 def shipping(
     bootstrap: Bootstrap, brokers: Brokers, topic: str, *, request_seconds: float = 10.0
 ) -> Iterator[Shipper]:
-    """A shipper, closed at the end; what it shipped is checked if nothing failed."""
+    """A shipper; checked at the end unless the test failed."""
     shipper = Shipper(bootstrap, brokers, topic, ShippingLimits(request_seconds=request_seconds))
     try:
         yield shipper

@@ -1,4 +1,4 @@
-"""A topic written and read on for a while, whatever becomes of the connections meanwhile."""
+"""Writes and reads a topic for some time, across lost connections."""
 
 import time
 
@@ -10,7 +10,7 @@ from client.reading.offsets import Beginning
 
 
 def write_and_read_for(seconds: float, brokers: Brokers, topic: str) -> None:
-    """A new topic. Each message comes once and in order, also those that were written last."""
+    """Use a new topic; every message arrives once and in order."""
     create_topic(brokers, topic)
     producer = Producer(brokers, topic, batch_bytes=10_000)
     until = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""The broker's dashboard and alert rules, and what is true of each of Grafana's dashboards."""
+"""The broker's dashboard and alert rules, and a check of any dashboard's layout."""
 
 import json
 import re
@@ -10,12 +10,12 @@ RULES = DEPLOY / "prometheus" / "penstock-broker.rules.yaml"
 
 
 def spoken_of(text: str) -> set[str]:
-    """The broker's metrics that a dashboard or rules name."""
+    """The broker's metrics that the text names."""
     return set(re.findall(r"penstock_broker_\w+", text))
 
 
 def check_layout(dashboard: str) -> None:
-    """Panels have ids of their own, lie within the width, and not on one another."""
+    """Panels have unique IDs, fit the width and do not overlap."""
     panels = json.loads(dashboard)["panels"]
     assert len({each["id"] for each in panels}) == len(panels)
     taken: set[tuple[int, int]] = set()

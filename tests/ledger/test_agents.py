@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.agents import LEFT_MILLIS, Agents, AgentSaid, Beat, Behind, HostRetired
+from ledger.agents import LEFT_MILLIS, AgentEntry, Agents, Beat, Behind, HostRetired
 
 
 def beat(until: int, *topics: str) -> Beat:
     return Beat(until, frozenset(topics))
 
 
-def said(agent: str, seq: int, *beats: Beat, time: int = 0) -> AgentSaid:
-    return AgentSaid(agent, f"host-of-{agent}", seq, time or seq, beats)
+def said(agent: str, seq: int, *beats: Beat, time: int = 0) -> AgentEntry:
+    return AgentEntry(agent, f"host-of-{agent}", seq, time or seq, beats)
 
 
-def folded(*entries: AgentSaid | HostRetired) -> Agents:
+def folded(*entries: AgentEntry | HostRetired) -> Agents:
     agents = Agents()
     for each in entries:
         agents.take(each)
@@ -125,7 +125,7 @@ BEAT_AT_1 = said("a", 0, beat(50, "x"), time=1)
         ),
     ],
 )
-def test_how_long_a_host_is_expected(said_: list[AgentSaid | HostRetired], required: int) -> None:
+def test_how_long_a_host_is_expected(said_: list[AgentEntry | HostRetired], required: int) -> None:
     agents = folded(*said_)
     (behind,) = expected(agents, "x")
     assert agents.required(behind, 90) == required
@@ -145,7 +145,7 @@ entries = st.builds(
 
 
 @given(st.lists(entries, max_size=12), st.data())
-def test_entries_of_an_agent_may_be_repeated(all_: list[AgentSaid], data: st.DataObject) -> None:
+def test_entries_of_an_agent_may_be_repeated(all_: list[AgentEntry], data: st.DataObject) -> None:
     """Whatever comes again after it was there, however often, in whichever order."""
     all_ = list({(each.agent, each.seq): each for each in all_}.values())
     all_.sort(key=lambda each: each.seq)

@@ -6,21 +6,21 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.agents import Agents, AgentSaid, Beat, HostRetired, Said
+from ledger.agents import AgentEntry, Agents, Beat, HostRetired, Statement
 from ledger.columns import no_entries
 from ledger.entries import LedgerEntries
-from ledger.heartbeats import said
+from ledger.heartbeats import statements
 from schemas.event_schemas import LEDGER, built_in
 from tests.ledger.said import batch_of, entry, retirement
 
 
-def said_by(entries: Iterable[dict[str, Any]]) -> list[Said]:
+def said_by(entries: Iterable[dict[str, Any]]) -> list[Statement]:
     gathering = LedgerEntries({7: built_in(LEDGER)}.get)
     gathering.add(batch_of(entries))
-    return said(gathering.take())
+    return statements(gathering.take())
 
 
-def folded(said: Iterable[Said]) -> Agents:
+def folded(said: Iterable[Statement]) -> Agents:
     agents = Agents()
     for each in said:
         agents.take(each)
@@ -51,8 +51,8 @@ def test_only_what_counts_becomes_a_value() -> None:
     mine = [entry("a", seq, (seq + 1, [])) for seq in range(40)]
     yours = [entry("b", seq, (seq + 1, ["x"] if seq == 20 else [])) for seq in range(40)]
     found = said_by([*mine, *yours, entry("c", 0)])
-    assert found[0] == AgentSaid("a", "host-of-a", 39, 39 * 60_000, (Beat(40, frozenset()),))
-    assert [each.seq for each in found[1:] if isinstance(each, AgentSaid)] == [19, 20, 39]
+    assert found[0] == AgentEntry("a", "host-of-a", 39, 39 * 60_000, (Beat(40, frozenset()),))
+    assert [each.seq for each in found[1:] if isinstance(each, AgentEntry)] == [19, 20, 39]
     assert len(found) == 4
 
 
@@ -63,7 +63,7 @@ def test_operators_are_listened_to_and_nobody_else_retires_hosts() -> None:
 
 
 def test_no_entries_say_nothing() -> None:
-    assert said(no_entries()) == []
+    assert statements(no_entries()) == []
 
 
 def test_of_a_later_version_nothing_is_understood() -> None:

@@ -79,7 +79,7 @@ class Target:
     def times(self, key: PartitionKey, batch: Spread) -> Sequence[int]:
         return ()
 
-    def told(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
+    def reported_ends(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
         self._asked()
         return furthest_copied(self.entries[: len(self.entries) - self.unseen], set(keys))
 

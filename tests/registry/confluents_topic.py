@@ -1,4 +1,4 @@
-"""The topic of a Confluent registry after the whole table of the interface."""
+"""The topic of a Confluent registry after all requests of the interface's table."""
 
 import json
 from pathlib import Path

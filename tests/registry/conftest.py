@@ -1,4 +1,4 @@
-"""The registry is tested on Penstock's broker and on Apache Kafka, alike."""
+"""Runs the registry's tests on both Penstock's broker and Apache Kafka."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ both = pytest.mark.parametrize("bootstrap", ["running_broker", "running_kafka"],
 
 @pytest.fixture
 def bootstrap(request: pytest.FixtureRequest) -> str:
-    """Where a broker is: Penstock's, or with `both` each in turn."""
+    """The broker's address: Penstock's, or with `both` each in turn."""
     found: str = request.getfixturevalue(getattr(request, "param", "running_broker")).bootstrap
     return found
 

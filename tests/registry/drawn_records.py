@@ -1,4 +1,4 @@
-"""Records of the registry's topic, drawn by hypothesis: few subjects, so that they meet."""
+"""Records of the registry's topic for hypothesis, with few subjects so that records collide."""
 
 from hypothesis import strategies as st
 

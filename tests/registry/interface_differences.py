@@ -1,9 +1,9 @@
-"""Where this registry's answers differ from those that were recorded, on purpose, and why.
+"""Intended differences between this registry's answers and the recorded ones, with reasons.
 
-The recording is of Confluent's version 8.3. `expected` takes out of an answer what version 8 added
-to it and what only says how Confluent's registry is built; the rest must be equal. `ANOTHER` lists
-the requests that get another answer here; `LEFT_OUT` says which are not sent at all, since what
-they leave behind would change the answers to others.
+The recording is of Confluent's version 8.3. `expected` removes what version 8 added and what only
+reflects the implementation of Confluent's registry; the rest must be equal. `ANOTHER` lists the
+requests with another answer here. `LEFT_OUT` lists those that are not sent, since their effects
+would change later answers.
 """
 
 import re
@@ -18,7 +18,7 @@ _LATER: Final = frozenset({"guid", "ts", "deleted"})
 
 
 class Expected(NamedTuple):
-    """What an answer must be; None for what is not compared."""
+    """The expected answer; None for parts that are not compared."""
 
     status: int
     content_type: str | None
@@ -27,7 +27,7 @@ class Expected(NamedTuple):
 
 
 def left_out(step: Step) -> str:
-    """Why a step is not sent; "" for those that are."""
+    """Why a step is not sent, or ""."""
     path = step["request"]["path"]
     if re.search(r"/contexts/|:\.(?!:)|%3A\.|:\*:name", path):
         return "contexts are not kept: a name that has one is refused"
@@ -129,13 +129,13 @@ ANOTHER: Final[Mapping[str, Mapping[str, tuple[int, int | None]]]] = {
 
 
 def another(file: str, step: Step) -> tuple[int, int | None] | None:
-    """The status and code that a step gets here instead of those that were recorded."""
+    """The status and code that a step has here instead of the recorded ones."""
     wanted = f"{file[:2]} {step['name']}"
     return next((answers[wanted] for answers in ANOTHER.values() if wanted in answers), None)
 
 
 def expected(step: Step) -> Expected:
-    """The recorded answer, as it must be given here."""
+    """The recorded answer, adapted to this registry."""
     request, answer = step["request"], step["answer"]
     content_type = answer["content_type"]
     if content_type is None or not content_type.startswith("application/") or ";" in content_type:
@@ -147,7 +147,7 @@ def expected(step: Step) -> Expected:
 
 
 def comparable(request: Mapping[str, Json], body: Json) -> Json:
-    """A body without what may differ from one registry to the other."""
+    """A body without the parts that may differ between registries."""
     path = request["path"].partition("?")[0].rstrip("/")
     if isinstance(body, list):
         items = [_comparable_object(item) for item in body]
@@ -183,7 +183,7 @@ def _comparable_object(value: Json) -> Json:
 
 
 def _comparable_message(code: int, message: str) -> str:
-    """What is said of the contents; not which class of which library found fault with a body."""
+    """The message about the contents, without the name of the class that rejected it."""
     if code in {400, 422}:
         return ""
     message = re.sub(r" in context \S* ?is ", " is ", message)

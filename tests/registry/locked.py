@@ -1,4 +1,4 @@
-"""A registry behind locks: its certificates, users, tokens and rules, and how each gets in."""
+"""A registry with certificates, users, tokens and rules, and the credentials for it."""
 
 import datetime
 import hashlib
@@ -36,7 +36,7 @@ PERMISSIONS: Final = [
 
 
 class Locks:
-    """In a directory of its own. Everybody's password is the secret made of the name."""
+    """The files of a locked registry. Every user's password is the made secret of its name."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ class Locks:
         zookeeper: str = "",
         settings: Mapping[str, object] | None = None,
     ) -> RegistryProcess:
-        """Asked by `root` where nothing else is said."""
+        """The registry's process, which `root` queries by default."""
         return RegistryProcess(
             directory,
             brokers=brokers,
@@ -110,7 +110,7 @@ def ask(
     body: object = None,
     **headers: str,
 ) -> tuple[int, Any]:
-    """Status and document. An underscore in a header's name is a hyphen."""
+    """Returns status and document. Underscores in header names become hyphens."""
     content = None if body is None else json.dumps(body).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     with HttpClient(parse_url(registry.url), access=HttpAccess(access)) as client:
@@ -125,7 +125,7 @@ def log_of(registry: RegistryProcess) -> str:
 
 
 def outdated(directory: Path) -> Path:
-    """A certificate for 127.0.0.1 that is its own authority, and over; its key is beside it."""
+    """An expired self-signed certificate for 127.0.0.1, with its key beside it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "outdated")])
     now = datetime.datetime.now(datetime.UTC)

@@ -1,6 +1,6 @@
-"""Contents as small as can be: names and the numbers they were given. And registries of them.
+"""Minimal registry contents: names with numbers; and registries that hold them.
 
-What the topic and the writer do, they do for any contents; these say it in a line each.
+The topic and the writer work with any contents; these need one line each.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ SIGN_OF_LIFE = b"sign of life"
 
 
 class Numbers(RegistryContents):
-    """A record's key is a name, its value the number; the highest is kept beyond its name's end."""
+    """Records map names to numbers; the highest number is never deleted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Numbers(RegistryContents):
 def on_numbers(
     decide: Callable[[Numbers], Decision[int]],
 ) -> Callable[[RegistryContents], Decision[int]]:
-    """As a registry wants it, which knows no numbers."""
+    """Adapts a decision about numbers to the registry's interface."""
 
     def decided(contents: RegistryContents) -> Decision[int]:
         assert isinstance(contents, Numbers)
@@ -64,7 +64,7 @@ def on_numbers(
 
 
 def numbered(name: bytes, size: int = 20) -> Callable[[Numbers], Decision[int]]:
-    """Decides the number of a name: the one it has, or the next. The record is `size` long."""
+    """Returns the name's number, or the next one; the record has `size` bytes."""
 
     def decide(contents: Numbers) -> Decision[int]:
         found = contents.names.get(name)
@@ -88,9 +88,9 @@ DELETE = ForwardedRequest("DELETE", "/numbers", (), b"")
 
 
 class RunningRegistry:
-    """`with RunningRegistry(bootstrap, topic) as running`: on a loop and thread of its own.
+    """`with RunningRegistry(bootstrap, topic) as running`: on an event loop in a thread.
 
-    Nobody listens for HTTP: `port` is a name.
+    It does not listen for HTTP; `port` is only a name.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class RunningRegistry:
     def begin(
         self, decide: Callable[[Numbers], Decision[int]], request: ForwardedRequest = PUT
     ) -> "Future[int | Passed]":
-        """A write, under way."""
+        """Start a write."""
 
         async def write() -> int | Passed:
             return await self.registry.write(on_numbers(decide), request)
@@ -146,7 +146,7 @@ class RunningRegistry:
         return self.begin(decide, request).result(PATIENCE)
 
     def number(self, name: bytes) -> int:
-        """Gives the name a number, or finds it; whoever is told can read it in the same moment."""
+        """Assign or find the name's number, which can be read at once."""
 
         async def number() -> int:
             given = await self.registry.write(on_numbers(numbered(name)), PUT)
@@ -157,7 +157,7 @@ class RunningRegistry:
         return asyncio.run_coroutine_threadsafe(number(), self._loop).result(PATIENCE)
 
     def names(self) -> dict[bytes, int]:
-        """What readers see."""
+        """The names that readers see."""
 
         async def read() -> dict[bytes, int]:
             return dict(self.contents.names)
@@ -165,7 +165,7 @@ class RunningRegistry:
         return asyncio.run_coroutine_threadsafe(read(), self._loop).result(PATIENCE)
 
     def wait_gone(self) -> str:
-        """The line it would end with."""
+        """Wait for the end; return its message."""
 
         async def gone() -> str:
             await self.registry.gone.wait()
@@ -192,7 +192,7 @@ class RunningRegistry:
 
 
 def batches(bootstrap: str, topic: str) -> list[FetchedBatch]:
-    """All batches that a topic of one partition holds now."""
+    """All batches of a topic with one partition."""
     found: list[FetchedBatch] = []
     with Brokers(Bootstrap.of(bootstrap)) as brokers:
         brokers.topic(topic)

@@ -1,4 +1,4 @@
-"""Another registry, as far as the one under test can tell: it answers as a test tells it to."""
+"""A scripted peer of the registry under test."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from registry.log.forwarding import OFFSET
 
 
 class Asked(NamedTuple):
-    """What came in, on which of the connections that were made."""
+    """A request, and the number of its connection."""
 
     method: str
     target: str
@@ -38,7 +38,7 @@ Script = Callable[[Asked], Answer | None]
 
 
 class Peer:
-    """`with Peer(script) as peer`; `script` is called for each request, on threads."""
+    """`with Peer(script) as peer`; `script` runs for each request, on several threads."""
 
     def __init__(self, script: Script) -> None:
         self.asked: list[Asked] = []

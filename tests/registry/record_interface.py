@@ -40,7 +40,7 @@ LISTS = ("Allow",)
 
 
 def mask(value: Json) -> Json:
-    """The same value with what is different in every run replaced by a word for it."""
+    """The value with parts that differ between runs replaced by words."""
     if isinstance(value, str):
         return COUNTED.sub("<number>", value)
     if isinstance(value, list):

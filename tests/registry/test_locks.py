@@ -133,21 +133,6 @@ def test_what_is_wrong_is_refused_in_one_line_without_the_secret(
     assert secret not in str(body)
 
 
-def test_a_user_who_is_taken_out_of_the_file_is_out(
-    own: Locks, own_registry: RegistryProcess
-) -> None:
-    alice, token = own.login("alice"), own.token()
-
-    def asked() -> list[int]:
-        return [ask(own_registry, each, "GET", "/subjects")[0] for each in (alice, token)]
-
-    assert asked() == [200, 200]
-    lines = own.users.read_text().splitlines(keepends=True)
-    own.users.write_text("".join(line for line in lines if not line.startswith("alice")))
-    own.tokens.write_text("")
-    assert asked() == [401, 401]
-
-
 # Who is believed
 
 

@@ -121,15 +121,6 @@ def test_what_cannot_be_a_request(sent: bytes, status: int) -> None:
     assert reader.feed(GET) == []
 
 
-def test_requests_before_what_is_none_are_answered() -> None:
-    reader = a_reader()
-    assert [request.target for request in reader.feed(GET + POST + b"nonsense\r\n\r\n")] == [
-        "/subjects?deleted=true",
-        "/subjects/a",
-    ]
-    assert reader.broken is not None
-
-
 def test_an_offer_of_another_protocol_is_not_taken_up() -> None:
     """Java's client makes one with its first request, and goes on in HTTP/1.1 after the answer."""
     offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAE\r\n"

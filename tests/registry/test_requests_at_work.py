@@ -1,32 +1,13 @@
 """Requests as other clients write them, sent to a running registry: from socket to topic."""
 
-import http.client
 import json
 from typing import Any
 
 import pytest
 
-from harness.penstock.registry import CONTENT_TYPE, Answer, RegistryProcess
+from harness.penstock.registry import RegistryProcess
 
-A_LETTER = '{"type":"record","name":"R","doc":"🧀","fields":[]}'
 WRONG_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}'
-
-
-def ask(
-    registry: RegistryProcess, method: str, path: str, body: bytes = b"", **headers: str
-) -> Answer:
-    """One request, with these headers and none besides that say what it is."""
-    connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=40)
-    try:
-        connection.putrequest(method, path, skip_accept_encoding=True)
-        connection.putheader("Content-Length", str(len(body)))
-        for name, value in headers.items():
-            connection.putheader(name.replace("_", "-"), value)
-        connection.endheaders(body)
-        answer = connection.getresponse()
-        return Answer(answer.status, json.loads(answer.read()))
-    finally:
-        connection.close()
 
 
 def a_schema(registry: RegistryProcess, subject: str, name: str) -> dict[str, Any]:
@@ -95,16 +76,3 @@ def test_a_subject_may_take_what_is_not_valid_as_new(
     assert running_registry.ask("POST", check, body).body == {"is_compatible": True}
     assert running_registry.ask("POST", versions, body).status == 200
     assert running_registry.ask("POST", check, body).body == {"is_compatible": True}
-
-
-@pytest.mark.parametrize(
-    ("encoding", "said"), [("utf-16", "; charset=utf-16"), ("utf-32-be", ""), ("utf-8", "")]
-)
-def test_a_schema_in_another_unicode_is_the_same(
-    running_registry: RegistryProcess, new_topic: str, encoding: str, said: str
-) -> None:
-    body = json.dumps({"schema": A_LETTER}, ensure_ascii=False).encode(encoding)
-    path = f"/subjects/{new_topic}/versions"
-    answer = ask(running_registry, "POST", path, body, Content_Type=CONTENT_TYPE + said)
-    assert answer.status == 200
-    assert running_registry.ask("GET", f"{path}/latest").body["schema"] == A_LETTER

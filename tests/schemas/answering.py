@@ -1,4 +1,4 @@
-"""An HTTP server on a thread that answers as it is told, as no registry does."""
+"""A scripted HTTP server on a thread."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ import msgspec
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A request as it arrived."""
+    """A received request."""
 
     method: str
     path: str
@@ -51,7 +51,7 @@ Answer = Callable[[Handler], None]
 
 
 class Answering(ThreadingHTTPServer):
-    """Gives the answers in turn; the last of them for ever."""
+    """Gives the answers in turn, and then repeats the last one."""
 
     daemon_threads = True
 
@@ -75,7 +75,7 @@ class Answering(ThreadingHTTPServer):
             return self._answers.popleft() if len(self._answers) > 1 else self._answers[0]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is no news."""
+        """Ignores disconnected clients."""
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def answering(*answers: Answer) -> Iterator[Answering]:
 
 
 def says(document: object, status: int = 200) -> Answer:
-    """A JSON answer, the connection kept open."""
+    """A JSON answer on a connection that stays open."""
 
     def answer(handler: Handler) -> None:
         body = json.dumps(document).encode()
@@ -110,7 +110,7 @@ def refuses(status: int, code: int, message: str = "no") -> Answer:
 
 
 def sends(*parts: bytes, every: float = 0, for_ever: bool = False) -> Answer:
-    """These very bytes, with pauses between them; then the connection is closed."""
+    """These bytes, with pauses in between; then the connection closes."""
 
     def answer(handler: Handler) -> None:
         handler.close_connection = True

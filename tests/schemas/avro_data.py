@@ -1,4 +1,4 @@
-"""Data that fits an Avro schema, which is a JSON value as json.loads gives it."""
+"""Data for an Avro schema, which is a JSON value as json.loads returns it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +28,9 @@ def resolve(name: str, namespace: str | None) -> str:
 
 
 def values(schema: Json) -> st.SearchStrategy[Any]:
-    """Data that fastavro writes with this schema. Logical types as the numbers, strings and bytes
-    below them, within what fastavro can turn into dates and decimals again."""
+    """Data that fastavro accepts for this schema. Logical types are numbers, strings and bytes in
+    the range that fastavro can convert to dates and decimals.
+    """
     defined: dict[str, Json] = {}
     _collect(schema, None, defined)
     return Data(defined, as_json=False).of(schema, None, 0)
@@ -53,7 +54,7 @@ def _collect(schema: Json, namespace: str | None, defined: dict[str, Json]) -> N
 
 @dataclass
 class Data:
-    """Data of types whose names stand in `defined`; `as_json`: as a default is written."""
+    """Data of types, whose names are in `defined`; `as_json` gives the form of defaults."""
 
     defined: dict[str, Json]
     as_json: bool

@@ -65,7 +65,7 @@ LOGICAL: dict[str, tuple[str, ...]] = {
 
 @dataclass
 class Scope:
-    """What has been defined so far, where; `open` are the records that are being written."""
+    """The types defined so far; `open` has the records whose definition is not finished."""
 
     logical: bool
     defined: dict[str, Json] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Scope:
 
 
 def schemas(*, logical: bool = True, records: bool = False) -> st.SearchStrategy[Json]:
-    """`records`: nothing but records at the top; `logical`: with logical types."""
+    """`records` draws only records at the top level; `logical` includes logical types."""
 
     @st.composite
     def drawn(draw: st.DrawFn) -> Json:
@@ -104,7 +104,7 @@ def _branch(
     *,
     loops: bool = False,
 ) -> Json:
-    """Anything but a union. Where `loops`, an enclosing record may be named: data end there."""
+    """Any type except a union; with `loops`, also an enclosing record, where data can end."""
     if kind == "name":
         usable = [
             full
@@ -140,7 +140,7 @@ def _branch(
 
 
 def _may(scope: Scope, full: str, loops: bool) -> bool:
-    """A record that is still open is named only where data can do without it."""
+    """Whether data can end without the named record, if its definition is not finished."""
     return loops or full not in scope.open
 
 
@@ -194,7 +194,7 @@ def _union_key(branch: Json, namespace: str | None, scope: Scope) -> str:
 
 @st.composite
 def _named(draw: st.DrawFn, scope: Scope, namespace: str | None, kind: str) -> Json:
-    """The beginning of a definition, under a name that is free."""
+    """The beginning of a definition with an unused name."""
 
     def spelled(simple: str, space: str | None) -> Json:
         if space and draw(COIN):
@@ -281,7 +281,7 @@ def _field(draw: st.DrawFn, scope: Scope, namespace: str, depth: int, name: str)
 
 
 def _meets_open(of: Json, scope: Scope, namespace: str | None, seen: set[str]) -> bool:
-    """Whether a default might have to hold a record whose fields are not all known yet."""
+    """Whether a default might contain a record with unknown fields."""
     if isinstance(of, list):
         return any(_meets_open(branch, scope, namespace, seen) for branch in of)
     if isinstance(of, str):

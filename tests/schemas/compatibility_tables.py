@@ -1,4 +1,4 @@
-"""What Java and Confluent's registry say of pairs of schemas: see compatibility/README.md."""
+"""Verdicts of Java and of Confluent's registry on pairs of schemas: see compatibility/README.md."""
 
 import json
 from pathlib import Path

@@ -171,6 +171,7 @@ EVENTS: Final[dict[str, Event]] = {
                 "offsets": [],
                 "runs": [],
                 "host": "web-18.example.com",
+                "file": "hdfs://nn:8020/w/orders/dt=2026-11-20/a.parquet",
                 "from_time": 1_795_130_000_000,
                 "to_time": None,
                 "reason": "disk died",

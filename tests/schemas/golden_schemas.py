@@ -1,4 +1,4 @@
-"""What Java says of a thousand schemas: see golden/README.md."""
+"""Java's results for a thousand schemas: see golden/README.md."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ every_file = pytest.mark.parametrize("file", sorted(path.stem for path in FOLDER
 
 
 class Case(msgspec.Struct, frozen=True):
-    """`normalized` is None where it is not Java's that is wanted."""
+    """`normalized` is None where Java's normal form is not expected."""
 
     input: str
     references: tuple[str, ...]

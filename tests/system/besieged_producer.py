@@ -29,7 +29,7 @@ ATTACKER = "alice"
 
 
 class Attacker:
-    """A process that sends frames in turns until it is told to stop."""
+    """A process that sends frames in turn until it is stopped."""
 
     def __init__(self, secured: SecuredBroker, frames: list[bytes]) -> None:
         self._address = f"127.0.0.1:{secured.plain}"
@@ -52,7 +52,7 @@ class Attacker:
                     connection.answer()
 
     def stop(self) -> int:
-        """How many requests it has sent."""
+        """Returns the number of requests sent."""
         self._process.kill()
         self._process.join()
         sent: int = self._sent.value
@@ -60,7 +60,7 @@ class Attacker:
 
 
 def served(secured: SecuredBroker, seconds: float, frames: list[bytes]) -> tuple[Served, int]:
-    """How the producer was served, and how many requests the attacker has sent."""
+    """The producer's latencies, and the number of requests that the attacker has sent."""
     entry = Entry(GOOD, secured.directory / f"{GOOD}.password", secured.authority.ca)
     attacker = Attacker(secured, frames) if frames else None
     try:

@@ -1,7 +1,7 @@
-"""Conversations of somebody who wants in: logins right, wrong, odd and spoilt, in every order.
+"""Conversations of an attacker: logins that are right, wrong, odd and damaged, in every order.
 
-A conversation is made of a seed and nothing else, but for what the broker says. All that was sent
-and heard is kept as bytes, for whoever judges it (`login_referee`).
+A conversation depends only on its seed and on the broker's answers. All bytes sent and received are
+kept for the judge (`login_referee`).
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _UNANSWERED: Final = ("Produce",)
 
 
 class Target(msgspec.Struct, frozen=True):
-    """One listener. `stolen` are tokens and users that look right and are not."""
+    """One listener. `stolen` are tokens and users that look valid but are not."""
 
     port: int
     mechanisms: tuple[str, ...]
@@ -42,7 +42,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Over(Exception):
-    """The broker has ended the connection, or says no more."""
+    """The broker has closed the connection or does not answer."""
 
 
 class Conversation:
@@ -65,7 +65,7 @@ class Conversation:
         self._writer: asyncio.StreamWriter
 
     async def hold(self, source: str) -> None:
-        """From one of this machine's addresses."""
+        """Connect from one of this machine's addresses."""
         target = self._target
         try:
             reader, self._writer = await asyncio.open_connection(
@@ -104,7 +104,7 @@ class Conversation:
             await self._hear_all()
 
     async def _go_straight(self) -> None:
-        """What has to succeed, and to be served."""
+        """A login that must succeed, and a request that must be served."""
         self.straight = self._chance.choice(sorted(self._target.known.passwords))
         await self._log_in_as(self.straight)
         await self._ask(METADATA, 1, metadata_body(["no-such-topic"]))
@@ -128,7 +128,7 @@ class Conversation:
             self._replayed.append(said)
 
     async def _scram(self, mechanism: str, user: str, password: str) -> tuple[str, str]:
-        """First and last word."""
+        """The first and the last message."""
         nonce = f"{self._chance.getrandbits(60):x}"
         saying = scram(_HASHES[mechanism], user, password, lambda: nonce)
         first = next(saying)
@@ -168,7 +168,7 @@ class Conversation:
             await self._scram(mechanism, user, password)
 
     async def _replay(self) -> None:
-        """All of a login that was right on another connection, or the last word alone."""
+        """Replay a valid login of another connection, or only its last message."""
         if not self._replayed:
             return
         first, last = self._chance.choice(self._replayed)
@@ -178,7 +178,7 @@ class Conversation:
         await self._authenticate(last.encode())
 
     async def _change_the_proof(self) -> None:
-        """A right login's last word, with something in it exchanged."""
+        """Send a valid login's last message with one change."""
         mechanism = self._chance.choice(sorted(_HASHES))
         user = self._chance.choice(sorted(self._target.known.passwords))
         await self._begin(mechanism)
@@ -208,7 +208,7 @@ class Conversation:
         await self._authenticate(self._chance.choice(changed).encode())
 
     async def _say_first_words(self) -> None:
-        """Of SCRAM, odd ones, for whichever mechanism there is."""
+        """Send odd first messages of SCRAM, for any mechanism."""
         words = (
             "n,,n=alice,r=", "n,,n=,r=abc", "y,,n=alice,r=abc", "p=tls-unique,,n=alice,r=abc",
             "n,a=bob,n=alice,r=abc", "n,,n=al=2Cice,r=abc", "n,,n=al=ice,r=abc", "n,,m=x,n=al,r=a",
@@ -226,7 +226,7 @@ class Conversation:
         await self._authenticate(self._chance.randbytes(self._chance.choice(_SIZES)))
 
     async def _cut_a_token(self) -> None:
-        """Its size says more, or less, than there is."""
+        """Send a token whose size is too large or too small."""
         await self._begin(self._chance.choice(self._target.mechanisms))
         token = f"\0alice\0{self._target.known.passwords['alice']}".encode()
         size = self._chance.choice((-1, -2, 0, 1, len(token) - 1, len(token) + 1, 2**31 - 1))
@@ -236,7 +236,7 @@ class Conversation:
         await self._ask(HANDSHAKE, 1, string(mechanism))
 
     async def _authenticate(self, token: bytes, *, must_hear: bool = False) -> bytes:
-        """What the broker says to it; nothing, where that was not waited for."""
+        """The broker's answer; empty if it was not awaited."""
         answer = await self._ask(AUTHENTICATE, 1, int32(len(token)) + token, must_hear=must_hear)
         if len(answer) < 12 or answer[4:6] != b"\0\0":
             return b""
@@ -273,7 +273,7 @@ class Conversation:
             await self._hear_all()
 
     async def _hear_all(self) -> None:
-        """Until all is answered; raises Over where no more comes."""
+        """Receive all answers; raises Over if one does not come."""
         asked = sum(1 for _ in frames(bytes(self.sent)))
         patience = _IMPATIENCE_S if self._spoilt else _PATIENCE_S
         while sum(1 for _ in frames(bytes(self.received))) < asked:
@@ -315,6 +315,6 @@ def _bearer(token: str) -> bytes:
 
 
 def _nearly(right: str, known: Known) -> Iterator[str]:
-    """Passwords that are almost the one."""
+    """Passwords that nearly match."""
     yield from (right[:-1], right[1:], right + "x", right + "\0", right.swapcase(), right * 40)
     yield from ("", " ", "wrong", "\u00fc" * 500, *known.passwords.values())

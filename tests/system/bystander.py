@@ -43,8 +43,7 @@ _PATIENCE_S = 30
 
 
 class Served(msgspec.Struct, frozen=True):
-    """How long it took to write a record and read it back, in seconds, a login included where one
-    is made for each."""
+    """Seconds to write a record and read it back, including a login if each has one."""
 
     count: int
     median: float
@@ -61,7 +60,7 @@ class Served(msgspec.Struct, frozen=True):
 
     @property
     def is_standstill(self) -> bool:
-        """Loose: the machine is shared."""
+        """The limit is loose, as the machine is shared."""
         return self.median > 1 + self.disk_wait or self.longest > 5 + self.disk_wait
 
     def __str__(self) -> str:
@@ -71,7 +70,7 @@ class Served(msgspec.Struct, frozen=True):
 
 
 class _Disk:
-    """Writes a few bytes again and again, and waits until they are on disk."""
+    """Repeatedly writes a few bytes and waits until they are on disk."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -96,7 +95,7 @@ class _Disk:
 
 
 class Bystander:
-    """The process: starts with the object, and is judged when it is finished."""
+    """A process that starts with the object, and is judged when it is finished."""
 
     def __init__(
         self, bootstrap: str, topic: str, entry: Entry | None = None, *, anew: bool = False
@@ -119,7 +118,7 @@ class Bystander:
             raise ServerFailed(f"the bystander was never served:\n{errors}")
 
     def finish(self) -> Served:
-        """Ends it; fails if it was ever refused, or kept waiting without measure."""
+        """Stop it; fails if it was refused or waited too long."""
         served = self.measured()
         said = f"bystander: {served}"
         print(said)
@@ -127,7 +126,7 @@ class Bystander:
         return served
 
     def measured(self) -> Served:
-        """Ends it; fails if it was ever refused."""
+        """Stop it; fails if it was refused."""
         output, errors = self._process.communicate(timeout=60)
         assert self._process.returncode == 0, f"the bystander failed:\n{errors}"
         disk, *taken = (float(line) for line in output.split())
@@ -141,14 +140,14 @@ class Bystander:
         )
 
     def kill(self) -> None:
-        """Where nobody wants to know any more."""
+        """Stop it without a verdict."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
 
 
 def main() -> None:
-    """Until its standard input is closed."""
+    """Runs until standard input is closed."""
     parser = argparse.ArgumentParser(prog="tests.system.bystander", description=__doc__)
     parser.add_argument("bootstrap")
     parser.add_argument("topic")

@@ -44,7 +44,7 @@ _JAVA: Final = "org.apache.kafka"
 
 
 class Writer(Worker):
-    """`sent`: how many by now; when it has finished, all of them are acknowledged."""
+    """`sent` is the current number; at the end all of them are acknowledged."""
 
     def __init__(self, write: "Callable[[Writer], None]", bootstrap: str, topic: str) -> None:
         super().__init__(f"{topic} writes")
@@ -56,7 +56,7 @@ class Writer(Worker):
         self._write(self)
 
     def numbers(self) -> Iterable[int]:
-        """The next one, in a moment, until it is told to stop."""
+        """Numbers, with pauses, until it is stopped."""
         while not self.stopping:
             yield self.sent
             self.sent += 1
@@ -64,7 +64,7 @@ class Writer(Worker):
 
 
 class Reader(Worker):
-    """`seen`: by partition, in the order in which it came."""
+    """`seen` has the values by partition, in the order of arrival."""
 
     def __init__(self, read: "Callable[[Reader], None]", bootstrap: str, topic: str) -> None:
         super().__init__(f"{topic} reads")
@@ -77,7 +77,7 @@ class Reader(Worker):
         self._read(self)
 
     def finish_with(self, count: int) -> None:
-        """Returns when it has read so many; raises what it was told instead."""
+        """Returns after reading `count` values; raises the reader's error."""
         self._wanted = count
         wait_until(
             lambda: self.failure is not None or self.is_over,
@@ -266,7 +266,7 @@ def _said(output: IO[bytes], until: IO[bytes], is_over: Callable[[], bool]) -> I
 
 
 def pairs_of_python(bootstrap: str) -> Clients:
-    """Those that need no JVM, and no program."""
+    """Clients that need neither a JVM nor a program."""
     return _pairs(
         bootstrap,
         {
@@ -355,7 +355,7 @@ def wait_until_led_by_others(cluster: BrokerCluster, topics: Clients, broker: in
 
 
 def go_on(clients: Clients) -> None:
-    """What is sent from now on is read by all."""
+    """Wait until what is sent from now on has been read by all."""
     wanted = {topic: writer.sent + PARTITIONS * 5 for topic, (writer, _) in clients.items()}
 
     def are_there() -> bool:

@@ -1,7 +1,7 @@
 """Topics that are created and deleted under the same few names while the broker is killed.
 
-A request whose answer is lost is sent again until its outcome is known: "exists already" is then
-as good as "created", "unknown" as good as "deleted". So at the end it is known what must be there.
+A request whose answer is lost is repeated until its outcome is known: "already exists" then means
+"created", "unknown" means "deleted". So the expected topics are known at the end.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ NAMES = ("churned-a", "churned-b", "churned-c")
 
 
 class Churner(Worker):
-    """At its end `alive` has the topics that must exist, with all values of their present life."""
+    """At its end `alive` has the topics that must exist, with all values of their current life."""
 
     def __init__(self, name: str, bootstrap: str) -> None:
         super().__init__(name)
@@ -81,7 +81,7 @@ class Churner(Worker):
         return error == 0
 
     def judge(self) -> None:
-        """What must be there is, and shows nothing of an earlier life."""
+        """The expected topics exist, and contain nothing of an earlier life."""
         for topic, values in self.alive.items():
             found = set(read_values(self._address, topic).values())
             if found != values:

@@ -1,7 +1,7 @@
-"""TLS greetings made by hand, as old and weak as no library makes them, and what a server answers.
+"""Hand-made TLS greetings, older and weaker than any library's, and the server's answers.
 
-So scanners such as testssl.sh ask: what a greeting offers is what is asked about, and nobody need
-be able to speak it.
+Scanners such as testssl.sh work in this way: a greeting offers something that its sender need not
+support.
 """
 
 import socket
@@ -37,7 +37,7 @@ _ALERT, _HANDSHAKE, _SERVER_HELLO = 21, 22, 2
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """The server's greeting: what it has chosen of what was offered."""
+    """The server's greeting, with its choices from the offer."""
 
     version: int
     suite: int
@@ -46,7 +46,7 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """By an alert, by TLS's number for it; 0: the connection was closed."""
+    """TLS's number of the alert; 0 if the connection was closed."""
 
     alert: int = 0
 
@@ -59,7 +59,7 @@ def hello(
     compressions: Sequence[int] = (NO_COMPRESSION,),
     more: Mapping[int, bytes] | None = None,
 ) -> bytes:
-    """`newest` is said where TLS 1.3 says its version."""
+    """`newest` is the version in TLS 1.3's extension."""
     extensions = {
         0: _list(b"\0" + _list(b"localhost")),
         10: _list(struct.pack(">3H", 0x001D, 0x0017, 0x0018)),  # x25519, P-256, P-384
@@ -82,14 +82,14 @@ def hello(
 
 
 def hello_of_ssl2() -> bytes:
-    """With the ciphers it has: RC4, RC2, IDEA, DES and 3DES."""
+    """Offers SSL 2's ciphers: RC4, RC2, IDEA, DES and 3DES."""
     ciphers = b"".join(each.to_bytes(3, "big") for each in (0x010080, 0x030080, 0x050080, 0x0700C0))
     said = b"\1" + struct.pack(">HHHH", 2, len(ciphers), 0, 16) + ciphers + bytes(16)
     return struct.pack(">H", 0x8000 | len(said)) + said
 
 
 def ask(port: int, greeting: bytes) -> Taken | Refused:
-    """What the server on this port of loopback answers."""
+    """The answer of the server on this loopback port."""
     with socket.create_connection(("127.0.0.1", port), timeout=_WITHIN_S) as connection:
         try:
             connection.sendall(greeting)

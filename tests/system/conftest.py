@@ -35,7 +35,7 @@ each_kafka_version = pytest.mark.parametrize("version", KAFKA_VERSIONS)
 
 @contextmanager
 def kafka_tools(version: str) -> Iterator[KafkaTools]:
-    """Of one release, where they can be had."""
+    """The tools of one release, if available."""
     try:
         tools = KafkaTools(version)
     except KafkaUnavailable as reason:
@@ -46,7 +46,7 @@ def kafka_tools(version: str) -> Iterator[KafkaTools]:
 
 @contextmanager
 def kafka_java(version: str = NEWEST) -> Iterator[Jvm]:
-    """A JVM with Apache Kafka's own clients, where they can be had."""
+    """A JVM with Apache Kafka's own clients, if available."""
     classpath = kafka_classpath(version)
     if classpath is None:
         pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka(version)}")
@@ -55,7 +55,7 @@ def kafka_java(version: str = NEWEST) -> Iterator[Jvm]:
 
 
 class Server(Protocol):
-    """What both have: where clients connect, and where the partitions' directories are."""
+    """The common part of both brokers: the address, and the partitions' directories."""
 
     bootstrap: str
     data_dir: Path
@@ -72,7 +72,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """A name no other test uses, that says whose it is."""
+    """A unique name that contains the test's name."""
     plain = "".join(each if each.isalnum() else "-" for each in request.node.name)
     return f"{plain[:80]}-{random.SystemRandom().getrandbits(32):08x}"
 

@@ -1,4 +1,4 @@
-"""A broker that keeps a ledger; its process that counts for it: found, and stopped for a while."""
+"""A broker that keeps a ledger, and its counting process, which can be found and stopped."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ CHILD = b"broker.counting.process"
 
 @contextmanager
 def counted_broker(directory: Path, zookeeper: str, **settings: Any) -> Iterator[BrokerProcess]:
-    """With the registry that it needs for its ledger."""
+    """A broker with the registry that its ledger needs."""
     broker = BrokerProcess(
         directory / "broker",
         zookeeper=zookeeper,
@@ -31,7 +31,7 @@ def counted_broker(directory: Path, zookeeper: str, **settings: Any) -> Iterator
 
 
 def child_of(broker: BrokerProcess) -> int:
-    """The counting process of this broker; 0 while there is none."""
+    """The broker's counting process; 0 if there is none."""
     for process in Path("/proc").iterdir():
         try:
             if process.name.isdigit() and CHILD in (process / "cmdline").read_bytes():
@@ -45,7 +45,7 @@ def child_of(broker: BrokerProcess) -> int:
 
 @contextmanager
 def standing_still(broker: BrokerProcess) -> Iterator[None]:
-    """Nothing is counted meanwhile."""
+    """Suspend counting within the block."""
     wait_until(lambda: child_of(broker) > 0, within=10, what="the counting process runs")
     child = child_of(broker)
     os.kill(child, signal.SIGSTOP)

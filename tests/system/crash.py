@@ -1,8 +1,8 @@
-"""Writers and a reader that outlive the broker, and what must be true of the log afterwards.
+"""Writers and a reader that survive the broker's crashes, and the checks of the log afterwards.
 
-Every value can be told from its writer's name and its number alone, so that nothing needs to be
-kept to compare a log byte for byte. Writers note what was acknowledged; the `Watcher` notes all it
-was ever shown. The broker is killed under them; `check_*` then judge what a fresh client reads.
+A value follows from its writer's name and its number, so a log can be compared byte for byte
+without stored values. Writers record acknowledgements; the `Watcher` records everything that it
+has read. After the broker was killed, `check_*` judge what a new client reads.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ Values = dict[int, bytes]
 
 
 class Violated(AssertionError):
-    """A promise of the log does not hold."""
+    """A promise of the log is broken."""
 
 
 def value_of(writer: str, number: int) -> bytes:
@@ -60,7 +60,7 @@ def value_of(writer: str, number: int) -> bytes:
 
 
 def number_of(value: bytes, writer: str) -> int | None:
-    """The number of a record of this writer; None if another wrote it; fails if it was changed."""
+    """The number of this writer's record; None if another wrote it; fails if it was changed."""
     name, number, _ = value.split(b" ", 2)
     if name.decode() != writer:
         return None
@@ -70,7 +70,7 @@ def number_of(value: bytes, writer: str) -> int | None:
 
 
 class Worker:
-    """A thread that works until it is told to stop, and whose failure is not lost."""
+    """A thread that works until it is stopped, and whose error is not lost."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -99,12 +99,12 @@ class Worker:
         return self._stop_asked.is_set()
 
     def end(self, *, within: float) -> None:
-        """Stops it and waits so long; what it failed with is raised by `finish` only."""
+        """Stop and wait for `within` seconds; only `finish` raises its error."""
         self.ask_to_stop()
         self._thread.join(within)
 
     def finish(self) -> None:
-        """Stops it and waits; raises what it failed with."""
+        """Stop, wait, and raise its error."""
         self.ask_to_stop()
         self._thread.join(2 * PATIENCE)
         assert not self._thread.is_alive(), f"{self.name} does not end"
@@ -113,7 +113,7 @@ class Worker:
 
 
 def finish_all(workers: Sequence[Worker]) -> None:
-    """All of them end; the first failure is raised once none is left running."""
+    """Stop all; raises the first error after the last one has ended."""
     failures = []
     for worker in workers:
         worker.ask_to_stop()
@@ -208,7 +208,7 @@ class PlainWriter(Worker):
 
 
 class Watcher(Worker):
-    """A consumer that reads along and never forgets what it was shown."""
+    """A consumer that remembers everything it has read."""
 
     def __init__(self, name: str, bootstrap: str, topic: str, partitions: Sequence[int]) -> None:
         super().__init__(name)
@@ -241,7 +241,7 @@ class Watcher(Worker):
 
 
 def read_all(bootstrap: str, topic: str, partition: int) -> Values:
-    """The whole partition, through a consumer that knows nothing of before."""
+    """The whole partition, read by a new consumer."""
     options = {"group.id": "none", "auto.offset.reset": "error", "enable.partition.eof": True}
     options |= {"enable.auto.commit": False, "log_level": 2}
     values: Values = {}
@@ -264,7 +264,7 @@ def read_all(bootstrap: str, topic: str, partition: int) -> Values:
 
 
 def check_dense(values: Values) -> None:
-    """Offsets are 0, 1, 2 … without a hole."""
+    """Offsets are 0, 1, 2 … without a gap."""
     offsets = sorted(values)
     if offsets != list(range(len(offsets))):
         hole = next(at for at, offset in enumerate(offsets) if at != offset)
@@ -272,14 +272,14 @@ def check_dense(values: Values) -> None:
 
 
 def check_exactly_once(values: Values, writer: str, sent: int) -> None:
-    """Each of the writer's records once, in order, unchanged."""
+    """Each of the writer's records occurs once, in order, unchanged."""
     numbers = list(_numbers(values, writer))
     if numbers != list(range(sent)):
         raise Violated(f"{writer}: {_first_difference(numbers, sent)}")
 
 
 def check_at_least_once(values: Values, writer: str, acknowledged: int) -> None:
-    """Each record at least once, their first occurrences in order."""
+    """Each record occurs at least once, with first occurrences in order."""
     first: dict[int, None] = dict.fromkeys(_numbers(values, writer))
     numbers = list(first)[:acknowledged]
     if numbers != list(range(acknowledged)):
@@ -287,7 +287,7 @@ def check_at_least_once(values: Values, writer: str, acknowledged: int) -> None:
 
 
 def check_still_there(values: Values, shown: dict[int, int]) -> None:
-    """What was ever shown is still there, at its offset, unchanged."""
+    """Everything that was ever read is still at its offset, unchanged."""
     for offset, crc in shown.items():
         value = values.get(offset)
         if value is None:

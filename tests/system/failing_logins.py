@@ -42,7 +42,7 @@ def endure(
     addresses: int,
     alone_seconds: float = 0.0,
 ) -> tuple[Counter[str], Beset]:
-    """How the logins ended, and how the broker fared."""
+    """The results of the logins, and the broker's state."""
     ends: Counter[str] = Counter()
     with beset(secured, alone_seconds=alone_seconds) as found:
         attackers = _Attackers(secured, mechanism, addresses, ends)
@@ -51,7 +51,7 @@ def endure(
 
 
 class _Attackers:
-    """They begin as many logins a second as they are told, however long each takes."""
+    """Start logins at a rate, regardless of their durations."""
 
     def __init__(
         self, secured: SecuredBroker, mechanism: str, addresses: int, ends: Counter[str]

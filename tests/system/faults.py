@@ -18,11 +18,11 @@ CONTROL = struct.Struct("@qii240s")
 
 
 class NoCompiler(Exception):
-    """There is no C compiler here."""
+    """No C compiler is installed."""
 
 
 def compile_faults(directory: Path) -> Path:
-    """The shared library, made in `directory`."""
+    """The shared library, built in `directory`."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise NoCompiler("no C compiler (cc) is installed")
@@ -33,7 +33,7 @@ def compile_faults(directory: Path) -> Path:
 
 
 class Faults:
-    """What one process meets. Without a call it meets nothing unusual."""
+    """The faults of one process; none at first."""
 
     def __init__(self, library: Path, directory: Path) -> None:
         self._control = directory / "faults.control"
@@ -60,7 +60,7 @@ class Faults:
         os.close(descriptor)
 
     def move_clock(self, seconds: float) -> None:
-        """The wall clock shows this much more than it should."""
+        """Advance the wall clock by this much."""
         self._offset_ms = int(seconds * 1000)
         self._write()
 
@@ -78,7 +78,7 @@ class Faults:
         self._write()
 
     def synced(self) -> tuple[dict[int, int], dict[int, frozenset[str]]]:
-        """By inode: how much of each file is safe, and which names of each directory."""
+        """By inode: the synced size of each file, and the synced names of each directory."""
         files: dict[int, int] = {}
         directories: dict[int, frozenset[str]] = {}
         if self._journal.exists():

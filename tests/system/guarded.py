@@ -1,4 +1,4 @@
-"""Brokers that go by ACLs and ask for certificates."""
+"""Brokers with ACLs and client certificates."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ WITHIN = 30.0
 
 
 class Guarded:
-    """Two brokers that ask for certificates; `admin` may do everything."""
+    """Two brokers that require certificates; `admin` may do everything."""
 
     def __init__(self, directory: Path, zookeeper: str) -> None:
         self.authority = Authority(directory / "authority")

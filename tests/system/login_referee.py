@@ -52,7 +52,7 @@ class Judged(msgspec.Struct):
 
 
 def frames(data: bytes) -> Iterator[bytes]:
-    """Without their sizes, as far as they are whole."""
+    """The complete frames, without their sizes."""
     at = 0
     while len(data) - at >= 4:
         (size,) = struct.unpack_from(">i", data, at)
@@ -63,7 +63,7 @@ def frames(data: bytes) -> Iterator[bytes]:
 
 
 def judge(known: Known, sent: bytes, received: bytes) -> Judged:
-    """Answers come in the order of what was asked."""
+    """Answers are in the order of the requests."""
     referee = _Referee(known)
     answers = list(frames(received))
     asked = list(frames(sent))
@@ -132,7 +132,7 @@ class _Referee:
         self.judged.user = user or "somebody"
 
     def _proven(self, mechanism: str, shown: bytes) -> str:
-        """Whose secret that was; "" if it was nobody's."""
+        """The user whose secret it was, or ""."""
         try:
             text = shown.decode()
             if mechanism == "PLAIN":

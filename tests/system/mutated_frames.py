@@ -42,7 +42,7 @@ _MOST_LINES = 2000
 
 @dataclass
 class Found:
-    """What a campaign saw."""
+    """The findings of a campaign."""
 
     seed: int
     frames: int = 0
@@ -143,7 +143,7 @@ def _send(broker: BrokerProcess, found: Found, frames: int, without: Collection[
 
 
 def _closes(bootstrap: str, data: bytes) -> bool:
-    """Whether the broker ends a connection on which this is sent and then no more."""
+    """Whether the broker closes a connection on which only this is sent."""
     host, port = bootstrap.split(":")
     try:
         with socket.create_connection((host, int(port)), timeout=CLOSED_WITHIN) as connection:
@@ -159,7 +159,7 @@ def _closes(bootstrap: str, data: bytes) -> bool:
 
 
 def _not_reached(broker: BrokerProcess, found: Found) -> str:
-    """Why a client that comes anew gets no answer; nothing if it gets one."""
+    """The reason why a new client gets no answer; empty if it gets one."""
     began = time.monotonic()
     try:
         with RawConnection(broker.bootstrap) as connection:

@@ -1,8 +1,8 @@
-"""Requests as a client sends them, of every API and version that is served, and then spoilt.
+"""Valid requests of every API and version that is served, and damaged forms of them.
 
-A request is built by the codec from its message class, with values that mean something, so that a
-frame comes further than its header: topics that exist, batches with a proper CRC. Then bytes are
-flipped, numbers become extremes, lengths lie, parts are cut out or doubled.
+The codec builds a request from its message class with meaningful values, so that a frame is parsed
+beyond its header: existing topics, batches with a valid CRC. Then bits are flipped, numbers become
+extremes, lengths become wrong, and parts are cut or repeated.
 """
 
 import functools
@@ -67,7 +67,7 @@ _CONFIGS = ("retention.ms", "cleanup.policy", "segment.bytes", "max.message.byte
 
 
 def valid_requests(chance: random.Random, without: Collection[str] = ()) -> Iterator[bytes]:
-    """Frames without end, each API and version in turn and in another order each time."""
+    """Endless frames, of each API and version in turn, in changing order."""
     served = [(api, v) for api in APIS.values() if api.name not in without for v in api.versions]
     while True:
         chance.shuffle(served)
@@ -88,7 +88,7 @@ _types = functools.cache(typing.get_type_hints)
 
 
 def message(chance: random.Random, kind: Any) -> Any:
-    """One of this kind, with values that make sense."""
+    """A message of this class with meaningful values."""
     types_ = _types(kind).items()
     return kind(**{name: _value(chance, name, type_, kind) for name, type_ in types_})
 
@@ -133,7 +133,7 @@ def _batch(chance: random.Random) -> bytes:
 
 
 def mutated(chance: random.Random, frame: bytes) -> bytes:
-    """The frame, spoilt in one to three ways; most often with a size that is true of what it is."""
+    """The frame, damaged in one to three ways; its size usually stays true."""
     data = bytearray(frame[4:])
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         chance.choice(_MUTATIONS)(chance, data)

@@ -1,4 +1,4 @@
-"""Writing to and reading from one partition by hand, for tests that look at error codes."""
+"""Writes to and reads from one partition with raw requests, for tests of error codes."""
 
 import contextlib
 import struct
@@ -35,14 +35,14 @@ def produce(
     within: float = 15,
     timestamp: int | None = None,
 ) -> Produced:
-    """One batch, over a connection of its own."""
+    """Write one batch on a new connection."""
     with RawConnection(bootstrap) as connection:
         body = produce_body(topic, partition, record_batch(values, timestamp=timestamp), acks)
         return read_produced(connection.ask(PRODUCE, 7, body, within))
 
 
 def must_produce(bootstrap: str, topic: str, values: Sequence[bytes], *, partition: int = 0) -> int:
-    """As above, acknowledged; the offset of the first."""
+    """Like `produce`, but fails unless acknowledged; returns the first offset."""
     done = produce(bootstrap, topic, values, partition=partition)
     assert done.error == 0, f"{topic}-{partition}: error {done.error}"
     return done.base_offset
@@ -98,11 +98,11 @@ def varint_at(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_values(bootstrap: str, topic: str, *, partition: int = 0) -> dict[int, bytes]:
-    """All records that may be read, by offset, from the beginning that is 0."""
+    """All visible records by offset, from the beginning, which is 0."""
     found: dict[int, bytes] = {}
 
     def fetched() -> Fetched | None:
-        """None while nobody leads: who lost its session leads again once it is asked to."""
+        """None without a leader: after a lost session, a broker leads again on request."""
         body = fetch_body(topic, partition, len(found), max_bytes=1 << 20, wait_ms=0)
         answer = read_fetched(connection.ask(FETCH, 4, body))
         return None if answer.error == _NOT_THE_LEADER else answer
@@ -121,7 +121,7 @@ def read_values(bootstrap: str, topic: str, *, partition: int = 0) -> dict[int, 
 
 
 def wait_writable(bootstrap: str, topic: str, *, partition: int = 0) -> int:
-    """Tries until a record is acknowledged; its offset."""
+    """Retry until a record is acknowledged; returns its offset."""
 
     def written() -> Produced | None:
         with contextlib.suppress(OSError, Closed):

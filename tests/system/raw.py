@@ -1,7 +1,7 @@
-"""Kafka's protocol by hand: bytes on a socket, so that they can also be wrong.
+"""Kafka's protocol as bytes on a socket, so that requests can also be wrong.
 
-Nothing of Penstock's own code is used, and only versions without compact encodings, which a
-reader can check against the protocol's documentation with his finger.
+It uses none of Penstock's code, and only versions without compact encodings, which are easy to
+compare with the protocol's documentation.
 """
 
 import socket
@@ -42,12 +42,12 @@ def frame(payload: bytes) -> bytes:
 
 
 def request(key: int, version: int, body: bytes, correlation: int = 1) -> bytes:
-    """A framed request with the header that has no tagged fields (version 1)."""
+    """A framed request with header version 1, which has no tagged fields."""
     return frame(int16(key) + int16(version) + int32(correlation) + string("raw") + body)
 
 
 def varint(value: int) -> bytes:
-    """Zigzag, as within records."""
+    """A zigzag varint, as within records."""
     left = (value << 1) ^ (value >> 63)
     encoded = bytearray()
     while left > 0x7F:
@@ -67,7 +67,7 @@ def record_batch(
     attributes: int = 0,
     wrong_crc: bool = False,
 ) -> bytes:
-    """A batch of records without keys; a producer id makes it idempotent, of epoch 0."""
+    """A batch of records without keys; a producer ID makes it idempotent, in epoch 0."""
     now = int(time.time() * 1000) if timestamp is None else timestamp
     records = bytearray()
     for delta, value in enumerate(values):
@@ -138,7 +138,7 @@ class Closed(Exception):
 
 
 class RawConnection:
-    """One socket; answers come one at a time, without their length and correlation id."""
+    """One socket; answers are returned without their length and correlation ID."""
 
     def __init__(self, bootstrap: str, *, receive_buffer: int | None = None) -> None:
         host, port = bootstrap.split(":")
@@ -155,14 +155,14 @@ class RawConnection:
         self._received = bytearray()
 
     def send(self, data: bytes) -> None:
-        """All of it; `Closed` if the broker hung up."""
+        """Send all of it; raises `Closed` if the broker has closed the connection."""
         try:
             self.socket.sendall(data)
         except (ConnectionError, BrokenPipeError) as error:
             raise Closed(str(error)) from error
 
     def answer(self, within: float = WITHIN) -> bytes:
-        """The next response after its correlation id; `Closed` or `TimeoutError` if none comes."""
+        """The next response after its correlation ID; raises `Closed` or `TimeoutError`."""
         length = struct.unpack(">i", self._take(4, within))[0]
         return self._take(length, within)[4:]
 
@@ -186,7 +186,7 @@ class RawConnection:
         return self.answer(within)
 
     def wait_closed(self, within: float = WITHIN) -> None:
-        """Fails unless the broker closes the connection, without a further answer."""
+        """Fails unless the broker closes the connection without another answer."""
         try:
             answer = self.answer(within)
         except Closed:
@@ -206,7 +206,7 @@ class RawConnection:
 
 
 def advertised(bootstrap: str) -> dict[int, range]:
-    """Every API the broker says it serves, with its versions."""
+    """Every API that the broker advertises, with its versions."""
     with RawConnection(bootstrap) as connection:
         answer = connection.ask(API_VERSIONS, 0, b"")
     return dict(read_api_versions(answer))

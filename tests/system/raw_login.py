@@ -1,4 +1,4 @@
-"""Logins of raw connections, step by step as a test wants them, in the clear or over TLS."""
+"""Logins on raw connections, step by step, in plaintext or over TLS."""
 
 import ssl
 import struct
@@ -15,14 +15,14 @@ AUTHENTICATE: Final = 36
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """How somebody gets in: by SCRAM, and over TLS where it says whom to believe."""
+    """A login by SCRAM, over TLS if it names an authority."""
 
     user: str
     password_file: Path
     ca: Path | None = None
 
     def connection(self, bootstrap: str) -> RawConnection:
-        """A new one, that has logged in."""
+        """A new connection that is logged in."""
         context = None if self.ca is None else ssl.create_default_context(cafile=str(self.ca))
         connection = RawConnection(bootstrap) if context is None else over_tls(bootstrap, context)
         try:
@@ -49,7 +49,7 @@ def begun(connection: RawConnection, mechanism: str) -> None:
 
 
 def said(connection: RawConnection, saying: Exchange, within: float = WITHIN) -> bytes:
-    """The last answer to a login, which may be a refusal."""
+    """The last answer to a login, which may be an error."""
     token = next(saying)
     while True:
         answer = connection.ask(AUTHENTICATE, 1, int32(len(token)) + token, within)
@@ -63,6 +63,6 @@ def said(connection: RawConnection, saying: Exchange, within: float = WITHIN) ->
 
 
 def logged_in(connection: RawConnection, user: str, password: str) -> bytes:
-    """By SCRAM; the last answer."""
+    """Log in by SCRAM; returns the last answer."""
     begun(connection, "SCRAM-SHA-512")
     return said(connection, scram("sha512", user, password, lambda: "a-nonce"))

@@ -1,4 +1,4 @@
-"""Where replicas of a cluster are, Penstock's or Apache Kafka's, and how moves are throttled."""
+"""The places of a cluster's replicas, on Penstock or Apache Kafka, and the throttles of moves."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A secured broker with all that it needs, and good clients of it: for what is run by command."""
+"""A secured broker and well-behaved clients of it, for programs run from the command line."""
 
 import tempfile
 import time
@@ -26,8 +26,11 @@ GOOD: Final = "broker"  # the user who is good throughout
 
 @contextmanager
 def secured_for_good_clients(directory: Path, zookeeper: str) -> Iterator[SecuredBroker]:
-    """It has a topic for them. All others may do nothing, so that what they ask for once they are
-    in changes no password."""
+    """It has a topic for the good clients.
+
+    All other users have no rights, so that no request of theirs after a login can change a
+    password.
+    """
     authorization = {"super_users": [GOOD]}
     with SecuredBroker(
         directory, zookeeper=zookeeper, settings={"authorization": authorization}
@@ -39,7 +42,7 @@ def secured_for_good_clients(directory: Path, zookeeper: str) -> Iterator[Secure
 
 @contextmanager
 def secured_alone() -> Iterator[SecuredBroker]:
-    """With a ZooKeeper of its own."""
+    """Starts a ZooKeeper of its own as well."""
     with tempfile.TemporaryDirectory(prefix="secured-") as name:
         directory = Path(name)
         zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
@@ -56,7 +59,7 @@ class GoodServed(msgspec.Struct, frozen=True):
 
     @property
     def is_standstill(self) -> bool:
-        """Loose: the machine is shared, and a login of one's own costs its processor, too."""
+        """The limit is loose: the machine is shared, and logins take its processor as well."""
         both = (self.stays, self.comes_anew)
         return any(
             each.median > 5 + each.disk_wait or each.longest > 20 + each.disk_wait or not each.count
@@ -68,8 +71,11 @@ class GoodServed(msgspec.Struct, frozen=True):
 
 
 class GoodClients:
-    """One stays connected, one logs in anew for each record: both over TLS, from an address that
-    no attacker comes from. `with GoodClients(secured) as good`: they do so until `finish`."""
+    """One stays connected, one logs in anew for each record, until `finish`.
+
+    Both use TLS, from an address that no attacker uses. Used as `with GoodClients(secured) as
+    good`.
+    """
 
     def __init__(self, secured: SecuredBroker) -> None:
         address = f"127.0.0.1:{secured.brokers}"
@@ -78,7 +84,7 @@ class GoodClients:
         self._comes_anew = Bystander(address, TOPIC, entry, anew=True)
 
     def finish(self) -> GoodServed:
-        """How they were served."""
+        """Stop, and return the latencies of these clients."""
         return GoodServed(self._stays.measured(), self._comes_anew.measured())
 
     def __enter__(self) -> Self:
@@ -91,7 +97,7 @@ class GoodClients:
 
 @dataclass
 class Beset:
-    """How the broker and its good clients fare meanwhile, and how the latter did before."""
+    """How the broker and its good clients do under attack, and how the clients did before."""
 
     before: GoodServed | None = None
     meanwhile: GoodServed | None = None
@@ -120,7 +126,7 @@ class Beset:
 
 @contextmanager
 def beset(secured: SecuredBroker, *, alone_seconds: float = 0.0) -> Iterator[Beset]:
-    """Whoever besets the broker does it within. It runs, as `secured_alone` has it, and runs on."""
+    """The attack runs within it; the broker of `secured_alone` runs before and after."""
     broker, found = secured.broker, Beset()
     if alone_seconds:
         with GoodClients(secured) as good:
@@ -145,5 +151,5 @@ def _complaints(secured: SecuredBroker) -> dict[str, int]:
 
 
 def source_of(number: int) -> str:
-    """An address of this machine that no good client comes from; the next number has another."""
+    """Return a local address that no good client uses; each number has another."""
     return f"127.{number // 62_500 % 250 + 1}.{number // 250 % 250}.{number % 250 + 1}"

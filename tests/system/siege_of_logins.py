@@ -37,7 +37,7 @@ _MOST_WRONG: Final = 20
 
 @dataclass
 class Found:
-    """What a siege saw."""
+    """The findings of a siege."""
 
     seed: int
     kinds: Counter[str] = field(default_factory=Counter)

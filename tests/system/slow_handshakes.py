@@ -29,7 +29,7 @@ _NEW_A_LOOK: Final = 500
 
 
 class _Slow(msgspec.Struct):
-    """One connection: `left` is what it will still say, a byte at each look."""
+    """One connection: `left` is what it will send, a byte per poll."""
 
     sock: socket.socket
     left: bytes
@@ -38,7 +38,7 @@ class _Slow(msgspec.Struct):
 def withstand(
     secured: SecuredBroker, *, connections: int, seconds: float, alone_seconds: float = 0.0
 ) -> "tuple[_Slows, Beset]":
-    """So many seconds from when all of the connections are there."""
+    """Keep the connections for `seconds` after all have been opened."""
     with (
         beset(secured, alone_seconds=alone_seconds) as found,
         _Slows(secured.locked, connections) as slows,
@@ -53,7 +53,7 @@ def withstand(
 
 
 class _Slows:
-    """Keeps so many open; whoever is cut off is followed by another one."""
+    """Keeps a number of connections open; closed ones are replaced."""
 
     def __init__(self, port: int, connections: int) -> None:
         self.begun = self.most_open = 0
@@ -106,7 +106,7 @@ class _Slows:
 
 
 def _goes_on(slow: _Slow) -> bool:
-    """Says its next byte, and hears whether it is cut off."""
+    """Send the next byte; returns whether the connection is still open."""
     try:
         if slow.left:
             slow.sock.send(slow.left[:1])

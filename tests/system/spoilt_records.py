@@ -1,7 +1,7 @@
-"""TLS as it should not be: records cut, swapped, forged and repeated, in and after a handshake.
+"""Invalid TLS: records that are cut, swapped, forged or repeated, during and after a handshake.
 
-A client of OpenSSL's says what is proper; between it and the socket its records are spoilt. Where
-it comes through all the same, it asks for what nobody is told who has not logged in.
+OpenSSL's client produces valid records, which are damaged on the way to the socket. If the
+handshake succeeds all the same, the client sends a request that requires a login.
 """
 
 import asyncio
@@ -113,7 +113,7 @@ class _Attack:
 
 
 def split(data: bytes) -> Iterator[bytes]:
-    """Into records, as their headers say."""
+    """Split the data into records by their headers."""
     at = 0
     while at < len(data):
         (length,) = struct.unpack_from(">H", data, at + 3)
@@ -122,7 +122,7 @@ def split(data: bytes) -> Iterator[bytes]:
 
 
 def spoilt(chance: random.Random, records: Sequence[bytes]) -> Records:
-    """In one to three ways."""
+    """The records, damaged in one to three ways."""
     made = list(records)
     for _ in range(chance.choice((1, 1, 2, 3))):
         made = chance.choice(_WAYS)(chance, made)
@@ -172,7 +172,7 @@ def _lie_about_the_length(chance: random.Random, records: Records) -> Records:
 
 
 def _lie_within_the_handshake(chance: random.Random, records: Records) -> Records:
-    """A message's own length, or one of its fields."""
+    """Change a message's length or one of its fields."""
 
     def lied(chance: random.Random, one: bytes) -> bytes:
         changed = bytearray(one)
@@ -196,7 +196,7 @@ def _exchange_the_version(chance: random.Random, records: Records) -> Records:
 
 
 def _in_small_pieces(chance: random.Random, records: Records) -> Records:
-    """Allowed, but for how many."""
+    """Allowed, up to a limit on their number."""
     size = chance.choice((1, 2, 7))
     return [
         record(one[0], one[_HEADER:][at : at + size])
@@ -218,7 +218,7 @@ def _of_one(
 
 
 def _insert(chance: random.Random, records: Records) -> Records:
-    """Something of another kind, before, between or behind."""
+    """Insert data of another kind before, between or after the records."""
     alert = bytes([chance.choice((1, 2, 0, 255)), chance.choice((0, 10, 40, 86, 90, 100, 255))])
     inserted = chance.choice(
         (

@@ -4,10 +4,8 @@ The broker is alive afterwards, has grown by little, and its other clients have 
 What is cut, spoilt or random within a frame: test_mutated_frames.py.
 """
 
-import re
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -21,10 +19,8 @@ from tests.system.raw import (
     METADATA,
     PRODUCE,
     RawConnection,
-    advertised,
     int16,
     int32,
-    int64,
     request,
     string,
 )
@@ -119,59 +115,6 @@ def test_an_unknown_version_of_api_versions_is_told_the_known_ones(
         assert struct.unpack_from(">h", again)[0] == 0
 
 
-# Known to Kafka, with the place of the error code in the answer; some may be served one day.
-UNSERVED = {
-    "FindCoordinator": (10, 0, string("group"), 0),
-    "JoinGroup": (11, 0, string("g") + int32(9000) + string("") + string("consumer") + int32(0), 0),
-    "Heartbeat": (12, 0, string("g") + int32(1) + string("m"), 0),
-    "LeaveGroup": (13, 0, string("g") + string("m"), 0),
-    "SyncGroup": (14, 0, string("g") + int32(1) + string("m") + int32(0), 0),
-    "SaslHandshake": (17, 0, string("NONSENSE"), 0),
-    "AddOffsetsToTxn": (25, 0, string("t") + int64(1) + int16(0) + string("g"), 4),
-    "EndTxn": (26, 0, string("t") + int64(1) + int16(0) + b"\1", 4),
-    "DescribeAcls": (29, 1, b"\1" + string(None) + b"\3" + string(None) * 2 + b"\1\1", 4),
-}
-
-
-@pytest.mark.parametrize("name", UNSERVED)
-def test_an_api_that_is_known_and_not_served_gets_an_error(
-    broker: BrokerProcess, name: str
-) -> None:
-    key, version, body, place = UNSERVED[name]
-    served = key in advertised(broker.bootstrap)
-    with RawConnection(broker.bootstrap) as connection:
-        answer = connection.ask(key, version, body)
-        assert served or struct.unpack_from(">h", answer, place)[0] > 0, answer
-        assert connection.ask(API_VERSIONS, 0, b"")
-
-
 @pytest.mark.parametrize(("key", "version"), [(12345, 0), (-1, 0), (PRODUCE, 99), (FETCH, -5)])
 def test_an_api_or_version_nobody_knows(broker: BrokerProcess, key: int, version: int) -> None:
     ends_with_one_complaint(broker, request(key, version, b""))
-
-
-MANY = 2000
-
-
-def test_the_same_nonsense_again_and_again_is_counted_and_the_log_stays_short(
-    chroot: str, tmp_path: Path
-) -> None:
-    with BrokerProcess(tmp_path, zookeeper=chroot) as broker:
-        for _ in range(MANY):
-            with RawConnection(broker.bootstrap) as connection:
-                connection.send(int32(-1))
-                connection.wait_closed()
-        with RawConnection(broker.bootstrap) as connection:
-            for _ in range(MANY):
-                connection.ask(*UNSERVED["AddOffsetsToTxn"][:3])
-            assert connection.ask(API_VERSIONS, 0, b"")
-        kinds = ("connection closed", "request refused")
-        assert [broker.complaints(kind) for kind in kinds] == [MANY, MANY]
-        broker.terminate()
-        log = broker.log()
-    for kind in kinds:
-        lines = [line for line in log.splitlines() if kind in line]
-        counts = [int(each) for line in lines for each in re.findall(r"again count=(\d+)", line)]
-        # One at once, one a minute, and what was left when the broker stopped.
-        assert len(lines) < 10, lines
-        assert len(lines) - len(counts) + sum(counts) == MANY

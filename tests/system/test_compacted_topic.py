@@ -1,5 +1,5 @@
 """A compacted topic, through librdkafka, while it is written to and across a SIGKILL; and one of
-which next to nothing is left, through other clients."""
+which next to nothing is left, through clients in other languages."""
 
 import random
 import subprocess
@@ -15,7 +15,6 @@ from harness.kafka.apache_kafka import dump_log, kafka_classpath, why_no_kafka
 from harness.penstock.broker import BrokerProcess
 from harness.processes.waiting import wait_until
 from tests.releases.reading import messages
-from tests.system.clients import kcat
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.other_languages.programs import (
     FRANZ_GO,
@@ -114,7 +113,6 @@ def check_last_values(broker: BrokerProcess) -> None:
 
 
 ROUNDS, PRODUCERS = 40, 4
-READ_WITHIN = 60
 
 
 @contextmanager
@@ -144,17 +142,6 @@ def write_round(producer: Producer, number: int) -> list[str]:
         producer.produce("sparse", value, b"key-%d" % key)
     assert producer.flush(20) == 0
     return values
-
-
-@pytest.mark.skipif(not kcat.installed(), reason="kcat is not installed")
-def test_kcat_reads_what_is_left_to_the_end(chroot: str, tmp_path: Path) -> None:
-    with sparse_topic(chroot, tmp_path / "broker") as (bootstrap, last):
-        words = ["kcat", "-C", "-b", bootstrap, "-t", "sparse", "-o", "beginning", "-e", "-q"]
-        ended = subprocess.run(
-            words, capture_output=True, text=True, timeout=READ_WITHIN, check=True
-        )
-        assert ended.stdout.splitlines()[-KEYS:] == last
-        assert not ended.stderr
 
 
 PROGRAMS: Sequence[tuple[Client, str, Sequence[str]]] = (

@@ -1,5 +1,5 @@
 """Fetches: of Kafka's own consumer, in sessions with many partitions, of which nothing is missed or
-comes twice; and of those who wait for what is not there yet."""
+comes twice; and of clients that wait for records."""
 
 import time
 from collections import defaultdict
@@ -14,9 +14,9 @@ from harness.java.jvm import Jvm
 from harness.penstock.broker import BrokerProcess
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import Record
-from tests.system.clients.librdkafka import Librdkafka, LibrdkafkaAdmin
+from tests.system.clients.librdkafka import Librdkafka
 from tests.system.conftest import KAFKA_VERSIONS, Server, against_both, kafka_java
-from tests.system.produce import UNAVAILABLE, must_produce
+from tests.system.produce import must_produce
 from tests.system.raw import FETCH, RawConnection, fetch_body, read_fetched, request
 from tests.system.topics import create
 
@@ -168,13 +168,3 @@ def test_a_wait_ends_in_time_without_anything_to_show(
         fetched = read_fetched(reader.ask(FETCH, 4, body))
         assert (fetched.error, fetched.records) == (0, b"")
         assert 0.6 < time.monotonic() - began < 10
-
-
-def test_who_waits_is_told_that_the_topic_goes(running_broker: BrokerProcess, topic: str) -> None:
-    """A long poll on it ends with an error, not in silence."""
-    create(running_broker.bootstrap, topic)
-    must_produce(running_broker.bootstrap, topic, [b"one"])
-    with RawConnection(running_broker.bootstrap) as reader:
-        reader.send(request(FETCH, 4, fetch_body(topic, 0, 1, max_bytes=1000, wait_ms=20_000)))
-        LibrdkafkaAdmin().delete_topic(running_broker.bootstrap, topic)
-        assert read_fetched(reader.answer(within=25)).error in UNAVAILABLE

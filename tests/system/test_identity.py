@@ -98,13 +98,6 @@ def test_another_clusters_or_brokers_directory(
 
 
 @pytest.mark.usefixtures("serves")
-def test_two_brokers_of_one_id(broker: BrokerProcess, map_address: str, tmp_path: Path) -> None:
-    said = refusal(BrokerProcess(tmp_path, zookeeper=map_address))
-    assert "id" in said
-    assert str(broker.port) in said, "it says where the other one is"
-
-
-@pytest.mark.usefixtures("serves")
 def test_one_directory_for_two_brokers(
     broker: BrokerProcess, map_address: str, tmp_path: Path
 ) -> None:

@@ -1,7 +1,6 @@
 """Logins at a broker: who gets in, by which mechanism, with whose client, and for how long."""
 
 import contextlib
-import json
 import struct
 import time
 from collections.abc import Iterator
@@ -18,16 +17,12 @@ from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
 from client.connection.security import Login, Mechanism, Security
 from client.errors import ClientError, NotLetIn
-from client.producing.producer import Producer as OwnProducer
-from client.reading.consumer import Consumer as OwnConsumer
-from client.reading.offsets import Beginning
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from ground.tls.client import Tls, client_context
 from harness.penstock.secured_broker import USERS, SecuredBroker
 from harness.processes.event_loops import on_event_loop
 from harness.processes.waiting import wait_until
 from tests.client.writing_and_reading import write_and_read_for
-from tests.system.bystander import write_and_read
 from tests.system.clients import kafka_python
 from tests.system.clients.librdkafka import written_and_read
 from tests.system.raw import METADATA, Closed, RawConnection, int16, int32, metadata_body, string
@@ -36,7 +31,6 @@ from wire.errors import ErrorCode
 
 WITHIN = 60.0
 COUNT = 500
-BY_BROKERS = [each for each in Mechanism if each is not Mechanism.GSSAPI]
 PASSWORDS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
@@ -49,20 +43,6 @@ def secured(
         with Brokers(secured.bootstrap(Mechanism.SCRAM_SHA_512)) as brokers:
             create_topic(brokers, "common")
         yield secured
-
-
-@pytest.mark.parametrize("mechanism", [*BY_BROKERS, None])
-def test_our_own_client(secured: SecuredBroker, mechanism: Mechanism | None) -> None:
-    topic = f"own-{mechanism or 'certificate'}".lower()
-    with Brokers(secured.bootstrap(mechanism)) as brokers:
-        create_topic(brokers, topic)
-        producer = OwnProducer(brokers, topic)
-        for number in range(COUNT):
-            producer.send(b"%d" % number)
-        producer.flush()
-        with OwnConsumer(brokers, topic, Beginning(), to_end=True) as consumer:
-            got = [int(each.record.value or b"") for each in consumer]
-    assert got == list(range(COUNT))
 
 
 @pytest.mark.parametrize("mechanism", [*PASSWORDS, "OAUTHBEARER"])
@@ -149,12 +129,6 @@ def test_a_wrong_password_and_a_user_who_is_not_there(
     assert "user alice" in secured.broker.log()
 
 
-def test_a_token_that_has_expired(secured: SecuredBroker) -> None:
-    token = secured.token(seconds=-100)
-    not_let_in(secured.security(Mechanism.OAUTHBEARER, "wrong", token=token), secured.locked)
-    assert token not in secured.broker.log()
-
-
 def test_a_mechanism_that_the_listener_does_not_take(secured: SecuredBroker) -> None:
     security = secured.security(Mechanism.PLAIN)
     assert "the listener supports SCRAM-SHA-512" in not_let_in(security, secured.brokers)
@@ -166,17 +140,6 @@ def test_librdkafka_is_told(secured: SecuredBroker) -> None:
     producer = Producer({**settings, "sasl.password": "wrong"})
     wait_until(lambda: producer.poll(0.1) or bool(errors), within=20, what="it is told")
     assert errors[0].code() == KafkaError._AUTHENTICATION
-
-
-def test_nothing_is_served_before_a_login(secured: SecuredBroker) -> None:
-    with RawConnection(f"127.0.0.1:{secured.plain}") as connection, pytest.raises(Closed):
-        connection.ask(METADATA, 1, metadata_body(None))
-    with RawConnection(f"127.0.0.1:{secured.plain}") as connection:
-        answer = connection.ask(HANDSHAKE, 1, string("SCRAM-SHA-512"))
-        assert answer[:2] == b"\0\0"
-        with pytest.raises(Closed):
-            write_and_read(connection, "common", b"x")
-    assert "request of API 3 without a login" in secured.broker.log()
 
 
 def test_steps_out_of_order_are_refused(secured: SecuredBroker) -> None:
@@ -288,10 +251,3 @@ def test_a_password_that_is_exchanged(secured: SecuredBroker) -> None:
             Brokers(Bootstrap.of(address, security))
         file.write_text("second")
         Brokers(Bootstrap.of(address, security)).close()
-
-
-def test_no_secret_is_in_the_log_of_the_broker(secured: SecuredBroker) -> None:
-    shown = secured.broker.log()
-    assert not [secret for secret in USERS.values() if secret in shown]
-    listed = json.loads(secured.penstock("users", "list", *secured.at_zookeeper, "--json"))
-    assert USERS.keys() <= {each["name"] for each in listed}

@@ -193,27 +193,6 @@ def test_a_directory_that_is_removed_while_the_broker_is_down(
     assert withdrawn(brokers, new_topic) == [(0, 350, 1)]
 
 
-@pytest.mark.parametrize(("stop", "surplus"), [("killed", 65), ("stopped", 1)])
-def test_a_file_that_is_cut_while_the_broker_is_down(
-    broker: BrokerProcess, brokers: Brokers, new_topic: str, stop: str, surplus: int
-) -> None:
-    create(broker.bootstrap, new_topic)
-    fill(broker, new_topic, 70)
-    wait_told(brokers, new_topic)
-    _ = broker.kill() if stop == "killed" else broker.terminate()
-    left = list(stored_batches(broker.partition_dir(new_topic)))[50]
-    os.truncate(left.file, left.position + surplus)
-    broker.start()
-    assert wait_withdrawn(brokers, new_topic) == [(500, 200, 1)]
-    assert epoch_end(brokers, new_topic, 0) == 500
-    fill(broker, new_topic, 30)
-    wait_until(lambda: told_epochs(brokers, new_topic).get(799) == 1, within=90, what="all is told")
-    told = told_epochs(brokers, new_topic)
-    assert {told[offset] for offset in range(500)} == {0}
-    assert {told[offset] for offset in range(500, 800)} == {1}
-    assert leader_epoch(brokers, new_topic) == 1
-
-
 def test_an_end_that_is_cut_on_an_operators_word(
     broker: BrokerProcess, brokers: Brokers, new_topic: str
 ) -> None:

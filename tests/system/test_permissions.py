@@ -1,7 +1,7 @@
 """A broker that goes by ACLs, and clients who are somebody: by their certificates, with librdkafka.
 
 What each API asks for is tried in tests/broker/api/test_authorization.py; here is a whole client's
-way, and that changes reach another broker. kafka-python makes ACLs, too."""
+way. kafka-python makes ACLs, too."""
 
 import contextlib
 import ssl
@@ -13,17 +13,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
-    AclBindingFilter,
     AclOperation,
-    AclPermissionType,
     AdminClient,
     NewTopic,
-    ResourcePatternType,
     ResourceType,
 )
 
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
-from harness.processes.crowding import Patience
 from tests.system.guarded import WITHIN, Guarded, allow
 from tests.system.raw import (
     INIT_PRODUCER_ID,
@@ -145,33 +141,6 @@ def test_a_producer_id_is_of_no_use_to_anybody_else(guarded: Guarded) -> None:
                 assert b"was not assigned to mallory" in refused, "and nothing of any sequence"
             assert read_produced(produced(alice, index, 1)) == Produced(0, 1)
         assert "UNKNOWN_PRODUCER_ID" in guarded.brokers[leader].log()
-
-
-def test_only_who_may_alter_the_cluster_makes_rules(guarded: Guarded) -> None:
-    alice = AdminClient(guarded.client("alice"))
-    with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
-        allow(alice, "alice", AclOperation.ALL, "views")
-
-
-def test_a_change_is_in_force_on_another_broker_within_a_second(guarded: Guarded) -> None:
-    admin = AdminClient(guarded.client("admin"))
-    admin.create_topics([NewTopic("clicks", 1, 1)])["clicks"].result(WITHIN)
-    carol = AdminClient(guarded.client("carol", broker=1))
-    assert "clicks" not in carol.list_topics(timeout=WITHIN).topics
-
-    binding = allow(admin, "carol", AclOperation.DESCRIBE, "clicks")
-    second = Patience(1.0)
-    while "clicks" not in carol.list_topics(timeout=WITHIN).topics:
-        assert not second.is_over()
-    everything = AclBindingFilter(
-        ResourceType.TOPIC, "clicks", ResourcePatternType.ANY, None, None,
-        AclOperation.ANY, AclPermissionType.ANY,
-    )  # fmt: skip
-    (deleted,) = admin.delete_acls([everything], request_timeout=WITHIN).values()
-    assert deleted.result(WITHIN) == [binding]
-    second = Patience(1.0)
-    while "clicks" in carol.list_topics(timeout=WITHIN).topics:
-        assert not second.is_over()
 
 
 def test_kafka_python_makes_finds_and_removes_rules(guarded: Guarded) -> None:

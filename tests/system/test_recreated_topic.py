@@ -11,7 +11,7 @@ from harness.penstock.broker import BrokerProcess
 from harness.processes.waiting import wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.clients.stored import segments
-from tests.system.produce import must_produce, produce, read_values
+from tests.system.produce import must_produce, produce
 from tests.system.topics import create
 
 
@@ -34,24 +34,6 @@ def delete(broker: BrokerProcess, topic: str) -> None:
 def topic_id(broker: BrokerProcess, topic: str) -> str:
     text = (broker.partition_dir(topic) / "partition.metadata").read_text()
     return next(line for line in text.splitlines() if line.startswith("topic_id:"))
-
-
-def test_old_data_never_appears(broker: BrokerProcess) -> None:
-    ids = set()
-    for life in range(6):
-        create(broker.bootstrap, "again")
-        ids.add(topic_id(broker, "again"))
-        assert read_values(broker.bootstrap, "again") == {}
-        values = [b"life %d" % life] * 10
-        assert must_produce(broker.bootstrap, "again", values) == 0
-        if life % 3 == 1:
-            broker.restart()
-            assert read_values(broker.bootstrap, "again") == dict(enumerate(values))
-        delete(broker, "again")
-        if life % 3 == 2:
-            broker.restart()
-            assert "again" not in LibrdkafkaAdmin().topics(broker.bootstrap)
-    assert len(ids) == 6
 
 
 def test_the_directory_of_an_earlier_life_is_not_adopted(

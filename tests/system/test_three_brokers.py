@@ -468,7 +468,7 @@ def test_a_broker_is_drained_and_filled_again(cluster: Cluster) -> None:
     ended = at.run("brokers", "drain", "3", "--throttle", "5e6")
     assert ended.returncode == 0, ended.stderr
     assert "4 of 4 partitions moved" in ended.stderr
-    assert "broker 3 has no replicas now" in ended.stderr
+    assert "broker 3 has no replicas any more" in ended.stderr
     assert cluster.loads("t") == {1: 6, 2: 6}
     assert cluster.throttles("t") == set()
     again = at.run("brokers", "drain", "3")

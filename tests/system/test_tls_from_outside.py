@@ -35,7 +35,6 @@ from tests.system.client_hello import (
     FALLBACK,
     HEARTBEAT,
     NO_COMPRESSION,
-    OF_1_3,
     RENEGOTIATION,
     SSL3,
     SUITES,
@@ -147,13 +146,6 @@ def test_of_everything_the_best_is_taken(server: Server) -> None:
     assert answer.compression == NO_COMPRESSION
     assert HEARTBEAT not in answer.extensions
     assert RENEGOTIATION in answer.extensions  # by whom it was greeted, nobody else can go on
-
-
-def test_tls_1_3_is_spoken(server: Server) -> None:
-    answer = ask(server.port, hello(TLS1_2, (*EVERY, *OF_1_3), newest=TLS1_3))
-    assert isinstance(answer, Taken), answer
-    assert answer.version == TLS1_3
-    assert answer.suite in OF_1_3
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

@@ -223,16 +223,6 @@ def test_in_the_clear_where_tls_is_spoken(secured: SecuredBroker) -> None:
     logged(secured, "TLS handshake failed")
 
 
-def test_by_an_older_tls(secured: SecuredBroker) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_ciphers("ALL:@SECLEVEL=0")
-    with pytest.warns(DeprecationWarning, match="TLSv1"):
-        context.maximum_version = ssl.TLSVersion.TLSv1_1
-    with pytest.raises(OSError):
-        over_tls(f"127.0.0.1:{secured.locked}", context)
-
-
 def test_after_the_end_of_a_login(chroot: str, tmp_path: Path) -> None:
     with (
         SecuredBroker(tmp_path, zookeeper=chroot, login_seconds=1) as secured,

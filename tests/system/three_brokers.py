@@ -1,4 +1,4 @@
-"""Three brokers with a ZooKeeper of their own, for tests in which some of them go."""
+"""Three brokers with a ZooKeeper, for tests that stop some of them."""
 
 import re
 import time
@@ -54,7 +54,7 @@ class Cluster(ReplicasAt, RunningServers):
         return all(each.http("/readyz") == (200, "ready\n") for each in self.servers)
 
     def restore(self) -> None:
-        """All run and are well, and there are no topics."""
+        """Start all brokers, wait until they are healthy, and delete all topics."""
         for each in self.servers:
             if not each.process.alive:
                 each.start(within=LONG)
@@ -70,7 +70,7 @@ class Cluster(ReplicasAt, RunningServers):
 
 
 class Elected:
-    """A topic with its leaders, as the brokers' map has them."""
+    """A topic with its leaders, according to the brokers' map."""
 
     def __init__(self, view: ClusterView, name: str) -> None:
         self.view = view
@@ -87,7 +87,7 @@ class Elected:
         return found
 
     def wait(self, met: Callable[[Partitions], bool]) -> float:
-        """How long it took."""
+        """Returns the seconds that the election took."""
         began = time.monotonic()
 
         def is_so(snapshot: ClusterSnapshot) -> bool:
@@ -101,14 +101,14 @@ class Elected:
 
 
 def value(broker: BrokerProcess, name: str, labels: str = "") -> float | None:
-    """Of a metric that has one, or one with these labels; None if it has none now."""
+    """The value of a metric with these labels; None if it has none now."""
     line = re.escape(f"penstock_broker_{name}{labels}")
     found = re.search(rf"^{line} (\S+)$", broker.http("/metrics")[1], re.MULTILINE)
     return float(found[1]) if found else None
 
 
 class Throttled(NamedTuple):
-    """What `/metrics` of a broker says of one side of its throttle."""
+    """One side of a broker's throttle, from `/metrics`."""
 
     rate: float | None
     bytes: float

@@ -1,4 +1,4 @@
-"""What brokers have told the ledger of a topic, against what is in its log."""
+"""Compares the brokers' ledger entries about a topic with its log."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 class Sums(msgspec.Struct):
-    """By window."""
+    """Sums by window."""
 
     events: Counter[int] = msgspec.field(default_factory=Counter)
     bytes: Counter[int] = msgspec.field(default_factory=Counter)
@@ -29,7 +29,7 @@ class Sums(msgspec.Struct):
 
 
 class Said(msgspec.Struct):
-    """Of one partition: offsets, each as often as it was claimed, and sums."""
+    """The claims about one partition: offsets, each as often as claimed, and sums."""
 
     offsets: Counter[int] = msgspec.field(default_factory=Counter)
     no_events: int = 0
@@ -38,7 +38,7 @@ class Said(msgspec.Struct):
 
 
 def read_all(brokers: Brokers, target: TopicPartition) -> list[FetchedBatch]:
-    """All batches of a partition, as they are now."""
+    """All current batches of a partition."""
     return _read(brokers, target.topic, [target.partition])
 
 
@@ -62,7 +62,7 @@ def _read(brokers: Brokers, topic: str, partitions: Sequence[int]) -> list[Fetch
 
 
 def entries(brokers: Brokers) -> list[Json]:
-    """Of brokers and counters, each once; one that was sent again says the same."""
+    """The entries of brokers and counters, without repetitions, which must be equal."""
     if LEDGER_TOPIC not in brokers.refresh(None).topics:
         return []
     decoder = Decoder(lambda _: built_in(LEDGER))
@@ -97,7 +97,7 @@ def said(brokers: Brokers, topic: str, topic_id: str, partition: int = 0) -> Sai
 
 
 def _check_numbers(told: list[Json], topic_id: str) -> None:
-    """Who speaks of this topic has left out none of its entries."""
+    """The journals that mention this topic lack no entry."""
     seqs: dict[str, list[int]] = {}
     speakers = set()
     for entry in told:
@@ -110,7 +110,7 @@ def _check_numbers(told: list[Json], topic_id: str) -> None:
 
 
 def in_log(batches: list[FetchedBatch], window: int = 60_000) -> Sums:
-    """What must be said of them."""
+    """The claims that the log requires."""
     found = Sums()
     for batch in batches:
         start = _window(batch.header, window)
@@ -130,7 +130,7 @@ def id_of(brokers: Brokers, topic: str) -> str:
 
 
 def wait_told(brokers: Brokers, topic: str, partition: int = 0, *, within: float = 30) -> Said:
-    """What is said of a topic once its last offset is spoken of."""
+    """The claims about a topic, once its last offset is claimed."""
     topic_id = id_of(brokers, topic)
     (end,) = start_offsets(brokers, topic, [partition], End()).values()
     wait_until(
@@ -143,7 +143,7 @@ def wait_told(brokers: Brokers, topic: str, partition: int = 0, *, within: float
 
 
 def check_told_once(found: Said, batches: list[FetchedBatch]) -> None:
-    """Everything in the log is told exactly once, and nothing else."""
+    """Everything in the log is claimed exactly once, and nothing else."""
     expected = in_log(batches)
     assert set(found.offsets.values()) <= {1}, "an offset is told twice"
     there = {

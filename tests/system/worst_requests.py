@@ -73,7 +73,7 @@ WRITER = {Acl("User:ANONYMOUS", "*", Operation.WRITE, Permission.ALLOW)}
 
 
 class Heart:
-    """Beats on the event loop, and knows the longest time that something else ran in between."""
+    """Beats on the event loop, and measures the longest time between two beats."""
 
     def __init__(self, running: RunningBroker) -> None:
         self._loop = running.broker.loop
@@ -82,7 +82,7 @@ class Heart:
         self._loop.call_soon_threadsafe(self._begin)
 
     def longest_ms(self) -> float:
-        """Since this was asked last."""
+        """The longest since the last call."""
         found, self._longest = self._longest, 0.0
         return found * 1000
 
@@ -97,7 +97,7 @@ class Heart:
 
 
 def worst_frames(api: Api[Any, Any], most: int = MOST) -> Iterator[bytes]:
-    """The largest request for each depth at which it has arrays, in its newest version."""
+    """The largest request for each depth at which an API has arrays, in its newest version."""
     version = api.versions[-1]
     for depth in range(3):
         few = _encoded(api, version, depth, 64)
@@ -144,7 +144,7 @@ def _value(type_: Any, counts: list[int], name: str) -> Any:
 
 
 def holds(running: RunningBroker, names: Collection[str] = ()) -> Iterator[tuple[str, list[float]]]:
-    """By API: milliseconds for who may do nothing, and for who may write to a topic."""
+    """Milliseconds by API, for a client without rights and for one that may write to a topic."""
     heart = Heart(running)
     for key, api in sorted(APIS.items()):
         if key in WITHOUT_ARRAYS or (names and api.name not in names):
@@ -155,7 +155,7 @@ def holds(running: RunningBroker, names: Collection[str] = ()) -> Iterator[tuple
 
 
 def longest(running: RunningBroker, heart: Heart, frames: list[bytes], rules: set[Acl]) -> float:
-    """Milliseconds that a request of these takes at most."""
+    """The milliseconds that these requests take at most."""
     permit(running, rules)
     found = 0.0
     for frame in frames:
@@ -173,7 +173,7 @@ def permit(running: RunningBroker, rules: set[Acl]) -> None:
 
 
 def ask(port: int, frame: bytes) -> None:
-    """Send it until it is answered, or the connection is closed; and let a beat come after that."""
+    """Repeat the request until it is answered or the connection is closed; then allow a beat."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         with suppress(ConnectionError):
             connection.sendall(frame)

@@ -1,4 +1,4 @@
-"""Messages of kio's classes, their bytes, and how ours compare with them."""
+"""Messages of kio's classes, their bytes, and comparisons with ours."""
 
 import datetime
 import io
@@ -25,7 +25,7 @@ EXAMPLES = max(4, settings().max_examples // 10)
 
 
 class Chance(random.Random):
-    """Draws values of Kafka's types: the edges of each more often than others."""
+    """Draws values of Kafka's types, with a preference for limits."""
 
     def integer(self, bits: int) -> int:
         least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
@@ -62,8 +62,9 @@ VALUES: dict[str, Callable[[Chance], Any]] = {
 
 
 def messages(schema: Any, seed: str) -> Iterator[Any]:
-    """Messages of one of kio's classes. Of the first, all lists are empty, all that may be none is
-    none; of the second there is one of everything."""
+    """Messages of one of kio's classes. In the first, every list is empty and every nullable field
+    null; the second has one of everything.
+    """
     chance = Chance(seed if settings().derandomize else None)
     for number in range(EXAMPLES):
         yield message(schema, chance, (0, 1)[number] if number < 2 else None)
@@ -100,7 +101,7 @@ def foreign_bytes(message: Any) -> bytes:
 
 
 def assert_same(ours: Any, theirs: Any, where: str) -> None:
-    """Our value says what kio's says, and is of the type that the contract of `wire` names."""
+    """Our value equals kio's, and has the type that the contract of `wire` names."""
     if is_dataclass(theirs):
         names = {field.name for field in fields(theirs)}
         for field in struct_fields(type(ours)):

@@ -1,7 +1,7 @@
-"""Batches with the right CRC and something wrong behind it: every codec, every kind of damage.
+"""Batches with a valid CRC and damaged contents: every codec, every kind of damage.
 
-Nothing of Penstock's own code is used. What is sound is there as well, in the forms that clients
-write it in: a check that refuses everything would otherwise look perfect.
+Nothing of Penstock's own code is used. Sound batches, in all forms that clients write, are included
+as well: otherwise a check that rejects everything would pass.
 """
 
 import gzip
@@ -24,7 +24,7 @@ _HEADER: Final = struct.Struct(">hiqqqhii")
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """`is_sound`: every client reads it, and every broker must take it."""
+    """`is_sound` means that every client can read it and every broker must accept it."""
 
     name: str
     batch: bytes
@@ -32,7 +32,7 @@ class Suspect(msgspec.Struct, frozen=True):
 
 
 def varint(number: int, *, at_least: int = 1) -> bytes:
-    """Zigzag, of 64 bits; `at_least` so many bytes, though fewer would do."""
+    """A zigzag varint of 64 bits, with at least `at_least` bytes."""
     rest = ((number << 1) ^ (number >> 63)) & (2**64 - 1)
     out = bytearray()
     while rest > 0x7F or len(out) + 1 < at_least:
@@ -56,7 +56,7 @@ def record(
     headers: bytes = b"\0",
     length: int | None = None,
 ) -> bytes:
-    """`rest` is the value with its length, `headers` their number and they themselves."""
+    """`rest` is the value with its length, `headers` the headers with their number."""
     value = sized(f"value {offset} ".encode() * 8) if rest is None else rest
     body = attributes + time + varint(offset) + (sized(key) if key is None else key) + value
     body += headers
@@ -72,7 +72,7 @@ def batch(
     base_offset: int = 0,
     times: tuple[int, int] | None = None,
 ) -> bytes:
-    """A batch with any body, and a CRC that agrees."""
+    """A batch with any body and a matching CRC."""
     first, last = times or (1_700_000_000_000, 1_700_000_000_000)
     covered = _HEADER.pack(attributes | codec, count - 1, first, last, -1, -1, -1, count) + body
     rest = struct.pack(">ibI", -1, 2, crc32c(covered)) + covered
@@ -107,8 +107,9 @@ def sound_records(count: int = RECORDS) -> bytes:
 
 
 def suspects(seed: int = 0, flips: int = 6, *, large: bool = True) -> Iterator[Suspect]:
-    """All of them; `flips` is how many bytes of each codec's body are changed, one at a time. The
-    large ones take more than a second to be packed."""
+    """All suspects; `flips` is the number of bytes changed, one at a time, in each codec's body.
+    Packing the large ones takes more than a second.
+    """
     for codec, pack in PACK.items():
         for name, make in _SOUND_BODIES.items():
             yield Suspect(f"{CODECS[codec]}: {name}", batch(pack(make()), codec), is_sound=True)
@@ -146,7 +147,7 @@ _SOUND_BODIES: Final[dict[str, Callable[[], bytes]]] = {
 
 
 def damaged_bodies(chance: random.Random) -> Iterator[tuple[str, bytes]]:
-    """What takes the place of five records."""
+    """Replacements for the bodies of five records."""
     good, four = sound_records(), sound_records(4)
     yield "garbage", chance.randbytes(300)
     yield "zeros", bytes(300)
@@ -263,7 +264,7 @@ def _other_headers(codec: int, body: bytes) -> Iterator[Suspect]:
 def _flipped(
     codec: int, pack: Callable[[bytes], bytes], chance: random.Random, flips: int
 ) -> Iterator[Suspect]:
-    """A byte changed, before it was compressed and after."""
+    """The body with one byte changed before compression, and after."""
     good = sound_records()
     packed = pack(good)
     for number in range(flips):
@@ -287,7 +288,7 @@ def _large() -> Iterator[Suspect]:
 
 
 def _frames() -> Iterator[Suspect]:
-    """Forms of compression, each with what is written behind it and around it."""
+    """Forms of compression, each with data before and after it."""
     good = sound_records()
     half = len(record(0)) * 2
     skipped = struct.pack("<II", 0x184D2A50, 4) + b"skip"

@@ -1,15 +1,15 @@
-/* Who is logged in, in the head of the page; nothing where nobody has to. And whether he may say
-   something: forms for that are shown to operators alone. (What others send is refused.) */
+/* The user in the head of the page, if the audit has logins; and whether the user is an operator,
+   who is shown forms. (The service refuses forms of others.) */
 
-const PATIENCE = 5_000; // until then nothing else is asked for
+const PATIENCE = 5_000; // no other request is sent until then
 let operator = false;
-let shown = []; // patterns of the topics whose messages are shown to whoever looks
+let shown = []; // patterns of the topics whose messages this user may see
 
 export function isOperator() {
   return operator;
 }
 
-/** Whether messages of a topic are shown. Of sets in a pattern the service alone is sure. */
+/** Whether the user may see messages of a topic. Sets in a pattern are left to the service. */
 export function showsMessages(topic) {
   return shown.some((pattern) => {
     if (pattern.includes("[")) return true;
@@ -19,13 +19,13 @@ export function showsMessages(topic) {
   });
 }
 
-/** Shows the name, and the way out for whoever came in by a password. */
+/** Shows the name, and a logout for a login by password. */
 export async function showAccount() {
   let session;
   try {
     session = await (await fetch("session", { signal: AbortSignal.timeout(PATIENCE) })).json();
   } catch {
-    return; // the rest of the page says that nobody answers
+    return; // the rest of the page reports the failure
   }
   operator = session.operator;
   shown = session.messages ?? [];

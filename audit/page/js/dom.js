@@ -1,6 +1,5 @@
-/* Elements, made of values. The only place that makes any. What is given as text becomes a text
-   node, whatever stands in it; nothing here or elsewhere reads HTML from a string. Inline styles
-   are not allowed by the page's policy: `vars` are set as custom properties instead. */
+/* Makes elements; no other module does. Text becomes text nodes, whatever it contains: HTML is never
+   parsed from a string. The page's policy forbids inline styles: `vars` set custom properties. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -39,9 +38,9 @@ export function setVars(element, vars) {
 
 function arrange(element, wanted) {
   let at = element.firstChild;
-  for (const each of wanted) {
-    if (each === at) at = at.nextSibling;
-    else element.insertBefore(each, at);
+  for (const child of wanted) {
+    if (child === at) at = at.nextSibling;
+    else element.insertBefore(child, at);
   }
   while (at) {
     const next = at.nextSibling;
@@ -50,23 +49,23 @@ function arrange(element, wanted) {
   }
 }
 
-/** What an element holds, replaced. Focus stays on what has the same `data-focus`, and whatever was
-    there before and stays in its place is left alone. */
+/** Replaces an element's children. The focus stays on the child with the same `data-focus`; children
+    that keep their place are not touched. */
 export function replace(element, ...children) {
   const focused = element.contains(document.activeElement)
     ? document.activeElement.dataset.focus
     : undefined;
   const open = new Set(
-    [...element.querySelectorAll("details[open][data-focus]")].map((each) => each.dataset.focus),
+    [...element.querySelectorAll("details[open][data-focus]")].map((details) => details.dataset.focus),
   );
   arrange(element, nodes(children));
-  for (const each of element.querySelectorAll("details[data-focus]")) {
-    if (open.has(each.dataset.focus)) each.open = true;
+  for (const details of element.querySelectorAll("details[data-focus]")) {
+    if (open.has(details.dataset.focus)) details.open = true;
   }
   if (focused === undefined) return;
-  for (const each of element.querySelectorAll("[data-focus]")) {
-    if (each.dataset.focus === focused) {
-      each.focus({ preventScroll: true });
+  for (const child of element.querySelectorAll("[data-focus]")) {
+    if (child.dataset.focus === focused) {
+      child.focus({ preventScroll: true });
       return;
     }
   }

@@ -1,4 +1,4 @@
-/* Numbers, sizes, durations as text. What is not known (-1) is a dash. */
+/* Numbers, sizes and durations as text. An unknown one (-1) is a dash. */
 
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });

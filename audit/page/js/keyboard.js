@@ -1,4 +1,4 @@
-/* Keys that work everywhere. None of them does anything while something is typed. */
+/* Keys that work in all views, except while the focus is in a field. */
 
 import { go } from "./routes.js";
 
@@ -6,7 +6,7 @@ const PLACES = {
   ...{ t: "overview", f: "findings", a: "agents", l: "loads", b: "brokers", h: "health" },
   r: "alerts",
 };
-const PATIENCE = 1500; // between g and what follows
+const PATIENCE = 1500; // between g and the next key
 
 export function listenToKeys() {
   const help = document.getElementById("help");

@@ -1,11 +1,11 @@
-/* Says when something has changed: the service's stream tells it; while there is none, the page
-   asks every few seconds. A stream in which nothing is said any more is no sign of life. A page that
-   is hidden keeps no stream open; nor does one before a pointer moves over it, a key is pressed or
-   it is scrolled: programs that take pictures wait for the end of each request. */
+/* Reports changes, by the service's stream, or else by polling every few seconds. A stream that has
+   fallen silent counts as broken. A hidden page keeps no stream open, and a visible one only after a
+   pointer moved, a key was pressed or it was scrolled: programs that take screenshots wait for the
+   end of all requests. */
 
 const POLL = 5000;
 const RECONNECT = 60_000;
-const SILENCE = 35_000; // the service gives a sign of life every fifteen seconds
+const SILENCE = 35_000; // the service sends a line at least every fifteen seconds
 const WATCH = 5000;
 const SIGNS = ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"];
 
@@ -17,9 +17,9 @@ export class Live {
   #again = null;
   #watch = null;
   #heard = 0;
-  #isRead = false; // somebody sits before it
+  #isRead = false; // somebody has used the page
 
-  /** `changed()` when there may be something new, `said(state)`: live, polling, silent, paused. */
+  /** Calls `changed()` when something may be new, and `said(state)`: live, polling, silent, paused. */
   constructor(changed, said) {
     this.#changed = changed;
     this.#said = said;
@@ -28,11 +28,11 @@ export class Live {
       else this.start();
     });
     const read = () => {
-      for (const each of SIGNS) window.removeEventListener(each, read);
+      for (const sign of SIGNS) window.removeEventListener(sign, read);
       this.#isRead = true;
       if (!document.hidden) this.start();
     };
-    for (const each of SIGNS) window.addEventListener(each, read, { passive: true });
+    for (const sign of SIGNS) window.addEventListener(sign, read, { passive: true });
   }
 
   start() {
@@ -59,7 +59,7 @@ export class Live {
     this.#watch ??= setInterval(() => this.#listen(), WATCH);
   }
 
-  /** A service that stands still keeps its connections: its silence is all that tells. */
+  /** A service that hangs keeps its connections: only its silence shows it. */
   #listen() {
     if (Date.now() - this.#heard < SILENCE) return;
     this.#said("silent");
@@ -68,7 +68,7 @@ export class Live {
 
   #lost() {
     this.#startPolling();
-    if (this.#source?.readyState !== EventSource.CLOSED) return; // it tries again by itself
+    if (this.#source?.readyState !== EventSource.CLOSED) return; // it reconnects by itself
     clearTimeout(this.#again);
     this.#again = setTimeout(() => this.start(), RECONNECT);
   }

@@ -1,6 +1,6 @@
-/* The login works without this. With it, the view that was asked for is shown afterwards, as only
-   the browser knows what follows the # of an address; and whoever came by a link from elsewhere,
-   which sends no cookie of ours, is let in by the one he has. */
+/* The login works without this script. The script keeps the requested view, as only the browser
+   knows what follows the # of a URL; and a user who followed a link from another site, which sends
+   no cookie, gets in by the cookie of the session. */
 
 const next = document.getElementById("next");
 next.value += location.hash;
@@ -9,5 +9,5 @@ try {
   const response = await fetch("session");
   if (response.ok && (await response.json()).user) location.replace(`.${next.value}`);
 } catch {
-  // Nobody answers: the form will say so.
+  // The form will report that the service does not respond.
 }

@@ -1,19 +1,19 @@
-/* Names from outside (hosts, topics, paths, sentences with names in them) as they can be shown:
-   what is invisible or would turn the text around it is made visible, what is endless is cut. */
+/* Makes names from outside (hosts, topics, paths, sentences with names) safe to show: invisible and
+   bidirectional characters become visible, and long text is cut. */
 
 import { h } from "./dom.js";
 import { inZone } from "./times.js";
 
-// Controls, what turns the direction of text, what has no width, and line separators.
+// Controls, bidirectional marks, zero-width characters, and line separators.
 const INVISIBLE =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
-// A host, a date, an option of a command: browsers would break it at its hyphens.
+// A host, a date or an option of a command, which browsers would break at its hyphens.
 const HYPHENATED = /(?<!\S)(?=\S{3,20}(?!\S))(\S*-\S+)/;
 const LONGEST_NAME = 96;
 const LONGEST_WORDS = 500;
 const LONGEST_TITLE = 2000;
 
-/** The text, with nothing in it that cannot be seen. */
+/** The text with all characters visible. */
 function visible(text) {
   return String(text).replace(INVISIBLE, (sign) => {
     const code = sign.codePointAt(0);
@@ -29,7 +29,7 @@ function cut(text, longest) {
   return `${signs.slice(0, longest - end).join("")} … ${signs.slice(-end).join("")}`;
 }
 
-/** A name, told apart from the text around it, whichever way it is written. */
+/** A name, isolated from the direction of the text around it. */
 export function name(text, attributes) {
   const seen = visible(text);
   const short = cut(seen, LONGEST_NAME);
@@ -40,12 +40,12 @@ export function name(text, attributes) {
   );
 }
 
-/** A sentence of the service, in which names may stand. */
+/** A sentence of the service, which may contain names. */
 export function words(text, attributes) {
   return quoted(inZone(String(text)), attributes);
 }
 
-/** A sentence of somebody else: its times are left as they are. */
+/** A sentence from outside: its times are left as they are. */
 export function quoted(text, attributes) {
   const seen = visible(text);
   const short = cut(seen, LONGEST_WORDS);
@@ -56,13 +56,13 @@ export function quoted(text, attributes) {
   );
 }
 
-/** What stands in a message, in its own lines. */
+/** The text of a message, with its line breaks. */
 export function content(text, attributes) {
   const lines = String(text).split("\n");
   return h("bdi", { class: "content", ...attributes }, lines.map(visible).join("\n"));
 }
 
-/** As `name`, where only text can stand: titles, labels. */
+/** Like `name`, for titles and labels, which can be text only. */
 export function plain(text) {
   return cut(visible(text), LONGEST_NAME);
 }

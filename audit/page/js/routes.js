@@ -1,5 +1,5 @@
-/* Where the reader is, as it stands in the address: `#/view?name=value`. Names from outside are
-   values there, never parts of a path. */
+/* The current view in the URL: `#/view?name=value`. Names from outside are values there, never parts
+   of a path. */
 
 /** The view and its parameters. */
 export function here() {
@@ -7,7 +7,7 @@ export function here() {
   return { view: path || "overview", params: Object.fromEntries(new URLSearchParams(query ?? "")) };
 }
 
-/** The address of a view. What is null or empty is left out. */
+/** The URL of a view. Null or empty parameters are left out. */
 export function link(view, params = {}) {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(params)) {
@@ -17,7 +17,7 @@ export function link(view, params = {}) {
   return query.size ? `#/${path}?${query}` : `#/${path}`;
 }
 
-/** Goes there; with `instead`, without a step to come back to. */
+/** Goes to a view; `instead` replaces the current entry of the browser's history. */
 export function go(view, params, { instead = false } = {}) {
   const target = link(view, params);
   if (target === location.hash) return;

@@ -1,5 +1,4 @@
-/* What each state and kind looks like: a sign, a word, a colour. The sign alone is enough, so that
-   nobody needs to see colours. */
+/* The look of each state and kind: a sign, a word, a colour. The sign suffices without the colour. */
 
 import { h, svg } from "./dom.js";
 
@@ -15,7 +14,7 @@ const PATHS = {
 };
 
 export const STATES = ["changed", "duplicated", "missing", "unknown", "pending", "complete", "empty"];
-/** Those of which somebody has to think; the worst first. */
+/** States that need attention, the worst first. */
 export const FAULTS = ["changed", "duplicated", "missing", "unknown"];
 
 export const WORDS = {
@@ -38,7 +37,7 @@ export const MEANINGS = {
   changed: "the same events, with other bytes",
 };
 
-/** One letter or sign, for a cell that has room for no more. */
+/** A single character, for a narrow cell. */
 export const LETTERS = {
   empty: "",
   complete: "",
@@ -134,30 +133,30 @@ const PROGRAMS = {
   unknown: ["unknown", "Unknown"],
   ok: ["complete", "OK"],
 };
-/** How a program can be; the worst first. */
+/** States of programs, the worst first. */
 export const PROGRAM_STATES = Object.keys(PROGRAMS);
 export const programBadge = (state) => badge(...(PROGRAMS[state] ?? ["unknown", state]));
 export const programWord = (state) => PROGRAMS[state]?.[1] ?? state;
 export const programSign = (state, size = 15) => sign(PROGRAMS[state]?.[0] ?? "unknown", size);
 
-/** Every fault among these states by its own badge, the worst first; the worst state if none is. */
+/** A badge for each fault among these states, the worst first; without faults, the worst state. */
 export function stateBadges(having, state, ...others) {
-  const faults = having.filter((each) => FAULTS.includes(each));
+  const faults = having.filter((state) => FAULTS.includes(state));
   const shown = faults.length > 0 || others.length > 0 ? faults : [state];
-  return h("span", { class: "badges" }, shown.map((each) => stateBadge(each)), others);
+  return h("span", { class: "badges" }, shown.map((state) => stateBadge(state)), others);
 }
 /** The states that these counts of kinds make, the worst first. */
 export const statesOf = (kinds) =>
-  STATES.filter((state) => kinds.some((each) => kindState(each.kind) === state));
+  STATES.filter((state) => kinds.some((count) => kindState(count.kind) === state));
 
-/** What a host has wrong; that its agent is silent, whatever else is known. */
+/** The problems of a host; a silent agent is always one of them. */
 export function hostBadges(row) {
   if (!row) return null;
   const silent = row.agent_state === "silent" ? [agentBadge("silent")] : [];
   return stateBadges(statesOf(row.kinds), row.state, ...silent);
 }
 
-/** A tier, as people call it. */
+/** The name of a tier for readers. */
 export function tierName(tier) {
   const names = { agent: "Agents", origin: "Origin brokers", mirror: "Mirror", hdfs: "Files" };
   return { ...names, broker: "Brokers" }[tier] ?? tier;

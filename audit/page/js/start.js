@@ -1,8 +1,8 @@
-/* The page begins here: the view that the address names is shown, and kept fresh. A view is made
-   once and told when its parameters change; another view takes its place. */
+/* The entry point of the page: shows the view that the URL names, and keeps it fresh. A view is made
+   once, and updated when its parameters change, until another view replaces it. */
 
 import { showAccount } from "./account.js";
-import { ask } from "./asking.js";
+import { ask } from "./api.js";
 import { h, replace } from "./dom.js";
 import { duration, short } from "./figures.js";
 import { listenToKeys } from "./keyboard.js";
@@ -46,7 +46,7 @@ const content = document.getElementById("content");
 let shown = null; // { name, page, view }
 let badge = "";
 
-/** What a view is given: its parameters, and ways to change them. */
+/** The context of a view: its parameters, and functions that change them. */
 function pageOf(name, params) {
   return {
     name,
@@ -80,36 +80,36 @@ function show() {
   content.focus({ preventScroll: true });
 }
 
-/** The tab says how all topics stand, whichever view is shown. */
+/** The tab shows the state of all topics, in every view. */
 function sayTitle() {
   document.title = [badge, plain(shown.view.title), "· Penstock audit"].filter(Boolean).join(" ");
 }
 
 function markCurrent(name) {
-  for (const each of document.querySelectorAll("nav a")) {
-    if (each.dataset.view === name) {
-      each.setAttribute("aria-current", "page");
-      each.scrollIntoView({ block: "nearest", inline: "nearest" });
-    } else each.removeAttribute("aria-current");
+  for (const tab of document.querySelectorAll("nav a")) {
+    if (tab.dataset.view === name) {
+      tab.setAttribute("aria-current", "page");
+      tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else tab.removeAttribute("aria-current");
   }
 }
 
-// What the head of the page says: whether it is live, up to when the ledger has been read.
+// The head of the page: whether it is live, and the time up to which the ledger has been read.
 
 const live = document.getElementById("live");
 const liveWords = document.getElementById("live-words");
-const OLD = 60_000; // what has been read since then is read all the time
+const OLD = 60_000; // a ledger that was read since then counts as current
 let how = "connecting";
 let asOf = 0; // by the service's clock
-let ahead = 0; // of that clock, before ours, at most
+let ahead = 0; // how far that clock is ahead of ours, at most
 let answers = true;
 
-/** How old is what is shown. */
+/** The age of the shown data. */
 function age() {
   return asOf > 0 ? Date.now() + ahead - asOf : 0;
 }
 
-function sayLive() {
+function showAge() {
   const old = age() > OLD;
   live.dataset.live = !answers || how === "silent" ? "lost" : old ? "old" : how;
   const read = asOf > 0 ? (old ? `${duration(age())} old` : seconds(asOf)) : "";
@@ -118,10 +118,10 @@ function sayLive() {
   live.title = `${answers ? how : "no answer"}; ${known}`;
 }
 
-setInterval(sayLive, 5000); // nothing else tells that nothing happens
+setInterval(showAge, 5000); // data also ages while nothing happens
 
 async function look() {
-  const asked = Date.now(); // not when it is answered: an answer that took long is not new
+  const asked = Date.now(); // the time of the request: a slow response is not fresh
   try {
     const answer = await ask("topics", { size: 1 });
     answers = true;
@@ -132,13 +132,13 @@ async function look() {
     const raised = document.getElementById("alerts-raised");
     raised.hidden = answer.alerts === 0;
     raised.textContent = short(answer.alerts);
-    notice(answer.notices.map((each) => ["unknown", each]));
+    notice(answer.notices.map((text) => ["unknown", text]));
   } catch (refusal) {
     answers = false;
-    const shown = asOf > 0 ? `What is shown is ${duration(age())} old` : "Nothing is known yet";
-    notice([["missing", `${refusal.message} ${shown}; the page keeps asking.`]]);
+    const shown = asOf > 0 ? `This data is ${duration(age())} old` : "Nothing is known yet";
+    notice([["missing", `${refusal.message} ${shown}; the page keeps trying.`]]);
   }
-  sayLive();
+  showAge();
 }
 
 function notice(list) {
@@ -150,7 +150,7 @@ function notice(list) {
   );
 }
 
-/** Everything again, with times in another zone. */
+/** Renders everything again, with times in another zone. */
 function showAnew() {
   shown.view.close();
   shown = null;
@@ -162,7 +162,7 @@ const AT_MOST_EVERY = 1000;
 let due = null;
 let last = 0;
 
-/** Looks again, but not more than once a second, and not while something is being selected. */
+/** Refreshes, at most once a second, and not during a selection. */
 function changed() {
   if (due !== null) return;
   due = setTimeout(
@@ -187,22 +187,22 @@ function selecting() {
 
 replace(
   document.getElementById("help-signs"),
-  STATES.map((each) => h("li", {}, stateBadge(each), MEANINGS[each])),
+  STATES.map((state) => h("li", {}, stateBadge(state), MEANINGS[state])),
 );
 replace(
   document.getElementById("help-alerts"),
-  ALERT_KINDS.map((each) => h("li", { "data-kind": each }, alertBadge(each), alertMeaning(each))),
+  ALERT_KINDS.map((kind) => h("li", { "data-kind": kind }, alertBadge(kind), alertMeaning(kind))),
 );
 listenToKeys();
 listenToZone(showAnew);
-await showAccount(); // what is shown next goes by who looks
+await showAccount(); // views depend on the user
 window.addEventListener("hashchange", show);
 document.getElementById("skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the address names the view
+  event.preventDefault(); // the fragment of the URL is the view
   content.focus();
 });
 show();
 new Live(changed, (state) => {
   how = state;
-  sayLive();
+  showAge();
 }).start();

@@ -1,5 +1,5 @@
-/* The theme: as the system has it, light, or dark. Remembered in this browser. Not a module, and
-   loaded before the page is drawn, so that it does not flash in another theme first. */
+/* The theme: the system's, light, or dark. Stored in the browser. This is not a module, and loads
+   before the page is drawn, so that the page does not flash in another theme first. */
 
 (() => {
   const KEY = "penstock-theme";
@@ -12,7 +12,7 @@
       const theme = localStorage.getItem(KEY);
       return THEMES.includes(theme) ? theme : "system";
     } catch {
-      return "system"; // the browser keeps nothing
+      return "system"; // the browser stores nothing
     }
   }
 
@@ -31,7 +31,7 @@
     try {
       localStorage.setItem(KEY, theme);
     } catch {
-      // It holds until the page is left.
+      // It lasts until the page is left.
     }
     show(theme);
   }

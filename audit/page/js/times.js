@@ -1,5 +1,5 @@
-/* Times, in the page's zone, with UTC on hover. Those that say how long ago they are keep saying so
-   truly: one clock goes over them. */
+/* Times, in the page's zone, with UTC on hover. A clock updates those that say how long ago they
+   are. */
 
 import { h } from "./dom.js";
 import { UNKNOWN, duration } from "./figures.js";
@@ -9,7 +9,7 @@ const AFRESH = 5000;
 const TWO = "2-digit";
 const formats = new Map();
 
-/** Made once for each zone, as making one takes longer than using it. */
+/** Formats, made once for each zone, as making one takes longer than using it. */
 function format(locale, options, millis) {
   const key = JSON.stringify([zone(), locale, options]);
   if (!formats.has(key))
@@ -36,11 +36,11 @@ const exact = (millis) => `${day(millis)} ${seconds(millis)}`;
 /** As milliseconds since 1970 in the page's zone: a multiple of a day is its midnight. */
 export const wallClock = (millis) => Date.parse(`${day(millis)}T${seconds(millis)}Z`);
 
-/** The moment at which the page's zone shows this, as `2026-11-03T14:05`; NaN if it is none. */
+/** Parses `2026-11-03T14:05` in the page's zone; NaN if it is not a time. */
 export function momentOf(text) {
   const shown = Date.parse(`${text}Z`);
   if (Number.isNaN(shown)) return shown;
-  const near = 2 * shown - wallClock(shown); // it may be on the other side of a change of clocks
+  const near = 2 * shown - wallClock(shown); // may be on the other side of a clock change
   return shown + near - wallClock(near);
 }
 
@@ -48,14 +48,14 @@ export function sameDay(one, other) {
   return day(one) === day(other);
 }
 
-// As the service writes times into sentences. What is part of a name or a path is none.
+// Times in the service's sentences, but not in names or paths.
 const IN_WORDS =
   /(?<![\w/.:-])(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?: to (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d:\d\d))?( UTC)?(?![\w/-])/g;
 
-// The same of a headline: `up to 21:14 UTC` is today, others have their day.
+// The same in a headline: `up to 21:14 UTC` is today, other times have their date.
 const UP_TO = /\bup to (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d(?::\d\d)?) UTC/;
 
-/** The sentence with its times, which are UTC, in the page's zone. */
+/** The sentence with its times converted from UTC to the page's zone. */
 export function inZone(sentence) {
   if (zone() === "UTC") return sentence;
   if (UP_TO.test(sentence)) return sentence.replace(UP_TO, upTo);
@@ -83,7 +83,7 @@ export function utc(millis) {
   return `${new Date(millis).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
-/** A time of today by its clock, any other with its date. */
+/** The time, with its date unless that is today. */
 export function moment(millis) {
   const day = sameDay(millis, Date.now()) ? "" : `${date(millis)}, `;
   return `${day}${clock(millis)}`;
@@ -111,7 +111,7 @@ export function at(millis, text = moment) {
   return h("time", { datetime: new Date(millis).toISOString(), title: utc(millis) }, text(millis));
 }
 
-/** How long ago something was, kept true. */
+/** How long ago something was, kept up to date. */
 export function ago(millis) {
   if (!shown(millis)) return h("span", { class: "soft" }, UNKNOWN);
   return h(
@@ -128,8 +128,8 @@ function agoWords(millis) {
 }
 
 setInterval(() => {
-  for (const each of document.querySelectorAll("[data-ago]")) {
-    const said = agoWords(Number(each.dataset.ago));
-    if (each.textContent !== said) each.textContent = said;
+  for (const element of document.querySelectorAll("[data-ago]")) {
+    const text = agoWords(Number(element.dataset.ago));
+    if (element.textContent !== text) element.textContent = text;
   }
 }, AFRESH);

@@ -1,5 +1,5 @@
-/* The time zone of the page: UTC, as in commands, files and logs, or the browser's. All times are
-   in it. Remembered in this browser. */
+/* The time zone of the page: UTC, as in commands, files and logs, or the browser's. Stored in the
+   browser. */
 
 const KEY = "penstock-zone";
 const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -9,11 +9,11 @@ function remembered() {
   try {
     return localStorage.getItem(KEY) === "browser";
   } catch {
-    return false; // the browser keeps nothing
+    return false; // the browser stores nothing
   }
 }
 
-/** As `Intl` names it. */
+/** The name for `Intl`. */
 export const zone = () => (isLocal ? HERE : "UTC");
 
 /** The short name, such as UTC, CET, GMT+1. */
@@ -22,7 +22,7 @@ export function zoneName(millis = Date.now()) {
     timeZone: zone(),
     timeZoneName: "short",
   }).formatToParts(millis);
-  return parts.find((each) => each.type === "timeZoneName").value;
+  return parts.find((part) => part.type === "timeZoneName").value;
 }
 
 /** Shows the zone on the button in the head of the page, which changes it; then `changed()`. */
@@ -39,7 +39,7 @@ export function listenToZone(changed) {
     try {
       localStorage.setItem(KEY, isLocal ? "browser" : "utc");
     } catch {
-      // It holds until the page is left.
+      // It lasts until the page is left.
     }
     show();
     changed();

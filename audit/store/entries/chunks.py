@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.picture import TierKind
+from audit.reconciling.picture import TierKind
 from audit.store.folding.columns import Entries, Numbers, Offsets, Passages, Runs, Windows
 from audit.store.folding.keyed_intervals import Mask, grouped
 

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from audit.picture import Disputed, TierKind
+from audit.reconciling.picture import Disputed, TierKind
 from audit.store.database import changed
 from audit.store.entries.journals import SeenEntries, unpacked
 from audit.store.folding.columns import Entries, Numbers

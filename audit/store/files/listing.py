@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from audit.api.answers import HostRow, Hosts, SourceRow, Sources
 from audit.api.queries import HostsQuery, SourcesQuery, pattern
-from audit.findings import State
+from audit.reconciling.findings import State
 from audit.store.files.shipped_stretches import MISSING, stretches_of
 from audit.store.files.suspects import pairs_of
 from audit.store.partitions.commit_logs import OF_SOURCES

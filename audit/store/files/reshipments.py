@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.picture import Copied
+from audit.reconciling.picture import Copied
 from audit.store.database import all_changed
 from audit.store.entries.chunks import Chunk
 from audit.store.files.shipped_stretches import stretches_of

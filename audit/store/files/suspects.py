@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from audit.picture import BatchPart, LandedFile, LostBytes, Source, Tier, Twice
+from audit.reconciling.picture import BatchPart, LandedFile, LostBytes, Source, Tier, Twice
 from audit.store.files import reshipments
 from audit.store.files.shipped_stretches import AGAIN, MISSING, inside, stretches_of
 from audit.store.folding.stretches import Stretches

@@ -30,10 +30,10 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from audit.api.answers import AgentRow, AgentsAnswer
-from audit.api.attribution import attributed
 from audit.api.queries import AgentsQuery, order, pattern
 from audit.configuration.config import AuditConfig
-from audit.picture import ExpectedAgent, TopicKey
+from audit.reconciling.attribution import attributed
+from audit.reconciling.picture import ExpectedAgent, TopicKey
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import Numbers, numbers, parents, texts
 from audit.store.folding.keyed_intervals import Mask, grouped

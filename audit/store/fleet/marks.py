@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from audit.api.answers import Mark
-from audit.api.attribution import attributed
+from audit.reconciling.attribution import attributed
 from audit.store.database import changed
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import cut, numbers, parents, texts

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from audit.picture import Collided, Tier
+from audit.reconciling.picture import Collided, Tier
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import MOST, MOST_EPOCH, MOST_PARTITION, MOST_TIME
 from audit.store.partitions.generations import Generations

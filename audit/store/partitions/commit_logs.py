@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from audit.picture import TierKind
+from audit.reconciling.picture import TierKind
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.keyed_intervals import grouped
 from audit.store.partitions.offsets import tiers_of

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from audit.picture import AlteredBatch, PartitionPicture, Placed, Tier, TierKind
+from audit.reconciling.picture import AlteredBatch, PartitionPicture, Placed, Tier, TierKind
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import hours_of
 from audit.store.folding.keyed_intervals import grouped

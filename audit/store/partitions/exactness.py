@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.picture import Inexact, Placed, Tier
+from audit.reconciling.picture import Inexact, Placed, Tier
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import Numbers, hours_of, numbers
 from audit.store.folding.keyed_intervals import Mask, grouped

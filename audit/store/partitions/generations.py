@@ -35,7 +35,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from audit.picture import AlteredBatch, TierKind
+from audit.reconciling.picture import AlteredBatch, TierKind
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import EpochBeginnings, Numbers
 from audit.store.folding.keyed_intervals import Keyed, grouped

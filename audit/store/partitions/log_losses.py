@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
-from audit.picture import PartitionPicture, TierKind, UncountedLoss
+from audit.reconciling.picture import PartitionPicture, TierKind, UncountedLoss
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import MOST_EPOCH
 from audit.store.partitions import generations

@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.picture import TierKind
+from audit.reconciling.picture import TierKind
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import Numbers, numbers
 from audit.store.folding.keyed_intervals import (

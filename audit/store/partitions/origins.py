@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from audit.picture import TierKind, TopicKey
+from audit.reconciling.picture import TierKind, TopicKey
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import Numbers, Origins
 from audit.store.folding.keyed_intervals import PAIR, Keyed, Mask, grouped, none

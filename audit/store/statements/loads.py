@@ -13,7 +13,7 @@ import numpy as np
 
 from audit.api.answers import ConsumerRow, FailingLoad, HourRow, LoadRow, Loads
 from audit.api.queries import LoadsQuery
-from audit.findings import State
+from audit.reconciling.findings import State
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import MOST_TIME
 from audit.store.rows import LoadEnd

@@ -25,7 +25,7 @@ from typing import Final
 from msgspec import structs
 from msgspec.structs import replace
 
-from audit.picture import (
+from audit.reconciling.picture import (
     Disputed,
     ExpectedAgent,
     Hole,

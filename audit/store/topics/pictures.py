@@ -1,4 +1,4 @@
-"""Reads the picture of a topic (audit/picture.py) from the tables, within one read transaction.
+"""Reads the picture of a topic (audit/reconciling/picture.py) from the tables, in one transaction.
 
 If the beginning of the ledger has expired, its content is unknown: windows before that time are not
 shown, nor what landed of files whose shipping was reported then. It has expired if most of the
@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from audit.picture import (
+from audit.reconciling.picture import (
     Acceptance,
     FileFault,
     Hole,
@@ -502,6 +502,7 @@ def _acceptance(statement: dict[str, Any], time: int) -> Acceptance:
         statement["reason"],
         statement["operator"],
         time,
+        file=statement["file"],
     )
 
 

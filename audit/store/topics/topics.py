@@ -11,9 +11,9 @@ import msgspec
 
 from audit.api.answers import Flow, ListPage, TopicRow
 from audit.api.queries import TopicsQuery, order, pattern
-from audit.api.verdicts import settled_state
-from audit.findings import Kinds, State, or_empty, summed, worst_first
-from audit.picture import Tier, TopicKey
+from audit.reconciling.findings import Kinds, State, or_empty, summed, worst_first
+from audit.reconciling.picture import Tier, TopicKey
+from audit.reconciling.topic_verdict import settled_state
 from audit.store.fleet.agents import UNTIL
 from audit.store.statements import loads
 from ground.known_types import known_type

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from audit.http.operators import BadOperatorsFile, read_operators
+from audit.http.access.operators import BadOperatorsFile, read_operators
 from ground.logins.password_file import BadPasswordFile, read_users
 from ground.logins.secrets import NoSecret, Secret
 from ground.logins.token_file import BadTokenFile, read_tokens

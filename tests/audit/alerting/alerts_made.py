@@ -6,7 +6,7 @@ from typing import Any
 from audit.alerting.conditions import Condition, key_of
 from audit.alerting.notices import Group, Notice, groups_of
 from audit.alerting.receivers import Situation
-from audit.program_commands import ProgramCommands
+from audit.cures.program_commands import ProgramCommands
 from audit.programs import Program, ProgramKind
 from audit.store.judged_hours import HOUR
 from audit.store.rows import Alert

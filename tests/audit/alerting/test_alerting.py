@@ -3,8 +3,8 @@
 from audit.alerting.alerting import Alerting
 from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AlertsConfig, AuditConfig
-from audit.findings import State
-from audit.picture import TopicKey
+from audit.reconciling.findings import State
+from audit.reconciling.picture import TopicKey
 from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.rows import JudgedHour
 from tests.audit.audited_ledger import AuditedLedger

@@ -18,10 +18,10 @@ from audit.alerting.conditions import (
 )
 from audit.api.answers import AgentRow, FailingLoad
 from audit.configuration.config import CommandsConfig
-from audit.cures import Cure
-from audit.findings import FaultKind, Finding, KindCount, State
-from audit.picture import TopicKey
-from audit.program_commands import ProgramCommands
+from audit.cures.fault_cures import Cure
+from audit.cures.program_commands import ProgramCommands
+from audit.reconciling.findings import FaultKind, Finding, KindCount, State
+from audit.reconciling.picture import TopicKey
 from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.rows import Alert, JudgedHour
 

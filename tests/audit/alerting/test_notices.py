@@ -6,9 +6,9 @@ from audit.alerting.conditions import KINDS, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
 from audit.clusters.state import ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
-from audit.cures import Cure
-from audit.findings import CommandKind
-from audit.program_commands import ProgramCommands
+from audit.cures.fault_cures import Cure
+from audit.cures.program_commands import ProgramCommands
+from audit.reconciling.findings import CommandKind
 from audit.store.rows import Alert, TopicShare
 from ledger.health import Certificate, Disk, ZooKeeperSession
 from tests.audit.alerting.alerts_made import (

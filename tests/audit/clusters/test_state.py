@@ -1,7 +1,7 @@
 """Which topics are known to be there no more."""
 
 from audit.clusters.state import AuditState, ClusterState
-from audit.picture import TopicKey
+from audit.reconciling.picture import TopicKey
 
 OLD = TopicKey("east", "clicks", "old")
 NEW = TopicKey("east", "clicks", "new")

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from audit.api.answers import Problem, ReportAnswer
 from audit.api.queries import Query
-from audit.findings import State
 from audit.http.page_files import page_files
 from audit.http.resources import MESSAGES, RESOURCES, Resource
 from audit.http.statements import PATHS
+from audit.reconciling.findings import State
 from harness.penstock.audit import AuditProcess
 
 OTHERS = ("/", "/api/openapi.json", "/healthz", "/readyz", "/metrics")
@@ -40,7 +40,7 @@ def test_answers_have_the_shapes_they_are_described_with(
         msgspec.json.decode(answer.body, type=Problem)
     else:
         assert answer.status == 200
-        msgspec.json.decode(answer.body, type=resource.answered, strict=True)
+        msgspec.json.decode(answer.body, type=resource.answer_type, strict=True)
 
 
 def test_the_description_names_every_path_and_parameter(audit: AuditProcess) -> None:
@@ -52,7 +52,7 @@ def test_the_description_names_every_path_and_parameter(audit: AuditProcess) -> 
         names = {each["name"] for each in operation["parameters"]}
         assert names == {each.encode_name for each in msgspec.structs.fields(resource.query)}
         schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
-        assert schema["$ref"].endswith(f"/{resource.answered.__name__}")
+        assert schema["$ref"].endswith(f"/{resource.answer_type.__name__}")
 
 
 def test_the_description_refers_to_nothing_that_is_not_there(audit: AuditProcess) -> None:

@@ -19,7 +19,7 @@ from tests.audit.http.locked import (
     bearer,
 )
 
-OPERATORS: Final = "messages are shown to operators alone (`messages.shown_to`)"
+OPERATORS: Final = "only operators may see messages (`messages.shown_to`)"
 AWAY: Final = "the brokers of test could not be asked: no broker at 127.0.0.1:9"
 
 

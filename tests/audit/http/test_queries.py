@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from audit.api import queries
 from audit.api.queries import LONGEST_MILLIS, TopicQuery, asked, between
 from audit.errors import BadQuery
-from audit.findings import State
 from audit.http.resources import RESOURCES, Resource
+from audit.reconciling.findings import State
 
 MINUTE = 60_000
 DAY = 86_400_000

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from audit.http.alerts import NOTE_PATHS
+from audit.http.endpoints.alerts import NOTE_PATHS
 from audit.http.statements import MOST_BYTES, PATHS
 from harness.penstock.audit import Answer
 from tests.audit.http.locked import (
@@ -116,7 +116,7 @@ def test_operators_are_let_in(quiet: LockedAudit, path: str) -> None:
         answer = say(quiet, path, shown, address=address)
         assert answer.status in ({400, 404} if path in NOTE_PATHS else {502}), answer
         assert re.search(
-            "could not be written|no alert 0|within a year|no silence",
+            "could not be written|no current alert|within a year|no silence",
             json.loads(answer.body)["error"],
         )
     reader = say(quiet, path, {"x-forwarded-user": "carol", "origin": quiet.url}, address=PROXY)
@@ -151,15 +151,15 @@ RETIRE: Final = "/api/v1/retire"
 @pytest.mark.parametrize(
     ("path", "body", "why"),
     [
-        (ACCEPT, b"", "that cannot be meant"),
-        (ACCEPT, b"[" * 50_000, "that cannot be meant"),
-        (ACCEPT, b"x" * (MOST_BYTES + 1), "too many"),
+        (ACCEPT, b"", "invalid body"),
+        (ACCEPT, b"[" * 50_000, "invalid body"),
+        (ACCEPT, b"x" * (MOST_BYTES + 1), "larger than"),
         (ACCEPT, {"topic": "t", "host": "h"}, "missing required field `reason`"),
         (ACCEPT, {"topic": "t", "host": "h", "reason": " "}, "$.reason"),
         (ACCEPT, {"topic": "t", "reason": "x"}, "say what is accepted"),
         (ACCEPT, {"topic": "t", "host": "h", "reason": "x", "operator": "ada"}, "`operator`"),
         (ACCEPT, {"topic": "t", "offsets": [{"first": 0, "count": 1}], "reason": "x"}, "partition"),
-        (ACCEPT, {"topic": "t", "runs": [{"source": "s"}], "reason": "x"}, "`runs` have"),
+        (ACCEPT, {"topic": "t", "runs": [{"source": "s"}], "reason": "x"}, "`runs` needs"),
         (ACCEPT, {"topic": "t", "partition": 0, "offsets": [{"first": -1, "count": 1}],
                   "reason": "x"}, "$.offsets"),
         (ACCEPT, {"topic": "t", "from_time": 2, "to_time": 2, "reason": "x"}, "must be before"),

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from audit.api.verdicts import TopicVerdict, WindowVerdict
-from audit.findings import FaultKind, Finding, State, worst
-from audit.http.topics import added, cells, percentile, tier_totals
-from audit.picture import Tier, TierKind, TopicKey, WindowSums
+from audit.http.endpoints.topics import added, cells, percentile, tier_totals
+from audit.reconciling.findings import FaultKind, Finding, State, worst
+from audit.reconciling.picture import Tier, TierKind, TopicKey, WindowSums
+from audit.reconciling.topic_verdict import TopicVerdict, WindowVerdict
 
 MINUTE = 60_000
 NUMBERS = st.integers(0, 1_000)

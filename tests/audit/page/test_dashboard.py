@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from audit.alerting import conditions
 from audit.api import answers
-from audit.findings import FaultKind, KindCount
+from audit.reconciling.findings import FaultKind, KindCount
 from harness.penstock.audit import AuditProcess
 from harness.processes.waiting import wait_until
 from tests.audit.ledger_cluster import LedgerCluster

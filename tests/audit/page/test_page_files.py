@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from audit import runbook
+from audit.cures import runbook
 
 PAGE: Final = Path(__file__).resolve().parents[3] / "audit" / "page"
 SCRIPTS: Final = sorted((PAGE / "js").rglob("*.js"))

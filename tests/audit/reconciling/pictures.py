@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from audit.picture import (
+from audit.reconciling.picture import (
     BatchPart,
     ExpectedAgent,
     Inexact,

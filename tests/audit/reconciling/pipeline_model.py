@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from audit.picture import (
+from audit.reconciling.picture import (
     BatchPart,
     ExpectedAgent,
     Hole,

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from audit.api.verdicts import TopicVerdict
-from audit.findings import FaultKind, Finding, State
+from audit.reconciling.findings import FaultKind, Finding, State
+from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
 from audit.reconciling.windows import accounted
 from ground.intervals import upto

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from audit.findings import State
-from audit.picture import Acceptance, AlteredBatch
+from audit.reconciling.findings import State
 from audit.reconciling.missing import OffsetTimes
+from audit.reconciling.picture import Acceptance, AlteredBatch
 from audit.reconciling.stated_faults import MOST_DAMAGES, damaged, united
 from audit.reconciling.verdict import MOST_FINDINGS, reconcile
 from tests.audit.reconciling.pictures import HOUR, START, claimed, picture, source, stretch

@@ -3,8 +3,8 @@
 from msgspec import structs
 from msgspec.structs import replace
 
-from audit.picture import OffsetSpan, WindowSums
 from audit.reconciling.gate import Gate, hour_gate
+from audit.reconciling.picture import OffsetSpan, WindowSums
 from audit.reconciling.verdict import reconcile
 from tests.audit.reconciling.pictures import (
     AGENT,

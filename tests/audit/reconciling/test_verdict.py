@@ -7,10 +7,9 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from audit.api.attribution import attributed
-from audit.api.verdicts import TopicVerdict
-from audit.findings import FaultKind, State
-from audit.picture import (
+from audit.reconciling.attribution import attributed
+from audit.reconciling.findings import FaultKind, State
+from audit.reconciling.picture import (
     Acceptance,
     AlteredBatch,
     ExpectedAgent,
@@ -26,6 +25,7 @@ from audit.picture import (
     Window,
     WindowSums,
 )
+from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
 from tests.audit.reconciling.pictures import (
     AGENT,
@@ -125,6 +125,15 @@ def test_landed_files(fault: str, committed: int, found: int, kind: FaultKind, w
         file_faults=[told], from_time=START + HOUR, to_time=START + 2 * HOUR, windows=[]
     )
     assert not reconcile(later).findings
+    # A file is accepted by its name, or with the whole topic; never with its hour alone.
+    for given, is_accepted in (
+        ({"from_time": START, "to_time": START + HOUR}, False),
+        ({"file": "hdfs:/data/clicks/hour=9/b.parquet"}, False),
+        ({"file": "hdfs:/data/clicks/hour=9/a.parquet"}, True),
+        ({"from_time": 0}, True),
+    ):
+        known = picture(file_faults=[told], accepted=[_ANY._replace(**given)])
+        assert [bool(each.accepted) for each in reconcile(known).findings] == [is_accepted]
 
 
 def test_damaged_batch() -> None:

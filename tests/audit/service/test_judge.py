@@ -6,8 +6,8 @@ from pathlib import Path
 
 from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
-from audit.findings import State
-from audit.picture import TopicKey
+from audit.reconciling.findings import State
+from audit.reconciling.picture import TopicKey
 from audit.service.judge import Judge
 from audit.store.database import FILE
 from audit.store.judged_hours import HourVerdict

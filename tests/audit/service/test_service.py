@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from audit.api import answers
-from audit.api.attribution import attributed
+from audit.reconciling.attribution import attributed
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.audit import AuditProcess
 from harness.penstock.broker import BrokerProcess

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from audit.api.verdicts import TopicVerdict, Wait, WindowVerdict
-from audit.findings import FaultKind, Finding, KindCount, State
-from audit.picture import Tier, TierKind, TopicKey, WindowSums
+from audit.reconciling.findings import FaultKind, Finding, KindCount, State
+from audit.reconciling.picture import Tier, TierKind, TopicKey, WindowSums
+from audit.reconciling.topic_verdict import TopicVerdict, Wait, WindowVerdict
 from audit.store.judged_hours import HOUR, by_hour, figures_of
 
 KEY = TopicKey("east", "clicks", "id")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from audit.api.attribution import attributed
 from audit.api.queries import (
     AgentsQuery,
     AlertsQuery,
@@ -16,8 +15,9 @@ from audit.api.queries import (
     TopicsQuery,
 )
 from audit.configuration.config import Inventory
-from audit.findings import FaultKind, KindCount, State
-from audit.picture import AlteredBatch, Tier, TierKind, TopicPicture
+from audit.reconciling.attribution import attributed
+from audit.reconciling.findings import FaultKind, KindCount, State
+from audit.reconciling.picture import AlteredBatch, Tier, TierKind, TopicPicture
 from audit.store.fleet.agents import SilencePatience
 from audit.store.rows import Alert, JudgedHour, TopicShare
 from audit.store.topics.topics import Overview

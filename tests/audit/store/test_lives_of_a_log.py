@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from audit.api.verdicts import by_host, totals
-from audit.findings import FaultKind, Finding, State
+from audit.reconciling.findings import FaultKind, Finding, State
+from audit.reconciling.topic_verdict import by_host, totals
 from tests.audit.audited_ledger import FIRST, NOW, judged
 from tests.audit.log_entries import lines, withdrawn
 from tests.audit.store.said import MINUTE, ROOT, TOPIC, Json, entry, passage, run, window

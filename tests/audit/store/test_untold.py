@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from audit.api.verdicts import TopicVerdict
-from audit.findings import FaultKind, State
+from audit.reconciling.findings import FaultKind, State
+from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
 from tests.audit.audited_ledger import FIRST, NOW, judged, pictured
 from tests.audit.log_entries import load, operator

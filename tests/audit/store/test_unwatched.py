@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from audit.api.verdicts import TopicVerdict
-from audit.findings import FaultKind, State
+from audit.reconciling.findings import FaultKind, State
 from audit.reconciling.gate import hour_gate
+from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
 from audit.store.judged_hours import by_hour
 from audit.store.statements.rare_statements import _MOST_UNWATCHED

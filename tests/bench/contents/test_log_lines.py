@@ -1,22 +1,18 @@
 """The lines that shippers are measured with."""
 
 import itertools
-import json
 
 import pytest
 
 from bench.contents.log_lines import (
     BLOCK_LINES,
     LINE_BYTES,
-    REQUEST_SCHEMA,
     around_the_end_of_a_window,
     at_times,
     block,
     json_line,
     plain_line,
 )
-from schemas.definitions.types import Record
-from schemas.parsing import parse
 
 
 @pytest.mark.not_quick("very many lines")
@@ -25,14 +21,6 @@ def test_every_line_has_the_same_length() -> None:
         lines = block(line).splitlines(keepends=True)
         assert len(lines) == BLOCK_LINES
         assert {len(each) for each in lines} == {LINE_BYTES}
-
-
-def test_a_json_line_has_a_time_and_the_fields_of_its_schema() -> None:
-    first, *_ = block(json_line).splitlines()
-    schema = parse(json.dumps(REQUEST_SCHEMA)).type
-    assert isinstance(schema, Record)
-    assert ["ts", *(field.name for field in schema.fields[1:])] == list(json.loads(first))
-    assert json.loads(first)["ts"].endswith("Z")
 
 
 def test_times_lie_on_both_sides_of_the_end_of_a_window() -> None:

@@ -4,18 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.figures.measurement import CPU_PER_GB, PEAK_MEMORY, RATE, Goal, Outcome, Summary
+from bench.figures.measurement import CPU_PER_GB, PEAK_MEMORY, RATE, Goal, Outcome
 from bench.figures.profile import Case, Profile, Results
 from bench.figures.report import failures, markdown, verdicts
 from bench.loads.steady_load import Latencies
-from bench.profiles import PROFILES, Measured, called, measured_by
+from bench.profiles import PROFILES, Measured, measured_by, profiles_named
 
 PAGES = Path(__file__).parents[3] / "docs" / "benchmarks"
-
-
-def test_a_summary_is_the_median_with_the_extremes() -> None:
-    assert Summary.of([3.0, 9.0, 1.0]) == Summary(median=3.0, smallest=1.0, largest=9.0)
-    assert Summary.of([1.0, 2.0]).median == 1.5
 
 
 @pytest.mark.parametrize(
@@ -96,9 +91,9 @@ def test_the_pages_name_every_profile() -> None:
     ],
 )
 def test_a_name_stands_for_all_profiles_of_a_kind(name: str, kind: Measured) -> None:
-    profiles = called(name)
+    profiles = profiles_named(name)
     assert profiles == [each for each in PROFILES if measured_by(each) is kind]
     assert all(each == name or each.startswith(f"{name}-") for each in profiles)
     for profile in (*profiles, "loader-topics", "produce-1"):
-        assert called(profile) == [profile]
-    assert called("produce-2") == []
+        assert profiles_named(profile) == [profile]
+    assert profiles_named("produce-2") == []

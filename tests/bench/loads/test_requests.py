@@ -25,17 +25,6 @@ def _answer(requests: EqualRequests, error: int = 0) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def test_a_cycle_repeats_one_request_with_growing_correlation_ids(
-    requests: EqualRequests,
-) -> None:
-    size = requests.request_size
-    assert len(requests.cycle) % size == 0
-    first, second = requests.cycle[:size], requests.cycle[size : 2 * size]
-    assert struct.unpack_from(">ihhi", first) == (size - 4, 0, 7, 0)
-    assert struct.unpack_from(">ihhi", second) == (size - 4, 0, 7, 1)
-    assert first[12:] == second[12:]
-
-
 def test_whole_answers_are_counted(requests: EqualRequests) -> None:
     answer = _answer(requests)
     assert len(answer) == requests.answer_size

@@ -10,7 +10,7 @@ from harness.processes.server_process import ServerFailed
 
 _CHILD = """
 import os, sys
-from bench.spark.driver_commands import obey
+from bench.spark.driver_commands import serve
 
 def refuse(arguments):
     raise ValueError("no")
@@ -20,7 +20,7 @@ def talk(arguments):
     os.system("echo more noise")
     return {"heard": arguments["word"]}
 
-obey({"talk": talk, "refuse": refuse, "leave": lambda _: os._exit(3)})
+serve({"talk": talk, "refuse": refuse, "leave": lambda _: os._exit(3)})
 """
 
 

@@ -25,7 +25,7 @@ class ShownLedger:
         self.entries: list[Json] = []
         self.asked: list[PartitionKey] = []
 
-    def told(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, CountedUpTo]:
+    def ends(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, CountedUpTo]:
         if self.is_silent:
             raise ConnectionRefusedError("nobody is there")
         self.asked += histories

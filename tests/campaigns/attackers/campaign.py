@@ -21,7 +21,7 @@ from typing import Final
 import pyarrow.parquet as pq
 
 from audit.api.answers import TopicReport
-from audit.findings import State
+from audit.reconciling.findings import State
 from harness.penstock.agent import AgentProcess
 from harness.processes.waiting import wait_until
 from tests.campaigns.attackers.attackers import Attackers

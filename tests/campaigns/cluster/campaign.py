@@ -240,7 +240,7 @@ class _Run:
         try:
             cluster.wait_in_sync(TOPIC, PARTITIONS, within=PATIENCE)
         except TimeoutError as late:
-            said = cluster.said_by(cluster.ids[0], TOPIC).values()
+            said = cluster.reported_by(cluster.ids[0], TOPIC).values()
             states = "; ".join(
                 f"{each.partition}: leader {each.leader}, in sync {each.in_sync}" for each in said
             )

@@ -144,7 +144,7 @@ class Growth(Worker):
     @property
     def _known(self) -> int:
         """By all brokers; 0 if one of them is away or knows of another number."""
-        said = {len(self._cluster.said_by(each, self._topic)) for each in self._cluster.ids}
+        said = {len(self._cluster.reported_by(each, self._topic)) for each in self._cluster.ids}
         return said.pop() if len(said) == 1 else 0
 
 

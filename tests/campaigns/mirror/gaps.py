@@ -99,7 +99,7 @@ class Gaps:
         source = self._clusters.source
         for broker in source.ids:
             wait_until(
-                lambda broker=broker: not source.said_by(broker, topic),
+                lambda broker=broker: not source.reported_by(broker, topic),
                 within=PATIENCE,
                 what=f"broker {broker} knows nothing of {topic}",
                 every=0.2,

@@ -1,4 +1,4 @@
-"""A group of its own for each test, on a topic of its own."""
+"""A group and a topic for each test."""
 
 from collections.abc import Iterator
 
@@ -17,12 +17,12 @@ from tests.client.group.working import Worker, until_read, write
 
 
 def zookeeper_of(broker: BrokerProcess) -> str:
-    """With the map of the broker."""
+    """The address of the broker's map in ZooKeeper."""
     return str(yaml.safe_load(broker.config.read_text())["zookeeper"])
 
 
 class Site:
-    """One group, and what a test does to it."""
+    """One group with its topic, members and witness."""
 
     def __init__(self, broker: BrokerProcess, topic: str) -> None:
         self.broker = broker
@@ -47,7 +47,7 @@ class Site:
         commits: bool = True,
         commits_every_s: float = 0.0,
     ) -> Worker:
-        """Another member, which leaves with the test."""
+        """Add a member, which leaves at the end of the test."""
         worker = Worker(
             *(self.broker.bootstrap, zookeeper or self.zookeeper, self.group, [self.topic]),
             self.witness,

@@ -13,7 +13,7 @@ def test_it_does_not_hold_before_anybody_has_answered() -> None:
     lease = Lease(clock)
     assert not lease.holds
     assert lease.is_due
-    lease.asked()
+    lease.question_time()
     assert not lease.holds
 
 
@@ -21,7 +21,7 @@ def test_it_does_not_hold_before_anybody_has_answered() -> None:
 def test_it_holds_for_half_a_timeout_from_the_question_on(timeout_s: float) -> None:
     clock = HandClock()
     lease = Lease(clock)
-    asked = lease.asked()
+    asked = lease.question_time()
     clock.now += timeout_s / 4  # the answer takes its time
     lease.renew(asked, timeout_s)
     assert lease.holds
@@ -34,7 +34,7 @@ def test_it_holds_for_half_a_timeout_from_the_question_on(timeout_s: float) -> N
 def test_an_answer_that_comes_late_renews_nothing() -> None:
     clock = HandClock()
     lease = Lease(clock)
-    asked = lease.asked()
+    asked = lease.question_time()
     clock.now += 10
     lease.renew(asked, 18)
     assert not lease.holds
@@ -43,7 +43,7 @@ def test_an_answer_that_comes_late_renews_nothing() -> None:
 def test_it_is_asked_for_four_times_before_it_ends() -> None:
     clock = HandClock()
     lease = Lease(clock)
-    lease.renew(lease.asked(), 8)
+    lease.renew(lease.question_time(), 8)
     assert not lease.is_due
     clock.now += 1
     assert lease.is_due

@@ -1,8 +1,8 @@
-"""Who has read what, and when: what must hold of it, whatever happens to a group's members.
+"""A record of reads and commits, and the rules that hold whatever happens to a group's members.
 
-A stint is the time for which a member has a partition: from a claim until it gives it up or loses
-it. Of each message it is known when its member asked for it, and when it had it: in between it was
-seen that the claim stood. So what is called an overlap here is one, however busy the machine is.
+A stint is the time in which a member owns a partition: from its claim to its release or loss. A
+message is recorded with the times of its request and its receipt, between which the claim was
+checked. So an overlap of these times is a real one, however busy the machine is.
 """
 
 import json
@@ -29,7 +29,7 @@ class Read(msgspec.Struct, frozen=True):
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """An acknowledged commit: `offset` is the next to be read."""
+    """An acknowledged commit; `offset` is the next to read."""
 
     stint: str
     topic: str
@@ -38,7 +38,7 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Witness:
-    """In memory, for threads; or in a file, for processes."""
+    """Kept in memory for threads, or in a file for processes."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._lock = threading.Lock()
@@ -74,7 +74,7 @@ class Witness:
         return [Committed(**each) for each in self._noted() if "got" not in each]
 
     def _noted(self) -> list[dict[str, Any]]:
-        """What is in the file so far; each line is read once."""
+        """The file's new lines; each is read once."""
         assert self._path is not None
         if self._path.exists():
             with self._path.open("rb") as file:
@@ -86,7 +86,7 @@ class Witness:
 
 
 class WitnessedConsumer(GroupConsumer):
-    """Counts its stints."""
+    """A consumer that counts its stints."""
 
     def __init__(self, *args: object, **more: object) -> None:
         super().__init__(*args, **more)  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ class WitnessedConsumer(GroupConsumer):
         return Read(self.stint(where), *where, message.record.offset, asked, got)
 
     def commit_noted(self, witness: Witness) -> None:
-        """Commits, and notes what was acknowledged."""
+        """Commit, and record what was acknowledged."""
         offsets = {
             each: (self.stint(each), position.offset) for each, position in self._positions.items()
         }
@@ -116,7 +116,7 @@ class WitnessedConsumer(GroupConsumer):
 
 
 def judge(witness: Witness, written: dict[TopicPartition, int]) -> None:
-    """Nothing overlaps, each message was read, what was committed is not read again."""
+    """No stints overlap, each message was read, and no committed message was read again."""
     reads: defaultdict[TopicPartition, list[Read]] = defaultdict(list)
     for each in witness.reads:
         reads[TopicPartition(each.topic, each.partition)].append(each)

@@ -1,5 +1,4 @@
-"""Members of a group that read until they are told to stop: in threads, each with a session of its
-own."""
+"""Members of a group that read until they are stopped, in threads with a session each."""
 
 import threading
 import time
@@ -102,7 +101,7 @@ class Worker:
 
 
 class Writer:
-    """Writes on and on to all partitions, until it is told to stop."""
+    """Writes to all partitions until it is stopped."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, every_s: float = 0.05) -> None:
         self.written: dict[TopicPartition, int] = {}
@@ -144,7 +143,7 @@ class Writer:
 
 
 def write(bootstrap: str, topic: str, partitions: int, each: int) -> dict[TopicPartition, int]:
-    """So many messages into each partition."""
+    """Write `count` messages to each partition."""
     with Brokers(Bootstrap.of(bootstrap), patience_seconds=120) as brokers:
         producer = Producer(brokers, topic)
         for number in range(partitions):
@@ -159,7 +158,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def until_read(witness: Witness, written: dict[TopicPartition, int]) -> None:
-    """By whomever."""
+    """Wait until any members have read everything."""
     wanted = {(*where, offset) for where, count in written.items() for offset in range(count)}
 
     def is_read() -> bool:
@@ -169,7 +168,7 @@ def until_read(witness: Witness, written: dict[TopicPartition, int]) -> None:
 
 
 def shared(*workers: Worker) -> dict[TopicPartition, Worker]:
-    """Whose each partition is; fails if one is two members'."""
+    """The owner of each partition; fails if a partition has two."""
     owners: dict[TopicPartition, Worker] = {}
     for worker in workers:
         for each in worker.partitions:

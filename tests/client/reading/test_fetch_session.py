@@ -101,7 +101,7 @@ def test_leader_and_follower_always_mean_the_same(steps: list[Step]) -> None:
 
 
 def _offset(asking: FetchSession, key: Key) -> int:
-    asked = asking.asked(key)
+    asked = asking.requested(key)
     assert asked is not None
     return asked.offset
 

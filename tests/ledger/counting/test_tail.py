@@ -63,5 +63,5 @@ def test_what_was_told_last_is_found_however_long_ago(
         agent = entry(topic, 0, passages=[counted(never, 0, 0, 9)], host="broker-1")
         write_entries(brokers, registry, [agent], timestamp=now)
     wanted: Mapping[PartitionKey, History] = dict.fromkeys([idle, busy, never], HISTORY)
-    assert tail.told(wanted) == {idle: CountedUpTo(90, 0, a), busy: CountedUpTo(120, 2, b)}
-    assert tail.told({busy: HISTORY}) == {busy: CountedUpTo(120, 2, b)}
+    assert tail.ends(wanted) == {idle: CountedUpTo(90, 0, a), busy: CountedUpTo(120, 2, b)}
+    assert tail.ends({busy: HISTORY}) == {busy: CountedUpTo(120, 2, b)}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from ledger.agents import Agents, AgentSaid, Beat, HostRetired
+from ledger.agents import AgentEntry, Agents, Beat, HostRetired
 from loader.hours.audit import Question
 from loader.hours.completeness import (
     MOST_NAMES,
@@ -29,7 +29,7 @@ def agents(*untils: int, topics: str = "x") -> Agents:
     found = Agents()
     for at, until in enumerate(untils):
         beats = (Beat(until, frozenset(topics.split())),)
-        found.take(AgentSaid(f"a{at}", f"web-{at}", 0, END, beats))
+        found.take(AgentEntry(f"a{at}", f"web-{at}", 0, END, beats))
     return found
 
 
@@ -151,7 +151,7 @@ def test_dead_letters_are_on_the_watermark_of_their_topic(until: int, complete: 
 
 def test_a_table_is_complete_when_all_its_topics_are() -> None:
     who = agents(END, END - 1)
-    who.take(AgentSaid("b", "db-0", 0, END, (Beat(HOUR, frozenset({"y"})),)))
+    who.take(AgentEntry("b", "db-0", 0, END, (Beat(HOUR, frozenset({"y"})),)))
     ends = dict.fromkeys("xy", TopicEnd("1", {0: 10}))
     verdict = judge(who, loaded(10), loaded(10, topic="y"), ends=ends)
     assert verdict == Waiting("agents on web-1; agents on db-0", ("web-1", "db-0"))

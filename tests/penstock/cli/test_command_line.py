@@ -198,6 +198,8 @@ USAGE = [
     ("backup make f", "this needs --zookeeper, or a profile with `zookeeper`"),
     ("status --watch x", "'x' is not a number"),
     ("status --watch 0", "0.0 is not in the range 0.2<=x<=86400"),
+    ("status --watch nan", "'nan' is not a finite number"),
+    ("brokers drain 3 --throttle inf", "'inf' is not a finite number"),
     ("status --dir /nowhere", "Directory '/nowhere' does not exist"),
     ("mirror promote t", "penstock mirror promote: pass --config FILE, or every key with --set"),
     ("up --follow", "penstock up: option '--follow' requires an argument"),

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.api.answers import Flow, ReportAnswer, TierTotals, TopicReport
-from audit.api.verdicts import Wait
-from audit.findings import FaultKind, Finding, State
+from audit.reconciling.findings import FaultKind, Finding, State
+from audit.reconciling.topic_verdict import Wait
 from penstock.demo.applications.log_writer import WrittenTally
 from penstock.demo.command import show_outcome
 from penstock.demo.figures import (

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from agent.status import AgentPhase, FileStatus, Status
-from audit.findings import FaultKind, Finding
+from audit.reconciling.findings import FaultKind, Finding
 from penstock.gate.baseline import KnownFinding
 from penstock.gate.canary import Line, Shipped, shipped, write_line
 

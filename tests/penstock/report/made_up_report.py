@@ -3,8 +3,8 @@
 import msgspec
 
 from audit.api.answers import FailingLoad, Flow, ReportAnswer, TierTotals, TopicReport
-from audit.api.verdicts import Wait
-from audit.findings import FaultKind, Finding, State
+from audit.reconciling.findings import FaultKind, Finding, State
+from audit.reconciling.topic_verdict import Wait
 
 MORNING = 1_795_158_000_000  # 2026-11-20, 07:00 UTC
 HOUR = 3_600_000

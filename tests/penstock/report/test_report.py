@@ -10,7 +10,7 @@ import pytest
 
 from audit.alerting.answers import NotedAlert, NotedAlerts
 from audit.api.answers import ListPage, Problem, ReportAnswer, TopicReport
-from audit.findings import CommandKind, State
+from audit.reconciling.findings import CommandKind, State
 from harness.penstock.audit import AuditProcess
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS
 from penstock.report.audit_requests import last_day, verdict

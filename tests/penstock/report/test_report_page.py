@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.api.answers import ReportAnswer
-from audit.api.verdicts import Wait
-from audit.findings import FaultKind, Finding, State
+from audit.reconciling.findings import FaultKind, Finding, State
+from audit.reconciling.topic_verdict import Wait
 from ground.printable import one_line
 from penstock.report.page import report_page
 from tests.penstock.report.made_up_report import COMPLETE, MISSING, PENDING, report, tier, topic

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from audit.api.answers import AlteredTotal, Remark, ReportAnswer
-from audit.findings import FaultKind, Finding, KindCount, State
+from audit.reconciling.findings import FaultKind, Finding, KindCount, State
 from penstock.report.page import report_page
 from penstock.report.remarks import altered_words, remark_lines
 from penstock.report.table import show_report

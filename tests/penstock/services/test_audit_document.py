@@ -17,15 +17,15 @@ from audit.alerting.notices import Notice, severity_of
 from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
 from audit.configuration.inventory import parsed
-from audit.findings import FaultKind, Finding, State
 from audit.headline import MARKS
 from audit.http.resources import MESSAGES, RESOURCES
 from audit.http.statements import PATHS
 from audit.http.stream import MOST_STREAMS
-from audit.picture import ExpectedAgent, Hole, Tier, TierKind
 from audit.process.metrics import AuditMetrics
 from audit.reconciling import words
 from audit.reconciling.faults import Fault
+from audit.reconciling.findings import FaultKind, Finding, State
+from audit.reconciling.picture import ExpectedAgent, Hole, Tier, TierKind
 from audit.service.service import Service
 from penstock.report.command import (
     COMPLETE,

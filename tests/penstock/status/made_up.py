@@ -7,8 +7,8 @@ import msgspec
 from agent.status import AgentPhase, InputStatus, Status
 from audit.alerting.answers import NotedAlerts
 from audit.api import answers
-from audit.api.verdicts import Wait, WindowVerdict
-from audit.findings import FaultKind, KindCount, Kinds, State
+from audit.reconciling.findings import FaultKind, KindCount, Kinds, State
+from audit.reconciling.topic_verdict import Wait, WindowVerdict
 from audit.store.judged_hours import HOUR
 from penstock.status.audit import AuditPart, OpenTopic
 from penstock.status.cluster import ClusterPart, StoredTopic

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from agent.status import AgentPhase
 from audit.api.answers import HealthRow
-from audit.findings import State
+from audit.reconciling.findings import State
 from penstock.status.assembly import StatusParts, assembled
 from penstock.status.audit import OpenTopic
 from penstock.status.values import AgentStatus, LoadStatus

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from agent.status import FileStatus
-from audit.findings import State
+from audit.reconciling.findings import State
 from client.errors import BadAddress
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess

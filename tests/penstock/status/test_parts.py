@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.api.verdicts import Wait, WindowVerdict
-from audit.findings import State
+from audit.reconciling.findings import State
+from audit.reconciling.topic_verdict import Wait, WindowVerdict
 from audit.store.judged_hours import HOUR
 from client.connection.addresses import Address
 from client.connection.metadata import (

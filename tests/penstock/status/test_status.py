@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from audit.api.answers import AlteredTotal
-from audit.findings import KindCount, State
+from audit.reconciling.findings import KindCount, State
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from harness.processes.waiting import wait_until

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from audit.findings import FaultKind, KindCount, State
+from audit.reconciling.findings import FaultKind, KindCount, State
 from penstock.status.command import is_well
 from penstock.status.values import FailingLoadStatus, PipelineStatus
 from penstock.status.words import (

@@ -1,4 +1,4 @@
-"""What the system tests of the agent share: a site for each test, on the run's servers."""
+"""A site for each of the agent's system tests, on the run's servers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,5 +21,5 @@ def site(
 
 @pytest.fixture
 def topic(site: Site) -> Topic:
-    """One with a single partition, and the one for its dead letters."""
+    """A topic with one partition, and the topic for its dead letters."""
     return site.topic(site.new_topic())

@@ -1,9 +1,8 @@
-"""What was written to files, and whether the events of a topic are exactly that.
+"""The bytes written to files, and a check that a topic's events are exactly these.
 
-An `Incarnation` is one life of a file: all bytes ever appended to it, however it was renamed and
-copied meanwhile. Each of its lines begins with its name, so that an event says which one it is of.
-The bytes of an incarnation, cut where events begin, are what its events must be: nothing missing,
-nothing twice, nothing changed, in order.
+An `Incarnation` is one life of a file: all bytes ever appended to it, across renames and copies.
+Each of its lines begins with its name, which identifies its events. The bytes of an incarnation,
+split where events begin, must be its events: nothing missing, repeated or changed, in order.
 """
 
 from collections import Counter
@@ -16,14 +15,15 @@ from tests.system.agent.writer import Numbered
 
 
 class Violated(AssertionError):
-    """Something that an agent promises does not hold."""
+    """A promise of the agent is broken."""
 
 
 @dataclass(eq=False)
 class Incarnation:
-    """`cuts` are where an event may end besides the ends of lines: a write ended there, and the
-    next one came late. Bytes from `safe` on may be missing: they were destroyed before anybody can
-    be sure that they were read; None if nothing may be."""
+    """`cuts` are ends of events within lines, where a write ended and the next one came late. Bytes
+    from `safe` on may be missing, since they were destroyed before they were surely read; None if
+    none may be.
+    """
 
     name: str
     data: bytearray = field(default_factory=bytearray)
@@ -34,7 +34,7 @@ class Incarnation:
         return f"{self.name} {number} {'x' * padding}\n".encode()
 
     def append(self, data: bytes) -> bytes:
-        """Notes it, and returns it."""
+        """Record the data, and return it."""
         self.data += data
         if not data.endswith(b"\n"):
             self.cuts.add(len(self.data))
@@ -45,19 +45,19 @@ class LogFile:
     """A log file that an application writes to, and rotates by renaming it."""
 
     def __init__(self, path: Path, name: str = "") -> None:
-        """The first life is called `name`, the others so with a number."""
+        """The first life is called `name`, later ones have a number as well."""
         self.path = path
         self._name = name or path.stem
         self.lives = [Incarnation(self._name)]
 
     @property
     def life(self) -> Incarnation:
-        """The one that is written to."""
+        """The current life."""
         return self.lives[-1]
 
     @property
     def lines(self) -> int:
-        """Of all lives."""
+        """The lines of all lives."""
         return sum(life.data.count(b"\n") for life in self.lives)
 
     @property
@@ -74,7 +74,7 @@ class LogFile:
             file.write(self.life.append(data))
 
     def begin(self) -> None:
-        """Another life, whose file somebody else has made room for."""
+        """Start another life, in a file that another program has made room for."""
         self.lives.append(Incarnation(f"{self._name}{len(self.lives)}"))
 
     def rotate(self) -> None:
@@ -109,8 +109,9 @@ def check_incarnations(
     *,
     several_lines: bool = False,
 ) -> dict[str, Incarnation]:
-    """Each incarnation is one source, whose events are its bytes. Which source is which is
-    returned. With `several_lines` an event may reach over the ends of lines."""
+    """Each incarnation is one source, whose events are its bytes; returns the sources. With
+    `several_lines` an event may span lines.
+    """
     by_name = {each.name: each for each in incarnations}
     found: dict[str, Incarnation] = {}
     for source, events in of_sources.items():
@@ -130,7 +131,7 @@ def check_incarnations(
 
 
 def end_of(event: Event, incarnation: Incarnation, *, several_lines: bool = False) -> int:
-    """Where an event ends that no other follows."""
+    """The end of an event without a successor."""
     data, start = bytes(incarnation.data), event.position
     lines = event.value["message"].count("\n") if several_lines else 0
     end = start
@@ -163,14 +164,15 @@ def _check_bytes(
 
 
 def text_of(raw: bytes) -> str:
-    """An event's message, as it follows from the bytes of its lines."""
+    """The message of an event, from the bytes of its lines."""
     text = raw.decode(errors="replace")
     return text.removesuffix("\n").removesuffix("\r")
 
 
 def check_numbered(events: Iterable[Event], lines: Numbered, count: int) -> None:
-    """Lines 0 to count less one, each once, unchanged; those of one source in order, without a
-    byte between them."""
+    """Lines 0 to count - 1 occur once each, unchanged; those of one source are in order and
+    contiguous.
+    """
     numbers: Counter[int] = Counter()
     last: dict[str, tuple[int, int]] = {}
     for event in sorted(events):

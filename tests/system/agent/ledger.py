@@ -1,7 +1,7 @@
-"""What agents say in the ledger, held against the log and against their events.
+"""The agents' ledger entries, compared with the log and with the events.
 
-Entries are read from `_audit` as any audit would: nothing is believed that is not compared with
-batch headers, offsets and events. `check_ledger` returns what the runs say of each source.
+Entries are read from `_audit` as any audit would; every claim is compared with batch headers,
+offsets and events. `check_ledger` returns what the runs say about each source.
 """
 
 from base64 import urlsafe_b64encode
@@ -18,7 +18,7 @@ Statement = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Left:
-    """Lines that were not shipped; -1 where nobody can know how many."""
+    """Lines that were not shipped; -1 if their number cannot be known."""
 
     fate: str
     count: int
@@ -28,7 +28,7 @@ class Left:
 
 @dataclass
 class Account:
-    """What the runs of one source come to; `lines` are those of the file that became events."""
+    """The sum of one source's runs; `lines` are the file's lines that became events."""
 
     events: int = 0
     lines: int = 0
@@ -46,7 +46,7 @@ class Account:
 
     @property
     def all_lines(self) -> int:
-        """Shipped, filtered, dead or lost: all that were in the file."""
+        """All lines in the file: shipped, filtered, dead or lost."""
         return self.lines + sum(each.count for each in self.excepted)
 
 
@@ -79,7 +79,7 @@ class Ledger:
         return cls(entries)
 
     def statements(self, kind: str, topic: str) -> list[Statement]:
-        """Those about a topic; with each, how long the windows of its entry are."""
+        """The statements about a topic, with the window lengths of their entries."""
         return [
             {**each, "window_millis": entry.value["window_millis"]}
             for entry in self.entries
@@ -89,7 +89,7 @@ class Ledger:
 
     @property
     def agents(self) -> list[str]:
-        """The journals that speak, in the order of their first entry."""
+        """The journals, in the order of their first entries."""
         return list(dict.fromkeys(entry.source for entry in self.entries))
 
     @property
@@ -117,7 +117,7 @@ def check_ledger(
 
 
 def printed(topic_id: Any) -> str:
-    """A topic's id as Kafka's tools print it; empty where there is none."""
+    """A topic's ID as Kafka's tools print it; empty if there is none."""
     return "" if topic_id is None else urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
@@ -126,7 +126,7 @@ def _stretches(passage: Statement) -> list[range]:
 
 
 def _check_offsets(passages: Iterable[Statement], topic: Content) -> None:
-    """Every batch lies in exactly one stretch, whole, and stretches have nothing else."""
+    """Every batch lies in exactly one interval, which has nothing else."""
     spoken_of: Counter[tuple[int, int]] = Counter()
     edges: set[tuple[int, int]] = set()
     for passage in passages:
@@ -159,7 +159,7 @@ def _check_offsets(passages: Iterable[Statement], topic: Content) -> None:
 def _check_passage(
     passage: Statement, topic: Content, by_place: Mapping[tuple[int, int], Event]
 ) -> None:
-    """Its windows are those of its batches and events, its runs name each offset's event."""
+    """Its windows match its batches and events, and its runs name the events at its offsets."""
     partition, stretches = passage["partition"], _stretches(passage)
     window_millis = passage["window_millis"]
     where = f"{topic.name}-{partition} {stretches}"
@@ -226,7 +226,7 @@ def _check_runs(
 
 
 def _account(source: str, runs: list[Statement], events: Sequence[Event]) -> Account:
-    """Runs follow one another by byte and by seq; each names the events that start in it."""
+    """Runs are contiguous in bytes and seqs; each names the events that start in it."""
     runs.sort(key=lambda run: (run["position"], run["end_position"], run["seq"]))
     # A source may be spread over partitions.
     events = sorted(events, key=lambda event: event.seq)

@@ -1,7 +1,7 @@
-"""What lies in a topic: its batches as the log has them, its events as any reader would.
+"""The contents of a topic: batches as in the log, and events as any reader sees them.
 
-Read through `client` and decoded with the schemas in the registry; which agent, file and line an
-event came from is what its own header says.
+It reads through `client` and decodes with the registry's schemas; an event's header names its
+agent, file and line.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ WITHIN = 180.0
 
 
 class Event(NamedTuple):
-    """A record, decoded; `timestamp` is the record's, `time` the header's."""
+    """A decoded record; `timestamp` is the record's, `time` the header's."""
 
     partition: int
     offset: int
@@ -39,14 +39,14 @@ class Event(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A batch as it lies in the log: its header has the CRC and the offsets."""
+    """A batch in the log; its header has the CRC and the offsets."""
 
     partition: int
     header: BatchHeader
 
 
 class Content:
-    """What was read of a topic, or is said to have been: by partition in log order."""
+    """Events or claims by partition, in log order."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -55,7 +55,7 @@ class Content:
 
     @property
     def messages(self) -> list[str]:
-        """The messages of lines of plain text, in the order of the log."""
+        """The messages of plain text lines, in log order."""
         return [event.value["message"] for event in self.events]
 
     def of_sources(self) -> dict[str, list[Event]]:
@@ -67,7 +67,7 @@ class Content:
 
 
 class Topic(Content):
-    """Reads along."""
+    """A reader of a topic that keeps up with it."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Topic(Content):
         *,
         starts: Mapping[int, int] | None = None,
     ) -> None:
-        """From the beginning, or from the offsets of `starts` on."""
+        """Reads from the beginning, or from the offsets in `starts`."""
         super().__init__(topic)
         self._brokers = brokers
         self._decoder = Decoder(registry.schema)
@@ -89,7 +89,7 @@ class Topic(Content):
             self._fetcher.close()
 
     def poll(self, seconds: float) -> None:
-        """Takes what arrives within this time."""
+        """Read what arrives within this time."""
         if self._fetcher is None:
             found = self._brokers.topic(self.name)
             starts = {each.index: self._positions.get(each.index, 0) for each in found.partitions}
@@ -117,7 +117,7 @@ class Topic(Content):
                 )
 
     def read_to_end(self) -> "Topic":
-        """Until all is read that is there now, in partitions of today."""
+        """Read to the current ends of the current partitions."""
         found = self._brokers.topic(self.name)
         wanted = range(len(found.partitions))
         ends = start_offsets(self._brokers, self.name, wanted, End())
@@ -139,7 +139,7 @@ class Topic(Content):
         return self
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:
-        """Reads until it holds; says how much was read if it does not."""
+        """Read until the condition holds; an error says how much was read."""
 
         def holds() -> bool:
             if not condition():
@@ -160,7 +160,7 @@ class Topic(Content):
 
 
 def ends_of(brokers: Brokers, topic: str) -> dict[int, int]:
-    """Where each partition ends now."""
+    """The current end of each partition."""
     wanted = range(len(brokers.topic(topic).partitions))
     return start_offsets(brokers, topic, wanted, End())
 

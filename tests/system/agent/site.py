@@ -1,8 +1,8 @@
-"""A place where agents work: a cluster, a registry, a directory of logs, and what comes of it.
+"""The environment of an agent: a cluster, a registry, a directory of logs, and the results.
 
 All sites of a run share broker and registry; topics, hosts and directories are each test's own. The
-ledger's topic is shared as it is in life: a site reads it from where it ended when the test began,
-and looks at its own hosts only.
+ledger's topic is shared, as in production: a site reads it from its end at the start of the test,
+and only the entries of its own hosts.
 """
 
 import uuid
@@ -83,24 +83,24 @@ class Site:
             self.server.start()
 
     def new_topic(self, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
-        """A topic that no other test uses, and the one for its dead letters."""
+        """A new topic, and the topic for its dead letters."""
         name = f"logs-{uuid.uuid4().hex[:12]}"
         admin.create_topic(self.brokers, name, partitions=partitions, configs=configs)
         admin.create_topic(self.brokers, f"{name}.dead", partitions=1)
         return name
 
     def new_typed_topic(self, *, partitions: int = 1) -> str:
-        """One whose events have a message and some more, all of which may be missing."""
+        """A topic whose events have a message and more fields, all optional."""
         name = self.new_topic(partitions=partitions)
         self.registry.register(f"{name}-value", scaffold("test.Logged", TYPED))
         return name
 
     def file(self, name: str = "a.log", words: str = "") -> LogFile:
-        """One of `logs`, which is there once something was written to it."""
+        """A file in `logs`, which exists after the first write."""
         return LogFile(self.logs / name, words)
 
     def reads(self, topic: Topic | str, *names: str, **more: object) -> dict[str, object]:
-        """An input: the files of `logs` with these names, or `*.log`."""
+        """An input: the files in `logs` with these names, or `*.log`."""
         paths = [f"{self.logs}/{name}" for name in names or ("*.log",)]
         return {"paths": paths, "topic": topic if isinstance(topic, str) else topic.name, **more}
 
@@ -111,7 +111,7 @@ class Site:
         environment: Mapping[str, str] | None = None,
         wrapper: Iterable[str] = (),
     ) -> AgentProcess:
-        """An agent of a host of its own, not started; killed at the end at the latest."""
+        """An agent with its own host, not started; killed at the end."""
         agent = AgentProcess(
             self.directory / f"host-{uuid.uuid4().hex[:12]}",
             brokers=self.server.bootstrap,
@@ -130,7 +130,7 @@ class Site:
         return topic
 
     def ledger(self, *, may_lack: bool = False) -> Ledger:
-        """What this site's agents have said, all of it."""
+        """All entries of this site's agents."""
         hosts = {agent.host for agent in self._agents}
         return Ledger.of(self._audit.read_to_end(), hosts, may_lack=may_lack)
 
@@ -138,7 +138,7 @@ class Site:
         return self.ledger(may_lack=may_lack).statements("unwatched", topic.name)
 
     def accounts(self, topic: Topic) -> dict[str, Account]:
-        """The ledger of a topic, which has been found to be right."""
+        """The accounts of a topic, after a check of its ledger."""
         found = self.brokers.topic(topic.name)
         topic.read_to_end()
         return check_ledger(self.ledger(), topic, topic_id=printed(found.id))
@@ -146,9 +146,9 @@ class Site:
     def check(
         self, topic: Topic, incarnations: Iterable[Incarnation], *, several_lines: bool = False
     ) -> dict[Incarnation, Account]:
-        """All was shipped, once, in order, and the ledger says so to the byte.
+        """Everything was shipped once and in order, and the ledger agrees to the byte.
 
-        To be asked once the agents have ended gently: nothing comes any more.
+        Call it after the agents have stopped cleanly.
         """
         found = self.brokers.topic(topic.name)
         topic.read_to_end()
@@ -169,7 +169,7 @@ def judge(
     topic_id: str,
     several_lines: bool = False,
 ) -> dict[Incarnation, Account]:
-    """The verdict on what was read."""
+    """The verdict on the events read."""
     check_one_partition(topic.events)
     found = check_incarnations(topic.of_sources(), incarnations, several_lines=several_lines)
     accounts = check_ledger(ledger, topic, topic_id=topic_id)
@@ -184,7 +184,7 @@ def judge(
 
 
 def stop(*agents: AgentProcess) -> None:
-    """Gently: what was read is acknowledged, and in the ledger, when this returns."""
+    """Stop cleanly: everything read is then acknowledged and in the ledger."""
     for agent in agents:
         code = agent.terminate(within=40)
         assert code == 0, f"ended with {code}\n{agent.process.last_words()}"

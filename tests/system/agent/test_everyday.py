@@ -8,7 +8,6 @@ from pathlib import Path
 
 from aiokafka.partitioner import murmur2
 
-from harness.penstock.registry import RegistryProcess
 from harness.processes.waiting import wait_until
 from tests.system.agent.incarnations import check_one_partition
 from tests.system.agent.shipped import Topic
@@ -129,30 +128,6 @@ def test_a_stack_trace_is_one_event(site: Site, topic: Topic) -> None:
     assert topic.messages == events
     accounts = site.check(topic, [log.life], several_lines=True)
     assert accounts[log.life].lines == 6
-
-
-def test_a_restart_goes_on(site: Site, topic: Topic, running_registry: RegistryProcess) -> None:
-    """Nothing is read again, files that were renamed meanwhile are the same, no registry needed."""
-    a, b = site.file(), site.file("b.log")
-    a.write(10)
-    b.write(10)
-    agent = site.agent(site.reads(topic, "*.log*"))
-    with agent:
-        topic.wait_for_count(20)
-        stop(agent)
-    a.write()
-    a.rotate()
-    a.write(3)
-    running_registry.kill()
-    try:
-        agent.start()
-        topic.wait_for_count(24)
-        b.write()
-        topic.wait_for_count(25)
-        stop(agent)
-    finally:
-        running_registry.start()
-    site.check(topic, a.lives + b.lives)
 
 
 def test_the_ledger_of_an_agent_that_is_idle(site: Site, topic: Topic) -> None:

@@ -52,7 +52,7 @@ class Numbered:
 
 
 class Writer:
-    """One writer as a process of its own."""
+    """A writer in a separate process."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Writer:
         keep: int = 5,
         since: int | None = None,
     ) -> None:
-        """`every`: how many lines between rotations of the writer's own."""
+        """`every` is the number of lines between the writer's own rotations."""
         self.path, self.name, self.count = path, name, count
         self.lines = Numbered(name, size, since)
         options = {"rate": rate, "size": size, "rotate": rotate, "every": every, "keep": keep}
@@ -81,7 +81,7 @@ class Writer:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """It writes nothing meanwhile."""
+        """Suspend the writer within the block."""
         assert self._child is not None
         self._child.send_signal(signal.SIGSTOP)
         # A write that it is in ends first.
@@ -92,14 +92,14 @@ class Writer:
             self._child.send_signal(signal.SIGCONT)
 
     def finish(self, *, within: float = 60) -> None:
-        """Waits until it has written everything; `count` is how much that was."""
+        """Wait until everything is written; `count` then has the number of lines."""
         assert self._child is not None
         said, _ = self._child.communicate(timeout=within)
         assert self._child.returncode == 0
         self.count = int(said)
 
     def stop(self) -> None:
-        """It ends with the line it is at."""
+        """End after the current line."""
         assert self._child is not None
         self._child.terminate()
         self.finish()
@@ -111,7 +111,7 @@ class Writer:
 
 
 class ToFile:
-    """Plain writes."""
+    """Plain writes to a file."""
 
     def __init__(self, path: Path, rotate: str, keep: int) -> None:
         self._path, self._rotate, self._keep = path, rotate, keep
@@ -127,7 +127,7 @@ class ToFile:
         self._file.write("".join(f"{line}\n" for line in lines).encode())
 
     def _is_another(self) -> bool:
-        """Whether there is a new file; until there is, the old one is written to."""
+        """Whether there is a new file; until then the old one is used."""
         try:
             return self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino
         except FileNotFoundError:
@@ -144,7 +144,7 @@ class ToFile:
 
 
 class ToHandler:
-    """Python's own handlers, which rotate by themselves."""
+    """Python's logging handlers, which rotate by themselves."""
 
     def __init__(self, handler: logging.Handler) -> None:
         self._logger = logging.getLogger("writer")
@@ -161,7 +161,7 @@ class ToHandler:
 
 
 def write_all(arguments: argparse.Namespace) -> int:
-    """How many lines."""
+    """Returns the number of lines."""
     told_to_end: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: told_to_end.append(number))
     lines = Numbered(arguments.name, arguments.size, arguments.since)

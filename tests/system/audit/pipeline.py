@@ -1,7 +1,7 @@
-"""The whole pipeline: a broker that counts, a registry, agents, loads, and an audit that is asked.
+"""The whole pipeline: a broker with counting, a registry, agents, loads, and an audit.
 
-Everything is a process of its own but the loads, which use the tests' Spark session. Events have
-times of an hour that is over, so that nobody need wait for a window to end.
+Everything except the loads is a separate process; the loads use the tests' Spark session. Events
+have times in a past hour, so no test waits for the end of a window.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Final, Self
 from pyspark.sql import SparkSession
 
 from audit.api.answers import AgentRow, AgentsAnswer, ReportAnswer, TopicReport
-from audit.findings import FaultKind, Finding
+from audit.reconciling.findings import FaultKind, Finding
 from client.admin import topics as admin
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
@@ -147,7 +147,7 @@ class Pipeline:
         return self.directory / host / "logs" / f"{topic}.log"
 
     def write(self, host: str, topic: str, numbers: range) -> bytes:
-        """A line for each of these, one a second of event time; what was written."""
+        """Write a line per source, a second of event time apart; returns the lines."""
         lines = [
             json.dumps({"ts": self.began + number * 1000, "message": f"{host} {number}"}) + "\n"
             for number in numbers
@@ -158,7 +158,7 @@ class Pipeline:
         return text
 
     def load(self, request: LoadRequest | None = None) -> dict[str, TableOutcome]:
-        """What became of each table."""
+        """The outcome for each table."""
         config = LoaderConfig(
             root=f"file://{self.root}",
             topics=tuple(self.topics),
@@ -175,7 +175,7 @@ class Pipeline:
     # What the audit says
 
     def report(self, *, until_now: bool = False) -> ReportAnswer:
-        """Of the hour of the events, or from then on: agents say later what they have lost."""
+        """The report on the events' hour, or from then on, as agents report losses later."""
         to = time.time_ns() // 1_000_000 + 60_000 if until_now else self.began + HOUR
         return self.audit.get("report", ReportAnswer, from_=self.began, to=to, cluster="test")
 
@@ -185,11 +185,11 @@ class Pipeline:
         return found[0]
 
     def agents(self) -> dict[str, AgentRow]:
-        """By host."""
+        """The agents by host."""
         return {each.host: each for each in self.audit.get("agents", AgentsAnswer).items}
 
     def wait_for(self, topic: str, state: str) -> TopicReport:
-        """The verdict, once it is that."""
+        """Wait for this verdict."""
 
         def verdict() -> TopicReport | None:
             found = [each for each in self.report().topics if each.topic == topic]
@@ -228,7 +228,7 @@ def batch_at(partition_dir: Path, offset: int) -> StoredBatch:
 
 
 def delete(batch: StoredBatch) -> None:
-    """Takes it out of its segment, as if it had never been written. What indexes say is dropped."""
+    """Remove the batch from its segment without a trace; the indexes' entries are dropped."""
     content = batch.file.read_bytes()
     rest = content[: batch.position] + content[batch.position + batch.size :]
     batch.file.write_bytes(rest)
@@ -237,7 +237,7 @@ def delete(batch: StoredBatch) -> None:
 
 
 def flip(batch: StoredBatch) -> None:
-    """One bit of its last byte, which its CRC covers."""
+    """Flip a bit of its last byte, which its CRC covers."""
     assert batch.size > HEADER.size
     content = bytearray(batch.file.read_bytes())
     content[batch.position + batch.size - 1] ^= 1

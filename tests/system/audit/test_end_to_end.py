@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from audit.api.answers import TopicReport
-from audit.findings import FaultKind, State
+from audit.reconciling.findings import FaultKind, State
 from client.reading.consumer import Consumer
 from client.reading.offsets import Beginning
 from cluster.zookeeper_server.server import EmbeddedZooKeeper

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from audit.api.answers import ReportAnswer, TopicAnswer, TopicReport
-from audit.findings import FaultKind, State
+from audit.reconciling.findings import FaultKind, State
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.audit import AuditProcess
 from harness.penstock.broker import BrokerProcess

@@ -117,7 +117,7 @@ class Aiokafka:
 
 
 class AiokafkaAdmin:
-    """Its admin client returns answers whole: their error codes are looked at here."""
+    """Its admin client returns whole answers, so their error codes are checked here."""
 
     name = "aiokafka"
 

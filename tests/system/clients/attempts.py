@@ -1,8 +1,8 @@
-"""What clients can ask of a broker and Penstock does not serve, client by client.
+"""Requests of clients that Penstock does not serve, client by client.
 
-Each attempt ends by an exception, and what that says; one that returns has been served. Clients are
-told nothing that a user would not tell them, so their patience is their own: a minute or more for
-most. Whoever runs an attempt gives it seconds.
+Each attempt ends with an exception and its message; one that returns has been served. Clients get
+no option that a user would not set, so they use their own timeouts: a minute or more for most. The
+caller of an attempt limits it to seconds.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ def _librdkafka_transaction(bootstrap: str) -> object:
 
 
 def _librdkafka_subscribed(bootstrap: str) -> object:
-    """By the new protocol."""
+    """Uses the new group protocol."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "a-group", "group.protocol": "consumer"}
     with contextlib.closing(confluent_kafka.Consumer(settings)) as consumer:
         consumer.subscribe(["a-topic"])
@@ -102,7 +102,7 @@ def _java_admin(ask: Callable[[Any], Any]) -> JavaAttempt:
 
 
 def _java_subscribed(java: Jvm, bootstrap: str, topic: str) -> object:
-    """By the new protocol, whose consumer tells its errors between two polls."""
+    """Uses the new group protocol, whose consumer reports its errors between two polls."""
     deserializer = f"{_KAFKA}.common.serialization.ByteArrayDeserializer"
     wanted = {
         "bootstrap.servers": bootstrap,

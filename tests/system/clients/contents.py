@@ -1,4 +1,4 @@
-"""Records whose every byte can be checked after their journey."""
+"""Records whose every byte can be checked after they were sent and read."""
 
 import random
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def awkward(seed: int, *, null_headers: bool, count: int = 40) -> list[Record]:
 def plain(seed: int, *, null_headers: bool, count: int = 40) -> list[Record]:
     """What every client, kcat included, can send and print: text, a key or none, a value or none.
 
-    The headers are the same throughout, the timestamps the client's own.
+    The headers are the same in every record, the timestamps are the client's own.
     """
     chance = random.Random(seed)
 

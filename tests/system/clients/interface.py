@@ -1,7 +1,7 @@
-"""What a foreign client must be able to do, said once: each client's file adapts one library to it.
+"""What a foreign client must be able to do; each client's file adapts one library to it.
 
-No adapter sets a protocol version or any other option that a user would not set; consumers are
-given their partition (`assign`), never a group. Contents are bytes, so that they can be compared
+No adapter sets a protocol version or any other option that a user would not set; consumers get
+their partition by `assign`, never from a group. Contents are bytes, so that they can be compared
 with what was sent.
 """
 
@@ -39,7 +39,7 @@ class AtTime(msgspec.Struct, frozen=True):
 
 
 class AtEnd(msgspec.Struct, frozen=True):
-    """`then` is called once the end has become an offset, and before anything is read."""
+    """`then` is called once the end has been resolved to an offset, before anything is read."""
 
     then: Callable[[], None]
 
@@ -54,7 +54,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 class Refused(Exception):
-    """The broker answered with an error; `name` is Kafka's name of it, as TOPIC_ALREADY_EXISTS."""
+    """The broker answered with an error; `name` is Kafka's name for it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -62,7 +62,7 @@ class Refused(Exception):
 
 
 class How(TypedDict, total=False):
-    """Records are sent. What is left out: not compressed, acks=all, not idempotently."""
+    """How records are sent. The defaults: not compressed, acks=all, not idempotent."""
 
     codec: Codec
     acks: Acks
@@ -80,12 +80,12 @@ class Client(Protocol):
     def produce(
         self, server: str, topic: str, partition: int, records: Records, **how: Unpack[How]
     ) -> list[int] | None:
-        """Sends all, waits for all; the offsets, or None where the client is not told."""
+        """Send all and wait for all; return the offsets, None if the client lacks them."""
 
     def consume(
         self, server: str, topic: str, partition: int, start: Start, count: int
     ) -> list[Consumed]:
-        """Reads `count` records."""
+        """Read `count` records."""
 
 
 Configs = Mapping[str, str]
@@ -100,7 +100,7 @@ class Admin(Protocol):
     def delete_topic(self, server: str, topic: str) -> None: ...
 
     def topics(self, server: str) -> dict[str, int]:
-        """Every topic with the number of its partitions."""
+        """Return every topic with the number of its partitions."""
 
     def create_partitions(self, server: str, topic: str, total: int) -> None: ...
 
@@ -109,9 +109,9 @@ class Admin(Protocol):
     def broker_configs(self, server: str, broker: int) -> Described: ...
 
     def alter(self, server: str, topic: str, configs: Configs) -> None:
-        """Sets these; what else was set before is kept or not, as the client's API has it."""
+        """Set these; whether earlier settings are kept depends on the client's API."""
 
     def delete_records(self, server: str, topic: str, partition: int, before: int) -> int:
-        """Deletes what lies before an offset; the new first offset."""
+        """Delete what lies before an offset; return the new first offset."""
 
     def cluster(self, server: str) -> Cluster: ...

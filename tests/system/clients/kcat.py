@@ -1,7 +1,7 @@
-"""kcat, a program: records go in and come out through pipes.
+"""kcat, a program: records are written to and read from pipes.
 
-It cannot say everything: keys and values are split at separators, a record's headers are the same
-for a whole run, timestamps are its own. `can_send` says which records it can.
+It cannot send every record: keys and values are split at separators, a record's headers are the
+same for a whole run, timestamps are its own. `can_send` tells which records it can send.
 """
 
 import shutil
@@ -31,7 +31,7 @@ def installed() -> bool:
 
 
 def can_send(records: Records) -> bool:
-    """Whether one run of kcat can send these; to it an empty key or value is a null."""
+    """Tell whether one run of kcat can send these; it sends an empty key or value as a null."""
     separators = (BETWEEN_RECORDS, BETWEEN_KEY_AND_VALUE)
     return all(
         record.key != b""
@@ -131,5 +131,5 @@ def _headers(text: str) -> tuple[tuple[str, bytes | None], ...]:
 
 
 def list_topics(server: str) -> str:
-    """What `kcat -L` prints about the cluster."""
+    """Return what `kcat -L` prints about the cluster."""
     return _run(["kcat", "-L", "-b", server], b"").decode()

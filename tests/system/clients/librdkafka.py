@@ -42,7 +42,7 @@ from tests.system.clients.interface import (
 
 
 def _ask(server: str, question: Callable[[AdminClient], Mapping[Any, Any]]) -> Any:
-    """The result of the only future of the answer; a broker's error as `Refused`."""
+    """Return the result of the answer's only future; raise a broker's error as `Refused`."""
     client = AdminClient({"bootstrap.servers": server})  # Lives until there is an answer.
     (future,) = question(client).values()
     try:
@@ -150,7 +150,7 @@ def _read(consumer: Consumer, count: int) -> list[Consumed]:
 def written_and_read(
     settings: Mapping[str, Any], topic: str, values: Sequence[bytes]
 ) -> list[bytes | None]:
-    """What is in a new topic's only partition, after these were written to it."""
+    """Create a topic, write these values, and return the contents of its partition."""
     producer = Producer({**settings, "message.max.bytes": 2_000_000, "linger.ms": 5})
     for each in values:
         producer.produce(topic, each, partition=0)
@@ -198,7 +198,7 @@ class LibrdkafkaAdmin:
         _ask(server, lambda client: client.incremental_alter_configs([resource]))
 
     def reset(self, server: str, topic: str, config: str) -> None:
-        """Takes an override away, so that the default holds again."""
+        """Remove an override, so that the default applies."""
         entry = ConfigEntry(config, None, incremental_operation=AlterConfigOpType.DELETE)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         _ask(server, lambda client: client.incremental_alter_configs([resource]))

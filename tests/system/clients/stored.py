@@ -1,4 +1,4 @@
-"""Record batches as they lie in a partition's segments, read without any of Penstock's code."""
+"""Record batches as stored in a partition's segments, read without any of Penstock's code."""
 
 import struct
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def segments(partition_dir: Path) -> list[Path]:
 
 
 def stored_batches(partition_dir: Path) -> Iterator[StoredBatch]:
-    """All whole batches of a partition's segments, oldest first."""
+    """Return all whole batches of a partition's segments, oldest first."""
     for file in segments(partition_dir):
         content = file.read_bytes()
         position = 0

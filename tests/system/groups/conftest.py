@@ -1,4 +1,4 @@
-"""The run's broker for groups, and what looks at them behind its back."""
+"""The run's broker for groups, and a view of them in ZooKeeper."""
 
 from collections.abc import Iterator
 

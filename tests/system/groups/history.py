@@ -1,8 +1,8 @@
-"""What the members of a group have read and committed, and whether that is as it must be.
+"""The reads and commits of a group's members, and their rules.
 
-- Each record was read at least once.
-- In no generation a partition has two owners.
-- No acknowledged commit is lost: where the group goes on is not before the last one.
+- Each record is read at least once.
+- No partition has two owners in a generation.
+- No acknowledged commit is lost: the group never resumes before the last one.
 """
 
 import threading
@@ -21,7 +21,7 @@ WITHIN = 90.0
 
 
 class History:
-    """Written by the threads of all members of one group."""
+    """The threads of all members of a group write to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,18 +35,18 @@ class History:
             self.by_member[member] += 1
 
     def acknowledged(self, partition: int, offset: int) -> None:
-        """In the order in which it was committed: a partition has one owner at a time."""
+        """In the order of commits: a partition has one owner at a time."""
         with self._lock:
             self._acknowledged[partition] = max(offset, self._acknowledged.get(partition, 0))
 
     def wait_for(self, values: set[bytes]) -> None:
-        """Until all of these were read."""
+        """Wait until all of these were read."""
         wait_until(
             lambda: values <= self.seen, within=WITHIN, what=f"{len(values)} records are read"
         )
 
     def wait_until_each_reads(self, members: set[str], more: Callable[[], None]) -> None:
-        """Until each of these has read something new; `more` is there to be read meanwhile."""
+        """Wait until each has read something new; `more` provides it."""
         before = Counter(self.by_member)
 
         def all_have() -> bool:
@@ -61,7 +61,7 @@ class History:
             return set(self._read)
 
     def check_offsets(self, bootstrap: str, group: str, topic: str) -> None:
-        """Nobody is in the group any more, or nobody reads."""
+        """Call it when the group is empty or nobody reads."""
         found = committed(bootstrap, group, topic, self._acknowledged)
         lost = {
             each: (found[each], offset)
@@ -73,7 +73,7 @@ class History:
 
 
 def committed(bootstrap: str, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """Below 0 where nothing is."""
+    """The committed offset; negative if there is none."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
         asked = [TopicPartition(topic, each) for each in partitions]
@@ -83,7 +83,7 @@ def committed(bootstrap: str, group: str, topic: str, partitions: Iterable[int])
 
 
 class Generations:
-    """Looks at a group's generations in ZooKeeper while its members come and go."""
+    """Observes a group's generations in ZooKeeper while members come and go."""
 
     def __init__(self, session: Session, group: str) -> None:
         self._session = session
@@ -123,7 +123,7 @@ class Generations:
 
 
 class Source:
-    """A topic that is written to, record after record, each another one."""
+    """Writes unique records to a topic."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, replicas: int = 1) -> None:
         self._bootstrap = bootstrap

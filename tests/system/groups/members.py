@@ -1,7 +1,7 @@
-"""Members of groups, each a client that others have made, on a thread or in a process of its own.
+"""Members of groups that use foreign clients, each in a thread or a process.
 
-A member reads what it is given, commits after what it has read, and tells its history of both. It
-is `stopped` when it has left the group, `killed` when it has gone without a word.
+A member reads its partitions, commits what it has read, and records both in its history. `stopped`
+means that it has left the group, `killed` that it ended without leaving.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ SESSION_MS = 6_000
 
 
 class Life(msgspec.Struct, frozen=True):
-    """Of one member called `name`; it is over when `end` is set."""
+    """The life of the member called `name`; over when `end` is set."""
 
     bootstrap: str
     group: str
@@ -146,7 +146,7 @@ async def aio(life: Life) -> None:
 
 
 class Members:
-    """Of one group; whoever is left is stopped at the end."""
+    """The members of one group; the remaining ones are stopped at the end."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Members:
         note: Note,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """One that says line by line what it does, which `note` understands."""
+        """A process that reports line by line, in a form that `note` understands."""
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -195,7 +195,7 @@ class Members:
     def start_program(
         self, name: str, client: Client, balancer: str = "", instance: str = ""
     ) -> None:
-        """A member of another language; ClientUnavailable where it cannot be had."""
+        """A member in another language; raises ClientUnavailable."""
         command = client.program("member")
         settings = (*self._where, str(self._session_ms), balancer, instance)
         self.start_process(name, [*command.words, *settings], note_words, command.environment)
@@ -209,7 +209,7 @@ class Members:
         assignor: str = "RangeAssignor",
         instance: str = "",
     ) -> None:
-        """Kafka's own member for tests."""
+        """Kafka's own test member."""
         bootstrap, group, topic = self._where
         arguments = [
             *("--bootstrap-server", bootstrap, "--group-id", group, "--topic", topic),
@@ -242,7 +242,7 @@ class Members:
         os.kill(self._processes[name].pid, signal.SIGCONT)
 
     def kill(self, name: str) -> None:
-        """It goes without a word."""
+        """End it without leaving the group."""
         process = self._processes.pop(name)
         process.kill()
         process.wait(WITHIN)
@@ -269,7 +269,7 @@ class Members:
 
 
 def note_words(history: History, name: str, line: bytes) -> None:
-    """Of the programs in other languages."""
+    """The form of the programs in other languages."""
     said, *rest = line.split()
     if said == b"read":
         history.read(name, *rest)
@@ -278,7 +278,7 @@ def note_words(history: History, name: str, line: bytes) -> None:
 
 
 def note_json(history: History, name: str, line: bytes) -> None:
-    """Of kafka-verifiable-consumer."""
+    """The form of kafka-verifiable-consumer."""
     said = json.loads(line)
     if said["name"] == "record_data":
         history.read(name, said["value"].encode())

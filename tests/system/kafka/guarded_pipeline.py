@@ -1,7 +1,7 @@
-"""All of Penstock's programs on a guarded Apache Kafka, each as a user of its own, and a registry
-that wants HTTPS and a login.
+"""All of Penstock's programs on a guarded Apache Kafka, and a registry with HTTPS and logins.
 
-Times are short, so that nobody waits for a minute's window to end.
+Each program is a user of its own. Times are short, so that no test waits for the end of a minute's
+window.
 """
 
 import sys
@@ -16,7 +16,7 @@ import yaml
 from pyspark.sql import SparkSession
 
 from audit.api.answers import ReportAnswer, TopicReport
-from audit.findings import State
+from audit.reconciling.findings import State
 from client.admin.topics import create_topic
 from client.connection.brokers import Brokers
 from client.connection.security import Mechanism, Security
@@ -61,13 +61,15 @@ class CounterProcess(RunningServer):
 
 
 class GuardedPipeline(RunningServers):
-    """`with GuardedPipeline(guarded, directory, "shop", mechanism) as pipeline`: what the topic's
-    name begins with has its ACLs, and the topic is made here."""
+    """Used as `with GuardedPipeline(guarded, directory, "shop", mechanism) as pipeline`.
+
+    Topics with this name as prefix get its ACLs, and the topic is created here.
+    """
 
     def __init__(
         self, guarded: GuardedKafka, directory: Path, topic: str, mechanism: Mechanism | None
     ) -> None:
-        """Without a mechanism everybody shows a certificate."""
+        """Without a mechanism every program shows a certificate."""
         directory.mkdir(parents=True, exist_ok=True)
         self.guarded = guarded
         self.topic = topic
@@ -103,11 +105,11 @@ class GuardedPipeline(RunningServers):
         self.listened_to: dict[RunningServer, int] = {}
 
     def listen(self) -> None:
-        """What the programs say from now on counts."""
+        """Consider only what the programs log from now on."""
         self.listened_to = {each: len(each.log()) for each in self.servers}
 
     def another_registry(self, topic: str) -> RegistryProcess:
-        """One with that topic; it does not run yet."""
+        """Return a registry with that topic; it is not started yet."""
         return RegistryProcess(
             self._directory / f"registry-of-{topic}",
             brokers=self.guarded.address(self.mechanism),
@@ -125,14 +127,14 @@ class GuardedPipeline(RunningServers):
         return HttpSecurity(tls=tls, user=user, password_file=self.guarded.password_file(user))
 
     def make_topics(self) -> None:
-        """As `operator`. The registry makes its own."""
+        """Create the topics as `operator`. The registry creates its own."""
         with Brokers(self.guarded.bootstrap("operator", self.mechanism)) as brokers:
             for name in (self.topic, self.topic + DEAD_SUFFIX, LEDGER_TOPIC):
                 if not brokers.refresh([name]).has(name):
                     create_topic(brokers, name, partitions=1)
 
     def write(self, lines: int) -> None:
-        """Into a file that the agent follows."""
+        """Write into a file that the agent follows."""
         begin = self.written.total()
         fresh = [f"{self.topic} {number}" for number in range(begin, begin + lines)]
         with (self.logs / "a.log").open("a") as file:
@@ -159,7 +161,7 @@ class GuardedPipeline(RunningServers):
         load_once(spark, self.loader)
 
     def report(self) -> TopicReport | None:
-        """None while nothing is known of the topic."""
+        """Return the audit's report, or None while nothing is known of the topic."""
         answer = self.audit.get("report", ReportAnswer, from_=self._since, to=self._since + _HOUR)
         return next((each for each in answer.topics if each.topic == self.topic), None)
 
@@ -168,14 +170,14 @@ class GuardedPipeline(RunningServers):
         return 0 if found is None else sum(e.events for e in found.tiers if e.tier == tier)
 
     def wait_until_counted(self) -> None:
-        """All that was written, by the agent and at the brokers."""
+        """Wait until all that was written is counted, by the agent and at the brokers."""
         wanted = self.written.total()
         for tier in TIERS[:2]:
             what = f"{wanted} events, as the {tier}'s ledger has it"
             wait_until(lambda: self.events(tier) == wanted, within=240, what=what)  # noqa: B023
 
     def check_green(self) -> None:
-        """Every line is accounted for, at each tier, and is in the files once."""
+        """Check that every line is accounted for at each tier, and is in the files once."""
         wanted = dict.fromkeys(TIERS, self.written.total())
         # What a loader says is read a moment after it has loaded; until then nobody waits for it.
         wait_until(
@@ -194,7 +196,7 @@ class GuardedPipeline(RunningServers):
         assert landed(self.root / self.topic) == self.written
 
     def _entrance(self, user: str) -> dict[str, object]:
-        """How this program gets in, at the brokers and at the registry."""
+        """Return how this program logs in, at the brokers and at the registry."""
         at_registry = msgspec.to_builtins(self.at_registry(user))
         return {
             "security": self.guarded.security(user, self.mechanism),

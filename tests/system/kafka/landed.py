@@ -1,4 +1,4 @@
-"""What a loader has landed, read with nothing of Penstock."""
+"""The loader's files, read without Penstock."""
 
 from collections import Counter
 from pathlib import Path
@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 
 def landed(table: Path) -> Counter[str]:
-    """How often each message is there, in the files that any reader sees."""
+    """Return the number of occurrences of each message in the visible files."""
     return Counter(
         message
         for file in table.rglob("*.parquet")

@@ -1,7 +1,7 @@
-"""The how-to on an existing Apache Kafka, followed by somebody in a folder of his own.
+"""The how-to on an existing Apache Kafka, followed by a reader in a folder of his own.
 
-Files and commands are the page's; addresses and directories are put in their place, and times are
-short, so that nobody waits for a minute's window to end.
+Files and commands are the page's; addresses and directories are filled in, and times are short, so
+that no test waits for the end of a minute's window.
 """
 
 import os
@@ -32,7 +32,7 @@ class Reader:
     """`with reader.terminal(): reader.next("penstock topics create")`."""
 
     def __init__(self, kafka: str, folder: Path, security: Mapping[str, Any] | None = None) -> None:
-        """`security` is what they say who say how Kafka is connected to."""
+        """`security` holds the properties with which the reader connects to Kafka."""
         self.folder = folder
         self._security = security
         self.logs = folder / "logs"
@@ -64,7 +64,7 @@ class Reader:
         self._commands = [each for each in blocks_of(PAGE) if OURS in each.remarks]
 
     def put_down(self) -> None:
-        """The page's files."""
+        """Write the page's files."""
         texts = {each.file: each.text for each in blocks_of(PAGE) if each.file is not None}
         assert texts.keys() == self._own.keys()
         for name, text in texts.items():
@@ -77,7 +77,7 @@ class Reader:
 
     @contextmanager
     def terminal(self) -> Iterator[None]:
-        """What is started in it ends with it."""
+        """Programs that are started in it end with it."""
         environment = {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PENSTOCK_AUDIT": self.audit,
@@ -89,7 +89,7 @@ class Reader:
             yield
 
     def next(self, begin: str) -> str:
-        """Runs the page's next commands, the first of which begins like this; what they print."""
+        """Run the page's next commands, the first of which begins so; return their output."""
         block = self._commands.pop(0)
         assert block.text.startswith(begin), f"{block.where}: {begin} was expected"
         return self._shell.run(
@@ -97,7 +97,7 @@ class Reader:
         )
 
     def type(self, text: str, *, exit_code: int = 0) -> str:
-        """Runs what is not on the page."""
+        """Run a command that is not on the page."""
         return self._shell.run(text, exit_code=exit_code)
 
     def _here(self, text: str) -> str:
@@ -110,12 +110,11 @@ class Reader:
         return bool(self._commands)
 
     def shown(self) -> list[str]:
-        """The outputs that the page shows."""
+        """Return the outputs that the page shows."""
         return [each.text for each in blocks_of(PAGE) if each.is_output]
 
     def verdict(self, topic: str, since: int) -> TopicReport | None:
-        """What the audit says of the topic from then on, in milliseconds; None while it knows
-        nothing."""
+        """Return what the audit reports of the topic from that millisecond on; None if nothing."""
         asked = urlencode({"from": since, "to": since + 3_600_000})
         try:
             with urllib.request.urlopen(

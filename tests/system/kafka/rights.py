@@ -1,4 +1,4 @@
-"""The rights that the how-to on Apache Kafka lists: each row of its table is one ACL."""
+"""The rights in the how-to on Apache Kafka: each row of its table is one ACL."""
 
 import re
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ _ROW: Final = re.compile(
 
 
 class Right(NamedTuple):
-    """What a user is allowed."""
+    """A permission of a user."""
 
     user: str
     operation: Operation
@@ -39,13 +39,13 @@ class Right(NamedTuple):
         return self.pattern, acl
 
     def said_of(self, name: str = "") -> str:
-        """What a program that lacks it says, of a resource that falls under the pattern."""
+        """The message of a program that lacks it, about a resource that matches the pattern."""
         kind = self.pattern.resource_type.name.lower()
         on = name or self.pattern.name
         return f"not allowed: User:{self.user} needs {self.operation.name} on {kind} {on}"
 
     def on(self, name: str) -> "Right":
-        """The same, literally on another."""
+        """The same right on another resource, by its literal name."""
         return self._replace(pattern=ResourcePattern(self.pattern.resource_type, name))
 
 

@@ -1,8 +1,7 @@
-"""What each program does without one of its rights: it says which, on what and for whom, and goes
-on when the right is there.
+"""What each program does without one of its rights: it logs which, and goes on once it has it.
 
-A function for each right of the how-to's table. It is called while the right is missing, gives it
-back when it has seen enough, and ends when what was held up has happened.
+There is a function for each right of the how-to's table. It is called while the right is missing,
+gives it back when it has seen enough, and ends when the delayed work has been done.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +34,7 @@ LINES: Final = 20
 
 
 class Ear:
-    """What a program has said since the right was about to be taken away."""
+    """What a program has logged since just before the right was taken away."""
 
     def __init__(self, program: RunningServer, begin: int) -> None:
         self._program = program
@@ -47,7 +46,7 @@ class Ear:
 
 
 class Missing(NamedTuple):
-    """A right of a pipeline's is missing, until it is allowed again."""
+    """A right of a pipeline that is missing until it is allowed again."""
 
     p: GuardedPipeline
     right: Right
@@ -59,7 +58,7 @@ class Missing(NamedTuple):
 
     @property
     def said(self) -> str:
-        """What a program says of the pipeline's resource that falls under the pattern."""
+        """Return what a program logs of the pipeline's resource that matches the pattern."""
         begin = self.right.pattern.name
         return self.right.said_of(self.p.topic if self.p.topic.startswith(begin) else begin)
 
@@ -84,7 +83,7 @@ def _agent_may_not_write(m: Missing) -> None:
 
 
 def _agent_may_not_look(m: Missing) -> None:
-    """After a kill it wants to know what became of a batch that was open."""
+    """After a kill the agent asks what became of a batch that was open."""
     ear = m.ear(m.p.agent)
     name = m.right.pattern.name
     to_write = next(each for each in RIGHTS if each.key == ("agent", "WRITE", name))
@@ -111,7 +110,7 @@ def _agent_may_not_see_limits(m: Missing) -> None:
 
 
 def _registry_does_not_start(m: Missing) -> None:
-    """Another one, with a topic of its own: that of the first is there."""
+    """This is another registry with a topic of its own, as the first one's topic exists."""
     m.allow_again()
     name = f"_schemas-{m.right.operation.name.lower()}"
     rights = [each.on(name) for each in RIGHTS if each.user == "registry"]
@@ -166,7 +165,7 @@ def _audit_may_not_read(m: Missing) -> None:
 
 
 def _audit_may_not_see(m: Missing) -> None:
-    """Which is not to say that the topic was deleted, and nothing of it is missed any more."""
+    """The audit must not report the topic as deleted, nor miss anything of it afterwards."""
     ear = m.ear(m.p.audit)
     m.p.audit.restart()
     found = m.p.report()
@@ -191,7 +190,7 @@ def _loader_may_not_read(m: Missing) -> None:
 
 
 def _loader_is_not_taken_note_of(m: Missing) -> None:
-    """Its files are there; what it could not tell, it tells with the next load."""
+    """Its files are there; counts that it could not report follow with the next load."""
     m.p.write(LINES)
     m.p.wait_until_counted()
     outcome = _loaded(m)

@@ -1,4 +1,4 @@
-"""What tests of whole loads share, here as in tests/loader."""
+"""Fixtures of whole loads, shared with tests/loader."""
 
 from tests.loader.conftest import application, config
 

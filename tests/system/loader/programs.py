@@ -1,4 +1,4 @@
-"""`penstock load` as a process of its own, which can be watched and killed."""
+"""`penstock load` as a process that can be observed and killed."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ class LoadProgram:
 
     @property
     def said(self) -> str:
-        """On stderr, by the last one that was started."""
+        """The last process's stderr."""
         return (self._directory / "said").read_text()
 
     def start(self, *options: str) -> subprocess.Popen[str]:
@@ -46,7 +46,7 @@ class LoadProgram:
             )
 
     def run(self, *options: str) -> tuple[int, str]:
-        """Exit code, and what it prints."""
+        """Returns exit code and output."""
         with self.start(*options) as process:
             try:
                 output, _ = process.communicate(timeout=WITHIN)
@@ -59,6 +59,6 @@ class LoadProgram:
 
 
 def reported(table: str) -> dict[str, Any]:
-    """The report's only row, by its heads."""
+    """The report's only row, by column."""
     heads, row = (line.split() for line in table.splitlines())
     return dict(zip(heads, row, strict=False))

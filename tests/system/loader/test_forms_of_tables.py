@@ -1,7 +1,5 @@
 """Tables as they can be had: in other formats, with a nested header, of several clusters."""
 
-import gzip
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,24 +58,6 @@ def test_two_clusters_as_orc_with_a_nested_header(
         each.write(1, time=BEGAN)
     assert load_once(spark, config).late == 2
     assert spark.read.orc(f"{config.root}/views").count() == 24
-
-
-def test_json(spark: SparkSession, application: Application, config: LoaderConfig) -> None:
-    config = msgspec.structs.replace(config, format=FileFormat.JSON)
-    application.write(20, time=BEGAN, step=HOUR // 10)
-    application.write(20, time=BEGAN, step=HOUR // 10, partition=1)
-    assert load_once(spark, config).rows == 40
-    root = Path(config.root.removeprefix("file://")) / application.topic
-    lines = [
-        json.loads(line)
-        for path in root.rglob("part-*.json.gz")
-        for line in gzip.decompress(path.read_bytes()).splitlines()
-    ]
-    assert landed(lines) == sorted(application.written)
-    assert lines[0].keys() >= {"user", "url", "status", "millis", "host", "_topic", "_offset"}
-    rows = spark.read.json(str(root)).collect()
-    assert landed(rows) == sorted(application.written)
-    assert {int(row["hour"]) for row in rows} == {7, 8}
 
 
 def test_avro_without_its_module_is_refused(

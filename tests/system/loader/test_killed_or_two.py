@@ -1,16 +1,12 @@
-"""A driver that is killed at any moment, and two that are at work at the same time.
+"""A driver that is killed at any moment.
 
-HYPOTHESIS_PROFILE=fuzz kills more of them. At every single step, without Spark, loaders are killed
-in tests/loader/commit.
-
-Loaders on two hosts do not see each other's lock. Here they do not because each spells the root in
-its own way.
+HYPOTHESIS_PROFILE=fuzz kills more of them. tests/loader/commit kills loaders at every single step,
+without Spark, and lets two work at the same time.
 """
 
 import os
 import random
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -21,14 +17,9 @@ from harness.hadoop.spark_jvm import quick_java
 from harness.processes.waiting import wait_until
 from loader.commit.manifest_log import ManifestLog
 from loader.config import LoaderConfig, Tasks
-from loader.errors import RunTaken
-from loader.run.load import load
-from loader.run.load_context import LoadRequest
-from loader.run.outcomes import TableOutcome
-from loader.run.spark_work import SparkWork
 from loader.store.local import LocalStore
 from tests.loader.application import BEGAN, HOUR, Application, landed
-from tests.loader.loads import Listening, load_once, rows_of
+from tests.loader.loads import load_once, rows_of
 from tests.system.loader.programs import LoadProgram
 
 # Steps that a load tells of, and how long after the last of them, at most, it is killed: while it
@@ -87,24 +78,6 @@ def test_a_driver_is_killed_at_any_moment(
             killed.kill()
         assert "table done" not in program.said or told > 2
     # What is left of the last one's JVM may still be at it.
-    load_once(spark, small)
-    there_once(spark, small, application)
-    assert load_once(spark, small).did_nothing
-
-
-def test_two_on_a_table(spark: SparkSession, application: Application, small: LoaderConfig) -> None:
-    other = msgspec.structs.replace(small, root=small.root.replace("///", "///./"))
-
-    def one_load(config: LoaderConfig) -> TableOutcome:
-        (outcome,) = load(config, LoadRequest(), lambda: SparkWork(spark), Listening())
-        return outcome
-
-    application.write(500, time=BEGAN, step=20)
-    application.write(500, time=BEGAN, step=20, partition=1)
-    with ThreadPoolExecutor(2) as threads:
-        both = list(threads.map(one_load, [small, other]))
-    assert {type(each.error) for each in both} <= {type(None), RunTaken}, both
-    assert any(each.error is None for each in both)
     load_once(spark, small)
     there_once(spark, small, application)
     assert load_once(spark, small).did_nothing

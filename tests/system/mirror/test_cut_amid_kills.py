@@ -74,7 +74,7 @@ class Cut:
 
     def is_raised(self) -> bool:
         """In the map, as the others have heard."""
-        said = [self.brokers.said_by(each, self.copy).get(0) for each in self.others]
+        said = [self.brokers.reported_by(each, self.copy).get(0) for each in self.others]
         return all(each is not None and each.leader_epoch > self.epoch for each in said)
 
     def is_said(self) -> bool:
@@ -106,7 +106,7 @@ def test_the_leader_is_killed(target: Target, new_topic: str, step: str) -> None
     _write(clusters.source, new_topic, range(AGREED, AGREED + 10))
     target.brokers.wait_in_sync(copy, 1, within=WITHIN)
     leader = target.brokers.leader(copy, 0)
-    said = target.brokers.said_by(leader, copy)[0]
+    said = target.brokers.reported_by(leader, copy)[0]
     cut = Cut(target.brokers, copy, leader, said.leader_epoch)
     if held:
         target.faults[leader].delay_syncs(held, HELD)

@@ -1,7 +1,6 @@
-"""Our programs that use the Kafka clients of Go, of Node.js and of Rust.
+"""Programs that use the Kafka clients of Go, Node.js and Rust.
 
-They are built and installed once, and kept below `.cache/`, under a name that goes by their
-sources.
+They are built once and kept below `.cache/`, in a folder named by a hash of their sources.
 """
 
 import functools
@@ -24,18 +23,18 @@ _PREPARED_WITHIN: Final = 600.0  # seconds: it downloads
 
 
 class ClientUnavailable(Exception):
-    """A client cannot be had here, and why."""
+    """Says why a client is not available here."""
 
 
 class Command(msgspec.Struct, frozen=True):
-    """How a program is run; the environment is ours, and what it needs."""
+    """The command line of a program, and its additions to our environment."""
 
     words: Sequence[str]
     environment: Mapping[str, str]
 
 
 class Client(msgspec.Struct, frozen=True):
-    """`program` answers how one of its tasks is run, and raises ClientUnavailable."""
+    """`program` returns the command for a task, or raises ClientUnavailable."""
 
     name: str
     version: str
@@ -83,7 +82,7 @@ def _rskafka(task: str) -> Command:
 
 @functools.cache
 def node_modules(package: Path) -> Path:
-    """What the lock file in a folder names, installed by npm. Raises ClientUnavailable."""
+    """The modules of a folder's lock file, installed by npm. Raises ClientUnavailable."""
     modules = _kept(package, "node_modules", ("node", "npm"))
     if not modules.exists():
         with tempfile.TemporaryDirectory(dir=modules.parent) as fresh:
@@ -114,7 +113,7 @@ KAFKAJS: Final = Client("kafkajs", "2.2.4", "by npm", _kafkajs, reads=False)
 
 
 def _kept(sources: Path, name: str, programs: Sequence[str]) -> Path:
-    """Where what is made of these sources lies, or will; its folder is there."""
+    """The place for what is built from these sources; its parent exists."""
     for program in programs:
         if shutil.which(program) is None:
             raise ClientUnavailable(f"{program} is not installed")
@@ -127,7 +126,7 @@ def _kept(sources: Path, name: str, programs: Sequence[str]) -> Path:
 
 
 def _put(made: Path, place: Path) -> None:
-    """Another process of tests may have been first."""
+    """Another test process may have been first."""
     try:
         made.rename(place)
     except OSError:

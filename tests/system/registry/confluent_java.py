@@ -1,7 +1,6 @@
-"""Confluent's own Java classes, in jars that Maven Central has: Apache Pinot ships them shaded.
+"""Confluent's Java classes, from jars on Maven Central: Apache Pinot publishes them shaded.
 
-The older of the two fails on every field of an answer that it does not know, as many that are
-still in use do.
+The older version fails on unknown fields in an answer, as many versions in use do.
 """
 
 import functools
@@ -20,7 +19,7 @@ _GROUP, _NAME = "org.apache.pinot", "pinot-confluent-avro"
 
 
 class Confluent(msgspec.Struct, frozen=True):
-    """A version of Confluent's classes, and where Pinot's jar has Apache Kafka's."""
+    """A version of Confluent's classes, and the prefix of Apache Kafka's in Pinot's jar."""
 
     version: str
     pinot: str
@@ -50,7 +49,7 @@ def jar(confluent: Confluent) -> Path:
 
 
 class RefusedByRegistry(Exception):
-    """A RestClientException: HTTP's status, the registry's code, what it said."""
+    """A RestClientException: HTTP status, the registry's code, and the message."""
 
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(message)
@@ -66,12 +65,12 @@ class Java(Jvm):
         self.confluent = confluent
 
     def find(self, name: str) -> Any:
-        """A class, by its full name; one of Apache Kafka's as `kafka:clients.…`."""
+        """A class by its full name; Apache Kafka's as `kafka:clients.…`."""
         prefix, _, rest = name.partition(":")
         return super().find(self.kafka(rest) if prefix == "kafka" else name)
 
     def kafka(self, name: str) -> str:
-        """The full name that one of Apache Kafka's classes has here."""
+        """The full name that one of Apache Kafka's classes has in the jar."""
         return f"{self.confluent.kafka}.{name}"
 
     def configured(self, name: str, configuration: Mapping[str, str]) -> Any:
@@ -80,7 +79,7 @@ class Java(Jvm):
 
 
 def refusal(error: Py4JJavaError) -> RefusedByRegistry | None:
-    """What the registry refused, if that is why Java failed."""
+    """The registry's error, if Java failed because of one."""
     cause = error.java_exception
     while cause is not None:
         if cause.getClass().getSimpleName() == "RestClientException":

@@ -1,4 +1,4 @@
-"""What the tests of the registry from outside share: subjects, and clients of Confluent's."""
+"""Fixtures of the registry's system tests: subjects, and Confluent's clients."""
 
 import uuid
 from collections.abc import Iterator

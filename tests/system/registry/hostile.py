@@ -1,8 +1,8 @@
-"""A registry that is given a bad time, watched: its memory, its life, and how others are served.
+"""Watches a registry under attack: its memory, its survival, and its service to another client.
 
-Another client is a process of its own, run as `python -m tests.system.registry.hostile ADDRESS
-PATH`: what the test itself is busy with must not count as the registry's delay. It only reads, and
-prints one line for each answer: the seconds that took.
+The other client is a separate process, run as `python -m tests.system.registry.hostile ADDRESS
+PATH`, so that the test's own work does not count as the registry's delay. It only reads, and prints
+the seconds of each answer on a line.
 """
 
 import http.client
@@ -22,14 +22,14 @@ MIB = 1024 * 1024
 
 
 def record(name: str, fields: int, of: Any = "int", **more: Any) -> str:
-    """A record of so many fields, each with a default if its type allows null."""
+    """A record of `count` fields, each with a default if its type allows null."""
     default = {"default": None} if isinstance(of, list) else {}
     listed = [{"name": f"f{number}", "type": of, **default} for number in range(fields)]
     return json.dumps({"type": "record", "name": name, **more, "fields": listed})
 
 
 class Served(NamedTuple):
-    """Of all answers, in seconds."""
+    """Latencies in seconds."""
 
     median: float
     p99: float
@@ -38,10 +38,10 @@ class Served(NamedTuple):
 
 
 class Watched:
-    """`with Watched(registry, path)`: another client asks for the path all the while.
+    """`with Watched(registry, path)`: another client requests the path all the time.
 
-    Afterwards the registry lives, has not logged a bug, has not grown beyond `grown` bytes, and
-    has kept the other client waiting for less than `longest` seconds; `served` says for how long.
+    At the end the registry is alive, has logged no bug, has not grown by more than `grown`
+    bytes, and has answered the other client within `longest` seconds; `served` has the latencies.
     """
 
     served: Served
@@ -98,7 +98,7 @@ class Watched:
 
 
 def main(address: str, path: str) -> None:
-    """Until its standard input is closed."""
+    """Runs until standard input is closed."""
     connection = http.client.HTTPConnection(address, timeout=60)
     while not select.select([sys.stdin], [], [], 0.01)[0]:
         began = time.monotonic()
@@ -114,7 +114,7 @@ def main(address: str, path: str) -> None:
 
 
 def ask(connection: http.client.HTTPConnection, path: str) -> tuple[int, bytes]:
-    """Status and body; connects first where it must."""
+    """Returns status and body; connects first if necessary."""
     connection.request("GET", path)
     answer = connection.getresponse()
     return answer.status, answer.read()

@@ -9,11 +9,11 @@ import msgspec
 
 
 class Closed(Exception):
-    """The connection was closed, or reset, before the answer was whole."""
+    """The connection was closed or reset before the end of the answer."""
 
 
 class RawAnswer(msgspec.Struct, frozen=True):
-    """Status, header names in lower case, and the body as JSON where it is that."""
+    """Status, lower-case header names, and the body, parsed if it is JSON."""
 
     status: int
     headers: dict[str, str]
@@ -28,13 +28,13 @@ class RawAnswer(msgspec.Struct, frozen=True):
 
     @property
     def code(self) -> int | None:
-        """The error code, where the answer is an error of the registry's."""
+        """The error code, if the answer is an error of the registry."""
         body = self.body
         return body.get("error_code") if isinstance(body, dict) else None
 
 
 class _Received:
-    """What has come, for one answer after the other: none of them closes it."""
+    """The received bytes, for consecutive answers."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.read, self.readline, self.readinto = file.read, file.readline, file.readinto  # type: ignore[attr-defined]
@@ -65,7 +65,7 @@ class RawHttp:
         self._received = _Received(self._file)
 
     def send(self, data: bytes) -> None:
-        """All of it; raises Closed if the registry does not want it."""
+        """Send all of it; raises Closed if the registry closes the connection."""
         try:
             self.socket.sendall(data)
         except OSError:
@@ -75,7 +75,7 @@ class RawHttp:
         self.socket.shutdown(socket.SHUT_WR)
 
     def answer(self) -> RawAnswer:
-        """The next answer, whole; what only says to go on is passed over."""
+        """The next complete answer; skips 100 Continue."""
         try:
             found = HTTPResponse(cast(socket.socket, self._received))
             found.begin()
@@ -90,7 +90,7 @@ class RawHttp:
         return self.answer()
 
     def rest(self) -> bytes:
-        """All that comes until the registry closes; fails if it does not in time."""
+        """All data until the registry closes; fails if it does not close in time."""
         try:
             return self._received.read()
         except ConnectionError:
@@ -108,7 +108,7 @@ class RawHttp:
 
 
 def request(method: str, path: str, body: bytes | None = None, *headers: bytes) -> bytes:
-    """As any client sends it, with these headers (`b"Name: value"`) besides."""
+    """A request as any client sends it, with additional headers (`b"Name: value"`)."""
     lines = [f"{method} {path} HTTP/1.1".encode("latin-1"), b"Host: registry", *headers]
     if body is not None:
         lines += [b"Content-Type: application/vnd.schemaregistry.v1+json"]

@@ -1,7 +1,7 @@
-"""Confluent's clients that register one schema after the other, and what must be true afterwards.
+"""Confluent's clients that register schemas continuously, and the checks of the result.
 
-They have the retries that are their defaults, and are never refused: whatever happens to registries
-meanwhile has to be over within those.
+They have their default retries, and are never refused: any outage of registries must be over within
+these.
 """
 
 import json
@@ -24,17 +24,17 @@ SHARED = "shared"
 
 
 def numbered(name: str, number: int) -> str:
-    """A schema that no other name or number has, as the registry writes it."""
+    """A schema that is unique to this name and number, as the registry writes it."""
     fields = [{"name": f"{name}_{number}", "type": "int", "default": number}]
     schema = {"type": "record", "name": "R", "fields": fields}
     return json.dumps(schema, separators=(",", ":"))
 
 
 class Registrant(Worker):
-    """Registers a schema of its own and one that all others register as well, and so on."""
+    """Alternately registers a schema of its own and one that all others register, too."""
 
     def __init__(self, name: str, registries: Sequence[RegistryProcess]) -> None:
-        """Of the registries, the first that answers is the one it talks to."""
+        """It talks to the first of the registries that answers."""
         super().__init__(name)
         self.registries = registries
         self.ids: dict[str, int] = {}
@@ -58,7 +58,7 @@ class Registrant(Worker):
 
 
 def go_on(registrants: Iterable[Registrant], count: int = 2, *, within: float = 60) -> None:
-    """Wait until each has registered so many more, or has failed."""
+    """Wait until each has registered `count` more, or has failed."""
     wanted = {each: len(each.ids) + count for each in registrants}
     wait_until(
         lambda: all(len(each.ids) >= least or each.failure for each, least in wanted.items()),
@@ -68,7 +68,7 @@ def go_on(registrants: Iterable[Registrant], count: int = 2, *, within: float = 
 
 
 def finish(registrants: Iterable[Registrant]) -> dict[int, str]:
-    """All that they were told, judged: which schema each id is of."""
+    """Stop all; return the schema of each ID after checking their answers."""
     schemas: dict[int, str] = {}
     ids: dict[str, set[int]] = defaultdict(set)
     for each in registrants:
@@ -82,7 +82,7 @@ def finish(registrants: Iterable[Registrant]) -> dict[int, str]:
 
 
 def all_answers(registry: RegistryProcess) -> dict[str, Any]:
-    """What a registry says of everything it has."""
+    """The registry's answers about everything that it has."""
 
     def ask(path: str) -> Any:
         answer = registry.ask("GET", path)
@@ -98,7 +98,7 @@ def all_answers(registry: RegistryProcess) -> dict[str, Any]:
 
 
 def check_answers(registries: Sequence[RegistryProcess], schemas: dict[int, str]) -> None:
-    """All say the same, and what clients were told."""
+    """All registries agree with each other and with the clients' answers."""
     first, *others = map(all_answers, registries)
     assert all(other == first for other in others)
     served: dict[int, set[str]] = defaultdict(set)

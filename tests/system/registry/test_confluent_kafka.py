@@ -164,14 +164,3 @@ def test_names_survive_the_way(client: SchemaRegistryClient, subject: str, name:
     assert client.get_version(name, 1).subject == name
     assert name in client.get_subjects_by_schema_id(schema_id)
     assert client.delete_subject(name) == [1]
-
-
-def test_one_of_its_addresses_is_enough(
-    running_registry: RegistryProcess, running_broker: BrokerProcess, subject: str
-) -> None:
-    """The first of them is nobody's, the second a broker's."""
-    urls = f"http://127.0.0.1:9,http://{running_broker.bootstrap},{running_registry.url}"
-    quick = {"max.retries": 1, "retries.wait.ms": 10}
-    with SchemaRegistryClient({"url": urls, **quick}) as client:
-        client.register_schema(subject, STRING)
-        assert client.get_versions(subject) == [1]

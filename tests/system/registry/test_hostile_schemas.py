@@ -154,14 +154,6 @@ def test_a_hundred_megabytes(running_registry: RegistryProcess, subject: str) ->
         assert answer.status in {413, 422}
 
 
-def test_the_largest_that_fits(running_registry: RegistryProcess, subject: str) -> None:
-    schema = record("R", 0, doc="x" * 1_000_000)
-    answer = sent(running_registry, f"/subjects/{subject}/versions", registering(schema))
-    assert answer.status == 200
-    found = running_registry.ask("GET", f"/schemas/ids/{answer.body['id']}").body["schema"]
-    assert json.loads(found) == json.loads(schema)
-
-
 def test_many_fields_symbols_and_branches(running_registry: RegistryProcess, subject: str) -> None:
     """Not only taken: the next version of each is judged against it."""
     symbols = [f"s{number}" for number in range(10_000)]

@@ -1,6 +1,6 @@
-"""The ways into a broker with locks, as foreign clients are told them, and those that lead nowhere.
+"""The listeners of a secured broker, as settings for foreign clients, and settings that fail.
 
-Alice may do everything to topics, bob nothing at all.
+Alice may do everything with topics, bob nothing.
 """
 
 import time
@@ -20,8 +20,7 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", BEARER)
 
 
 class Door(msgspec.Struct, frozen=True):
-    """Without a mechanism, a certificate is shown, if it is the `right` one. A password or token
-    that is not right is refused."""
+    """Without a mechanism it uses a certificate, if `right`; wrong credentials fail."""
 
     listener: Listener
     mechanism: str = ""
@@ -59,7 +58,7 @@ CLOSED: Final = {
 
 
 class Way(msgspec.Struct, frozen=True):
-    """All that a client must know. What is empty is not used."""
+    """The settings of a client; empty ones are unused."""
 
     name: str
     address: str
@@ -94,12 +93,12 @@ def way(secured: SecuredBroker, door: Door) -> Way:
 
 
 def as_json(secured: SecuredBroker, doors: Iterable[Door]) -> str:
-    """For our programs that use the clients of other languages."""
+    """The form for our programs that use clients in other languages."""
     return msgspec.json.encode([way(secured, door) for door in doors]).decode()
 
 
 def _secret(secured: SecuredBroker, door: Door) -> str:
-    """A password or a token; nothing for who has a certificate."""
+    """A password or a token; empty for a certificate."""
     if door.mechanism == BEARER:
         return secured.token(door.user) if door.right else secured.token(door.user, aud="others")
     if not door.mechanism:

@@ -1,4 +1,4 @@
-"""Apache Kafka's command line tools at the doors of a broker, with the properties for each."""
+"""Apache Kafka's command line tools with properties for each listener of a broker."""
 
 from pathlib import Path
 from typing import Final
@@ -30,7 +30,7 @@ class JavaTools:
         tools.allow_tokens_from(self._token.as_uri())
 
     def run(self, script: str, door: Door | Way, *arguments: str, stdin: str = "") -> Ended:
-        """Through a door of the broker's, or however the caller says."""
+        """Runs a tool at one of the broker's listeners, or with the caller's properties."""
         come = way(self._secured, door) if isinstance(door, Door) else door
         self._token.write_text(come.secret)
         said = "".join(f"{name}={value}\n" for name, value in self._settings(come).items())
@@ -39,7 +39,7 @@ class JavaTools:
         return self._tools.run(script, *where, *arguments, stdin=stdin)
 
     def write(self, door: Door | Way, topic: str, line: str) -> Ended:
-        """Waits until it is there."""
+        """Waits until the message is written."""
         limits = ("--max-block-ms", _LONG, "--request-timeout-ms", _LONG)
         return self.run(
             "kafka-console-producer", door, "--topic", topic, "--sync", *limits, stdin=line

@@ -367,8 +367,3 @@ def small_zstd_block() -> bytes:
     size = int.from_bytes(frame[6:9], "little") >> 3
     assert len(frame) == 9 + size
     return frame[9:]
-
-
-def test_large_honest_records_are_read() -> None:
-    written = [Record(i, 0, b"k", bytes(3 << 20), (("a", b"b"),)) for i in range(3)]
-    assert read(build_batch(written, codec=Codec.ZSTD), limit=16 << 20) == written

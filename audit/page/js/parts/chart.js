@@ -1,6 +1,6 @@
-/* Lines over time, drawn by uPlot on a canvas: colours are asked of the style sheet, again whenever
-   the theme changes. Dragging zooms. Marks are dashed lines from top to bottom; the one next to the
-   cursor is read out below with the figures. */
+/* Lines over time, drawn by uPlot on a canvas. Colours come from the style sheet, and change with the
+   theme. Dragging zooms. Marks are dashed vertical lines; the one next to the cursor is named below,
+   with the figures. */
 
 import uPlot from "../../vendor/uplot/uPlot.esm.js";
 import { h, replace } from "../dom.js";
@@ -14,13 +14,13 @@ import { columnsOf, eventsOf } from "./tiers.js";
 
 const HEIGHT = 220;
 const MARK = 7; // pixels
-const NEAR = 8; // pixels between the cursor and a mark that is read out
+const NEAR = 8; // pixels between the cursor and a mark that is named
 
-/** What is shown of one range of time:
+/** The chart of a time range:
     { shape, label, times, values, lines, figure, tick, range, draw(plot, colour), said(index) };
     with `isLog`, the axis shows `steps(least, most)`. `times` are in seconds, `range` is in
     milliseconds; `lines` have a `name`, the `number` of their colour, and may have `fill` and
-    `isStepped`. A drawing of the same `shape` is only given other values. */
+    `isStepped`. A drawing of the same `shape` only gets new values. */
 export class TimePlot {
   #zoom;
   #plot = null;
@@ -44,10 +44,10 @@ export class TimePlot {
     this.#box.setAttribute("aria-label", drawing.label);
     if (this.#plot && drawn.shape === drawing.shape) this.#plot.setData(this.#data());
     else this.#draw();
-    this.#say(null);
+    this.#sendStatement(null);
   }
 
-  /** What changed in this time. */
+  /** Marks of this time. */
   mark(marks) {
     this.#marks = marks;
     this.#plot?.redraw(false);
@@ -107,7 +107,7 @@ export class TimePlot {
                   filter: (_, chosen) => chosen,
                 }
               : {}),
-            values: (_, numbers) => numbers.map((each) => (each === null ? "" : tick(each))),
+            values: (_, numbers) => numbers.map((number) => (number === null ? "" : tick(number))),
           },
         ],
         series: [{}, ...series],
@@ -116,7 +116,7 @@ export class TimePlot {
             (plot) => this.#drawing.draw?.(plot, paint),
             (plot) => this.#drawMarks(plot, marked),
           ],
-          setCursor: [(plot) => this.#say(plot.cursor.idx)],
+          setCursor: [(plot) => this.#sendStatement(plot.cursor.idx)],
           setSelect: [(plot) => this.#selected(plot)],
         },
       },
@@ -164,20 +164,20 @@ export class TimePlot {
     else if (this.#plot.width !== width) this.#plot.setSize({ width, height: HEIGHT });
   }
 
-  /** The mark that the cursor is at. */
+  /** The mark at the cursor. */
   #near() {
     const at = this.#plot?.cursor.left ?? -1;
     if (at < 0) return null;
     const away = ({ time }) => Math.abs(this.#plot.valToPos(time / 1000, "x") - at);
-    const found = this.#marks.reduce(
+    const mark = this.#marks.reduce(
       (one, other) => (one === null || away(other) < away(one) ? other : one),
       null,
     );
-    return found !== null && away(found) <= NEAR ? found : null;
+    return mark !== null && away(mark) <= NEAR ? mark : null;
   }
 
-  /** What is under the cursor, or the names of the lines. */
-  #say(index) {
+  /** The figures at the cursor, or the names of the lines. */
+  #sendStatement(index) {
     const { lines, figure, said } = this.#drawing;
     const known = index !== null && index !== undefined && this.#plot;
     const near = known ? this.#near() : null;
@@ -198,7 +198,7 @@ export class TimePlot {
   }
 }
 
-/** Events over time, a line for each tier, and what is missing below them. */
+/** Events over time, a line for each tier, with missing events below them. */
 export class Chart {
   #plot;
 
@@ -244,11 +244,11 @@ export class Chart {
 }
 
 function nameOf(tier) {
-  const said = tierName(tier.tier);
-  return tier.destination ? `${said} in ${plain(tier.destination)}` : said;
+  const title = tierName(tier.tier);
+  return tier.destination ? `${title} in ${plain(tier.destination)}` : title;
 }
 
-/** Where something is missing, however little it is beside all that is there. */
+/** Marks missing events, however few they are. */
 function markMissing(plot, columns, paint) {
   const { top, height, left, width } = plot.bbox;
   const mark = MARK * devicePixelRatio;
@@ -266,17 +266,17 @@ export function tierNumber(index) {
   return Math.min(index, 4) + 1;
 }
 
-/** Midnight by its date, any other time by its clock. */
+/** The date at midnight, else the time. */
 function tickOf(time) {
-  const said = clock(time * 1000);
-  return said === "00:00" ? date(time * 1000) : said;
+  const text = clock(time * 1000);
+  return text === "00:00" ? date(time * 1000) : text;
 }
 
 function colour(element, property) {
   const probe = h("span", {});
   probe.style.color = `var(${property})`;
   element.append(probe);
-  const found = getComputedStyle(probe).color;
+  const color = getComputedStyle(probe).color;
   probe.remove();
-  return found;
+  return color;
 }

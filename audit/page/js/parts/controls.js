@@ -1,5 +1,5 @@
-/* What narrows a view down: a search, chips, a choice. Each stands for one parameter of the view,
-   and shows what the address says. */
+/* Filters of a view: a search, chips, a choice. Each stands for a parameter of the view, and shows
+   its value in the URL. */
 
 import { h, replace, svg } from "../dom.js";
 import { count } from "../figures.js";
@@ -8,7 +8,7 @@ import { plain } from "../names.js";
 const PAUSE = 250;
 let ids = 0;
 
-/** A text that is searched for as it is typed. */
+/** A search field that filters while typing. */
 export function searchBox(page, label, param = "search") {
   let typing = null;
   const input = h("input", {
@@ -58,7 +58,7 @@ export function searchBox(page, label, param = "search") {
   return { node, sync };
 }
 
-/** Chips, of which one or none is pressed. `options`: [value, node or text, number]. */
+/** Chips, one of which can be pressed. `options`: [value, node or text, number]. */
 export function chips(page, label, param) {
   const node = h("div", { class: "chips", role: "group", "aria-label": label });
   const show = (options) => {
@@ -86,7 +86,7 @@ export function chips(page, label, param) {
   return { node, show };
 }
 
-/** One of several values, or all of them. Hidden where there is nothing to choose. */
+/** A choice of one value or all. Hidden if there is only one value. */
 export function choice(page, label, param, all) {
   ids += 1;
   const select = h("select", {
@@ -104,7 +104,7 @@ export function choice(page, label, param, all) {
     replace(
       select,
       h("option", { value: "" }, all),
-      known.map((each) => h("option", { value: each, selected: each === chosen }, plain(each))),
+      known.map((value) => h("option", { value, selected: value === chosen }, plain(value))),
     );
     select.value = chosen;
   };

@@ -1,4 +1,4 @@
-/* What mends a fault: a command to be copied, and the way to the runbook. */
+/* The cure of a fault: a command to copy, and a link to the runbook. */
 
 import { h } from "../dom.js";
 import { quoted } from "../names.js";
@@ -10,7 +10,7 @@ const LEADS = {
   looks: "To see more:",
 };
 
-/** `kind`: of a finding or an alert, as the runbook has them. `row`: what has its command. */
+/** `kind`: of a finding or an alert, as in the runbook. `row`: has the command. */
 export function cure(kind, { command, command_kind }) {
   const lead = LEADS[command_kind];
   return h(
@@ -22,7 +22,7 @@ export function cure(kind, { command, command_kind }) {
   );
 }
 
-/** A command, and a button that copies it. */
+/** A command with a button that copies it. */
 export function commandLine(command) {
   return [h("code", {}, quoted(command, { class: "command" })), copying(command)];
 }
@@ -42,8 +42,7 @@ function copying(text) {
   return button;
 }
 
-/** Whether the clipboard has it. Over plain HTTP from another machine browsers offer the old way
-    alone. */
+/** Copies text; returns whether that worked. Over plain HTTP browsers offer only the old way. */
 async function copied(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,5 +1,5 @@
-/* How long after its own time each tier had an event: half of them, nearly all, the last one. On a
-   scale that grows tenfold, as seconds and hours are to be seen side by side. */
+/* Delays of events at each tier: the median, 99 %, and the maximum, on a logarithmic scale, so that
+   seconds and hours fit side by side. */
 
 import { h, svg } from "../dom.js";
 import { duration } from "../figures.js";
@@ -13,7 +13,7 @@ const WORDS = ["1 ms", "1 s", "1 min", "1 h", "1 day"];
 const LEAST = SCALE[0];
 const MOST = 2 * SCALE.at(-1);
 
-/** Where on the scale, between 0 and 1. */
+/** The position on the scale, between 0 and 1. */
 function place(millis) {
   const inside = Math.min(Math.max(millis, LEAST), MOST);
   return Math.log(inside / LEAST) / Math.log(MOST / LEAST);
@@ -25,7 +25,7 @@ export function delays(tiers) {
     { class: "delays" },
     tiers.map((tier, index) =>
       ["origin", "mirror", "broker"].includes(tier.tier)
-        ? null // they are counted now and then: that is no delay
+        ? null // brokers count at intervals of their own, which is no delay
         : [
             h("div", {}, tierName(tier.tier)),
             tier.p50 < 0 ? h("div", { class: "soft" }, "not measured here") : bar(tier, index),
@@ -35,7 +35,7 @@ export function delays(tiers) {
     h(
       "div",
       { class: "scale", "aria-hidden": "true" },
-      SCALE.map((each, index) => h("span", { vars: { x: place(each) } }, WORDS[index])),
+      SCALE.map((delay, index) => h("span", { vars: { x: place(delay) } }, WORDS[index])),
     ),
   );
 }
@@ -65,7 +65,7 @@ function bar(tier, index) {
 }
 
 function figures(tier) {
-  const said = [
+  const figures = [
     ["half within", tier.p50],
     ["95 % within", tier.p95],
     ["99 % within", tier.p99],
@@ -74,7 +74,7 @@ function figures(tier) {
   return h(
     "div",
     { class: "figures" },
-    said.map(([word, millis]) => h("span", {}, `${word} `, h("b", {}, duration(millis)))),
+    figures.map(([word, millis]) => h("span", {}, `${word} `, h("b", {}, duration(millis)))),
     tier.destination ? name(tier.destination) : null,
   );
 }

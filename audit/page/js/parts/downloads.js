@@ -1,12 +1,12 @@
-/* A list as a file: JSON as the API answers it, or CSV of all its pages. */
+/* Downloads of lists: JSON as the API returns it, or CSV of all its pages. */
 
-import { Refusal, ask } from "../asking.js";
+import { Refusal, ask } from "../api.js";
 import { h } from "../dom.js";
 
 const SIZE = 500;
 const MOST = 20_000; // rows of a file
 
-/** `question` and `parameters` as they are asked, without page and size. */
+/** `question` and `parameters` as for `ask`, without page and size. */
 export function downloads(question, parameters) {
   const known = Object.entries(parameters).filter(([, value]) => value);
   const query = new URLSearchParams([...known, ["size", SIZE]]);
@@ -31,27 +31,27 @@ export function downloads(question, parameters) {
 }
 
 async function rows(question, parameters) {
-  const found = [];
-  for (let page = 1; found.length < MOST; page += 1) {
+  const rows = [];
+  for (let page = 1; rows.length < MOST; page += 1) {
     const answer = await ask(question, { ...parameters, page, size: SIZE });
-    found.push(...answer.items.map((row, index) => named(row, answer, index)));
+    rows.push(...answer.items.map((row, index) => named(row, answer, index)));
     if (page * SIZE >= answer.page.total) break;
   }
-  return found;
+  return rows;
 }
 
-/** Findings have their topics beside them. */
+/** Findings have their topics in a list of their own. */
 function named(row, answer, index) {
   return answer.topics && answer.topic_ids ? { of: answer.topics[index], ...row } : row;
 }
 
-function csv(found) {
-  const names = [...new Set(found.flatMap(Object.keys))];
-  const lines = found.map((row) => names.map((name) => cell(row[name])).join(","));
+function csv(rows) {
+  const names = [...new Set(rows.flatMap(Object.keys))];
+  const lines = rows.map((row) => names.map((name) => cell(row[name])).join(","));
   return [names.join(","), ...lines].map((line) => `${line}\r\n`).join("");
 }
 
-/** What a spreadsheet would compute is made text. */
+/** Keeps spreadsheets from evaluating a value as a formula. */
 function cell(value) {
   const text = typeof value === "object" ? JSON.stringify(value) : String(value ?? "");
   const safe = typeof value !== "number" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;

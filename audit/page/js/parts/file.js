@@ -1,5 +1,4 @@
-/* One file of a host: which of its events were shipped, which have landed, and which are missing,
-   as a strip and in words. */
+/* A file of a host: its shipped, landed and missing events, as a strip and in words. */
 
 import { h, svg } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
@@ -8,7 +7,7 @@ import { sign, stateBadge } from "../signs.js";
 import { ago } from "../times.js";
 
 const WIDTH = 1000;
-const LEAST = 3; // so that one event among millions is seen
+const LEAST = 3; // so that one event among millions is visible
 const MOST_PARTS = 500;
 
 export function file(row, marked) {
@@ -43,8 +42,8 @@ export function file(row, marked) {
       ? h(
           "ul",
           { class: `said state-${row.state}` },
-          (row.words.length > 0 ? row.words : ranges(row)).map((each) =>
-            h("li", {}, sign(row.state, 16), words(each)),
+          (row.words.length > 0 ? row.words : ranges(row)).map((text) =>
+            h("li", {}, sign(row.state, 16), words(text)),
           ),
         )
       : null,
@@ -59,7 +58,7 @@ function total(intervals) {
   return intervals.reduce((sum, [first, next]) => sum + next - first, 0);
 }
 
-/** The missing ranges in words, where the service gives none. */
+/** The missing ranges in words, if the service has none. */
 function ranges(row) {
   const seqs = row.missing.map(
     ([first, next]) =>

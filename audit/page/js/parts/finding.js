@@ -1,4 +1,4 @@
-/* A fault in words, with the way to the file that it is about; and what is waited for. */
+/* A fault in words, with a link to its file; and waits. */
 
 import { showsMessages } from "../account.js";
 import { h } from "../dom.js";
@@ -7,13 +7,13 @@ import { name, quoted, words } from "../names.js";
 import { link } from "../routes.js";
 import { kindBadge, sign } from "../signs.js";
 import { ago, at, momentToSecond } from "../times.js";
-import { accepting } from "./accepting.js";
+import { acceptanceForm } from "./acceptance_form.js";
 import { cure } from "./cure.js";
 
 const HOUR = 3_600_000;
-const LONGEST = 30 * 24 * HOUR; // that the service answers about
+const LONGEST = 30 * 24 * HOUR; // the longest time of a request
 
-/** `row`: the keys j and k come to it. `named`: findings of several topics stand together. `here`: the host whose view this is. */
+/** `row`: the keys j and k reach it. `named`: shows the topic. `here`: the host of this view. */
 export function finding(fault, { cluster, topic, topicId, named = false, here = "", row = true, raised = 0 }) {
   const meta = [
     named ? h("a", { href: link("topic", { cluster, topic, ...hoursOf(fault) }) }, name(topic)) : null,
@@ -39,7 +39,7 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
       words(fault.words),
       h("div", { class: "meta" }, meta),
       fault.accepted ? null : cure(fault.kind, fault),
-      accepting(fault, { cluster, topic, topicId }),
+      acceptanceForm(fault, { cluster, topic, topicId }),
     ),
     fault.host && fault.host !== here
       ? h(
@@ -56,9 +56,9 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
   );
 }
 
-const BEFORE = 3; // messages, so that the neighbours are seen
+const BEFORE = 3; // messages before the fault that are shown, too
 
-/** The way to the messages at its offsets, where there are any to be shown. */
+/** A link to the messages at its offsets, if the user may see them. */
 function toMessages({ partition, offset, offsets }, { cluster, topic, topicId }) {
   if (partition < 0 || offset < 0 || !showsMessages(topic)) return null;
   const at = { partition, offset: Math.max(0, offset - BEFORE), mark: offset, marked: Math.max(1, offsets) };
@@ -66,14 +66,14 @@ function toMessages({ partition, offset, offsets }, { cluster, topic, topicId })
   return h("a", { href }, "Show the messages");
 }
 
-/** The hours that it may be about, as the address of a view has them. */
+/** The hours that it may be about, for the URL of a view. */
 function hoursOf({ from_time: from, to_time: to }) {
   if (from < 0) return {};
   const end = Math.min(Math.max(to, from + 1), from + LONGEST);
   return { from: Math.floor(from / HOUR) * HOUR, to: Math.ceil(end / HOUR) * HOUR };
 }
 
-export function wait(each) {
+export function wait(entry) {
   return h(
     "li",
     { class: "wait" },
@@ -81,8 +81,8 @@ export function wait(each) {
     h(
       "div",
       {},
-      words(each.words),
-      each.since > 0 ? h("div", { class: "meta" }, "there up to ", at(each.since)) : null,
+      words(entry.words),
+      entry.since > 0 ? h("div", { class: "meta" }, "there up to ", at(entry.since)) : null,
     ),
   );
 }

@@ -1,5 +1,5 @@
-/* Where every line went: read = shipped + filtered + dead-lettered + lost, and what became of the
-   events from tier to tier. The figures are the service's; here they only stand side by side. */
+/* The balance of all lines: read = shipped + filtered + dead-lettered + lost, and the events at each
+   tier. The service computes the figures; they are only shown here. */
 
 import { h } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
@@ -54,7 +54,7 @@ function part(number, word, state) {
   );
 }
 
-/** The tiers, one after the other, each held against the one before. */
+/** The tiers in order, each compared with the one before. */
 export function passage(answer) {
   const against = references(answer.tiers);
   return h(
@@ -86,32 +86,32 @@ export function passage(answer) {
 }
 
 function besides(tier) {
-  const said = [
+  const parts = [
     [tier.late, "late"],
     [tier.duplicates, "duplicates dropped"],
     [tier.dead, "dead-lettered"],
   ].filter(([number]) => number > 0);
-  return said.length
+  return parts.length
     ? h(
         "span",
         { class: "under" },
-        said.map(([number, word]) => `${count(number)} ${word}`).join(", "),
+        parts.map(([number, word]) => `${count(number)} ${word}`).join(", "),
       )
     : null;
 }
 
-/** What stands against a tier, whatever its sums are; and rows of whole files that are gone, or
-    there twice, which no window's sums have. */
+/** The faults of a tier, whatever its sums are; and rows of missing or duplicated files, which are in
+    no window's sums. */
 function faultsAt(tier, findings) {
   const open = findings.filter(
-    (each) =>
-      each.tier === tier.tier && each.destination === tier.destination && !each.accepted,
+    (fault) =>
+      fault.tier === tier.tier && fault.destination === tier.destination && !fault.accepted,
   );
-  const states = open.map((each) => kindState(each.kind));
+  const states = open.map((fault) => kindState(fault.kind));
   const rows = (kind) =>
     open
-      .filter((each) => each.kind === kind && each.path && !each.source && each.events > 0)
-      .reduce((sum, each) => sum + each.events, 0);
+      .filter((fault) => fault.kind === kind && fault.path && !fault.source && fault.events > 0)
+      .reduce((sum, fault) => sum + fault.events, 0);
   const isFiles = tier.tier === "hdfs";
   return {
     count: open.length,
@@ -122,7 +122,7 @@ function faultsAt(tier, findings) {
 }
 
 function outcomes(differ, than, faults) {
-  const said = [
+  const outcomes = [
     ["missing", differ.missing + faults.missing, `missing, which ${than} have`],
     ["pending", differ.pending, "still under way"],
     ["duplicated", differ.duplicated + faults.duplicated, `more than ${than} have`],
@@ -134,12 +134,12 @@ function outcomes(differ, than, faults) {
     ["unknown", differ.foreign, "that no agent has reported"],
     ["pending", differ.unclaimed, "that no earlier tier has reported yet"],
   ].filter(([, number]) => number > 0);
-  if (said.length === 0 && faults.count > 0) {
-    const what = faults.count === 1 ? "fault, as said below" : "faults, as said below";
+  if (outcomes.length === 0 && faults.count > 0) {
+    const what = faults.count === 1 ? "fault, listed below" : "faults, listed below";
     return outcome(faults.state, `${count(faults.count)} ${what}`);
   }
-  if (said.length === 0) return outcome("complete", `all that ${than} have`);
-  return said.map(([state, number, text]) => outcome(state, `${count(number)} ${text}`));
+  if (outcomes.length === 0) return outcome("complete", `all that ${than} have`);
+  return outcomes.map(([state, number, text]) => outcome(state, `${count(number)} ${text}`));
 }
 
 function outcome(state, text) {

@@ -1,7 +1,7 @@
-/* Consumer groups: who reads a topic, and how far behind. They are no part of the verdict, and what
-   could not be seen of them is said here and nowhere else. */
+/* Consumer groups: who reads a topic, and with what lag. They are not part of the verdict, so only
+   this card reports what could not be polled of them. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { UNKNOWN, count, counted, duration, short } from "../figures.js";
 import { name, plain, words } from "../names.js";
@@ -13,7 +13,7 @@ import { pager, table } from "./table.js";
 
 const SIZE = 25;
 
-/** A card of its own: of one topic if `asked()` names one, else of all. */
+/** The card, for the topic that `asked()` names, or for all. */
 export class GroupsPane {
   #pane;
   #aside;
@@ -47,15 +47,15 @@ export class GroupsPane {
 
 function shown(page, answer, { ofTopic, wanted }) {
   return [
-    answer.notices.map((each) =>
-      h("p", { class: "notice state-unknown" }, sign("unknown", 18), words(each)),
+    answer.notices.map((text) =>
+      h("p", { class: "notice state-unknown" }, sign("unknown", 18), words(text)),
     ),
     answer.items.length > 0
       ? [
           table(page, {
             label: ofTopic ? "Consumer groups of this topic" : "Consumer groups",
             rows: answer.items,
-            columns: columns(ofTopic, new Set(answer.items.map((each) => each.cluster)).size > 1),
+            columns: columns(ofTopic, new Set(answer.items.map((row) => row.cluster)).size > 1),
           }),
           ofTopic ? more(page, answer.page) : pager(page, answer.page, "row"),
         ]
@@ -67,8 +67,8 @@ function nothing(answer, ofTopic, wanted) {
   if (!answer.looks) {
     return empty("pending", "Nobody looks", "groups.interval of the audit's configuration is 0.");
   }
-  if (wanted) return empty("unknown", "No group is like that");
-  if (answer.as_of === 0) return empty("pending", "Groups have not been looked at yet");
+  if (wanted) return empty("unknown", "No group matches");
+  if (answer.as_of === 0) return empty("pending", "Groups were not polled yet");
   if (answer.notices.length > 0) return null;
   return empty(
     "pending",
@@ -143,7 +143,7 @@ function stateWords(state) {
 }
 
 function behind(row) {
-  const said =
+  const lag =
     row.behind < 0
       ? h("span", { class: "soft", title: plain(row.unknown) }, "not known")
       : h(
@@ -151,7 +151,7 @@ function behind(row) {
           { class: row.behind === 0 ? "zero" : null },
           row.behind === 0 ? "nothing" : duration(row.behind),
         );
-  return [said, lacking(row)];
+  return [lag, lacking(row)];
 }
 
 function messages(row) {
@@ -171,7 +171,7 @@ function messages(row) {
   ];
 }
 
-/** Of how many partitions it is not known, where it is of some. */
+/** The number of partitions with unknown lag, if there are any. */
 function lacking(row) {
   if (row.unknown_partitions === 0 || row.behind < 0) return null;
   return h(

@@ -1,5 +1,5 @@
-/* The verdict in one sentence, as the service words it, the worst findings, and the alerts that are
-   raised. An alert that is about a shown finding is not shown again. */
+/* The headline of the service, the worst findings, and the raised alerts, except those about a
+   finding that is shown. */
 
 import { h } from "../dom.js";
 import { count, counted } from "../figures.js";
@@ -9,11 +9,11 @@ import { alertBadge, sign } from "../signs.js";
 import { ago } from "../times.js";
 import { cure } from "./cure.js";
 import { finding } from "./finding.js";
-import { noted } from "./noting.js";
+import { noteRows } from "./alert_notes.js";
 import { card } from "./pane.js";
 
 const HOUR = 3_600_000;
-/** Of headlines that look better or worse than their state. */
+/** Looks of headlines that differ from those of their state. */
 const SIGNS = { "!": "unloaded", "✓": "complete" };
 
 /** `note`: nodes below the sentence. */
@@ -27,7 +27,7 @@ export function headline({ state, mark, title, more }, note) {
 /** `raised`: alerts that are open. */
 export function worstCard({ worst, badge }, raised) {
   if (worst.length === 0) return null;
-  const since = new Map(raised.map((each) => [each.finding, each.raised]));
+  const since = new Map(raised.map((alert) => [alert.finding, alert.raised]));
   const total = Number(badge.split(" ")[1] ?? worst.length);
   const rest = total - worst.length;
   return card(
@@ -46,7 +46,7 @@ export function worstCard({ worst, badge }, raised) {
 }
 
 export function alertsCard({ items, page }, shown) {
-  const others = items.filter((each) => !shown.has(each.finding));
+  const others = items.filter((alert) => !shown.has(alert.finding));
   if (others.length === 0) return null;
   const rest = page.total - items.length;
   return card(
@@ -75,7 +75,7 @@ function alert(row) {
         row.host ? h("span", {}, row.kind === "away" ? "" : "host ", name(row.host)) : null,
         h("span", {}, "since ", ago(began(row))),
       ),
-      noted(row),
+      noteRows(row),
       cure(row.kind, row),
     ),
     row.topic
@@ -84,17 +84,17 @@ function alert(row) {
   );
 }
 
-/** The view that shows more of an alert about no topic. */
+/** The view for an alert that is not about a topic. */
 function placeOf({ kind, host }) {
   return kind === "silent" ? link("agents", { search: host }) : link("health");
 }
 
-/** When what an alert is about began, as far as that is known. */
+/** When the condition of an alert began, if that is known. */
 export function began({ since, raised }) {
   return since > 0 ? since : raised;
 }
 
-/** The topic, and the hour that an alert is about. */
+/** The topic and hour of an alert. */
 export function hourOf({ cluster, topic, hour }) {
   return hour >= 0 ? { cluster, topic, from: hour, to: hour + HOUR } : { cluster, topic };
 }

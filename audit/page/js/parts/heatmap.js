@@ -1,5 +1,5 @@
-/* The heat map: a row for the verdict and one for each tier, a column for each stretch of time; and
-   where anything changed in that time, a row of marks.
+/* The heat map: a row for the verdict and one for each tier, a column for each cell of time; and a
+   row of marks, if there are any.
    One cell at a time can be reached with Tab, arrows move from there. Selecting columns, by dragging
    or with Shift and arrows, and Enter zooms. A cell that is pointed at or focused is read out in
    figures below. */
@@ -32,7 +32,7 @@ export class HeatMap {
   #tip = h("div", { class: "tip", role: "status" });
   #grid = h("div", { class: "heat-grid", role: "grid", "aria-label": "Windows and tiers" });
 
-  /** `zoom(from, to)` shows that stretch, `out()` a longer one. */
+  /** `zoom(from, to)` shows a shorter time, `out()` a longer one. */
   constructor(zoom, out) {
     this.#zoom = zoom;
     this.#out = out;
@@ -70,7 +70,7 @@ export class HeatMap {
     if (!this.#tip.hidden) this.#read();
   }
 
-  /** What changed in this time. */
+  /** Marks of this time. */
   mark(marks) {
     this.#marks = marks;
     if (this.#answer !== null) this.show(this.#answer);
@@ -98,8 +98,8 @@ export class HeatMap {
   }
 
   #firstOfInterest() {
-    const found = this.#columns.findIndex(({ cell }) => cell && FAULTS.includes(cell.state));
-    return found < 0 ? this.#columns.length - 1 : found;
+    const index = this.#columns.findIndex(({ cell }) => cell && FAULTS.includes(cell.state));
+    return index < 0 ? this.#columns.length - 1 : index;
   }
 
   #verdictRow() {
@@ -130,13 +130,13 @@ export class HeatMap {
         if (!cell) return ["", "", "nothing"];
         const events = eventsOf(cell.sums[index]);
         const { state, difference } = tierCell(cell, index, against[index]);
-        const said = `${count(events)} events`;
-        if (state === "complete" || state === "foreign") return [shade(events, most), "", said];
+        const text = `${count(events)} events`;
+        if (state === "complete" || state === "foreign") return [shade(events, most), "", text];
         const less = difference
           ? `, ${count(Math.abs(difference))} ${WORDS[state].toLowerCase()}`
           : ", changed";
         const accepted = cell.accepted && state !== "pending" ? " accepted" : "";
-        return [`state-${state}${accepted}`, LETTERS[state], said + less];
+        return [`state-${state}${accepted}`, LETTERS[state], text + less];
       });
     });
   }
@@ -144,7 +144,7 @@ export class HeatMap {
   #row(row, label, kind, look) {
     const wide = this.#columns.length <= 130;
     const cells = this.#columns.map((column, index) => {
-      const [looks, letter, said] = look(column);
+      const [looks, letter, text] = look(column);
       return h(
         "div",
         {
@@ -154,7 +154,7 @@ export class HeatMap {
           "data-focus": `cell-${row}-${index}`,
           "data-row-index": row,
           "data-column": index,
-          "aria-label": `${plain(label.textContent)}, ${stretch(column.start, column.end)}: ${said}`,
+          "aria-label": `${plain(label.textContent)}, ${stretch(column.start, column.end)}: ${text}`,
         },
         wide ? letter : "",
       );
@@ -198,9 +198,9 @@ export class HeatMap {
 
   #listen() {
     const cellOf = (event) => {
-      const found = document.elementFromPoint(event.clientX, event.clientY)?.closest(".cell");
-      return found && this.#grid.contains(found)
-        ? { row: Number(found.dataset.rowIndex), column: Number(found.dataset.column) }
+      const cell = document.elementFromPoint(event.clientX, event.clientY)?.closest(".cell");
+      return cell && this.#grid.contains(cell)
+        ? { row: Number(cell.dataset.rowIndex), column: Number(cell.dataset.column) }
         : null;
     };
     this.#grid.addEventListener("pointermove", (event) => {
@@ -296,8 +296,8 @@ export class HeatMap {
     const { row, column } = this.#at;
     const anchor = this.#anchor ?? column;
     const [first, last] = [Math.min(anchor, column), Math.max(anchor, column)];
-    for (const [rowIndex, each] of this.#rows.entries()) {
-      for (const [index, cell] of each.cells.entries()) {
+    for (const [rowIndex, gridRow] of this.#rows.entries()) {
+      for (const [index, cell] of gridRow.cells.entries()) {
         cell.tabIndex = rowIndex === row && index === column ? 0 : -1;
         cell.classList.toggle("at", index === column && !this.#tip.hidden && rowIndex === row);
         cell.classList.toggle("in", this.#anchor !== null && index >= first && index <= last);
@@ -316,15 +316,15 @@ export class HeatMap {
   }
 }
 
-/** From little to much. Nothing has no shade at all. */
+/** Shades from few events to many. No events have no shade. */
 function shade(events, most) {
   return events > 0
     ? `much-${Math.min(SHADES, 1 + Math.floor((events / most) * (SHADES - 0.01)))}`
     : "";
 }
 
-/** The next step on a clock that is not shorter. */
+/** The shortest round step that is not below this one. */
 function roundStep(millis) {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1440, 2880, 10_080];
-  return (steps.find((each) => each * 60_000 >= millis) ?? 10_080) * 60_000;
+  return (steps.find((minutes) => minutes * 60_000 >= millis) ?? 10_080) * 60_000;
 }

@@ -1,4 +1,4 @@
-/* One column of the heat map in figures: what each tier has, and what does not add up. */
+/* A column of the heat map in figures: the events of each tier, and differences. */
 
 import { h } from "../dom.js";
 import { count, counted } from "../figures.js";
@@ -51,7 +51,7 @@ export function reading({ start, end, cell, marks }, tiers) {
       ? h(
           "p",
           { class: "soft" },
-          `Waits for ${cell.waits.map((each) => ON[each] ?? plain(each)).join(", ")}.`,
+          `Waits for ${cell.waits.map((wait) => ON[wait] ?? plain(wait)).join(", ")}.`,
         )
       : null,
     cell.accepted ? h("p", { class: "soft" }, "A fault here has been accepted.") : null,
@@ -68,7 +68,7 @@ function changed(marks) {
 }
 
 function parts(cell) {
-  const said = [
+  const differences = [
     [WORDS.missing, cell.missing, "missing"],
     [WORDS.duplicated, cell.excess, "duplicated"],
     ["Still under way", cell.pending, "pending"],
@@ -80,9 +80,9 @@ function parts(cell) {
     ["Filtered", cell.filtered],
     ["Lost lines", cell.lost, "missing"],
   ].filter(([, number]) => number !== 0);
-  if (cell.changed) said.unshift(["Bytes differ", null, "changed"]);
-  if (said.length === 0) return [h("dt", {}, "All adds up"), h("dd", {}, "✓")];
-  return said.map(([word, number, state]) => [
+  if (cell.changed) differences.unshift(["Bytes differ", null, "changed"]);
+  if (differences.length === 0) return [h("dt", {}, "All adds up"), h("dd", {}, "✓")];
+  return differences.map(([word, number, state]) => [
     h("dt", {}, word),
     h(
       "dd",

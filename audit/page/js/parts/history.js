@@ -1,7 +1,7 @@
-/* Delays and lags over time. A lag is measured once a minute: where nothing was measured, the line
-   is broken; where it was and nothing lagged, it is at the bottom. */
+/* Delays and lags over time. Lags are measured once a minute: the line is interrupted where no
+   measurement exists, and at zero where nothing lagged. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h } from "../dom.js";
 import { bytes, count, duration, short } from "../figures.js";
 import { plain } from "../names.js";
@@ -25,7 +25,7 @@ const UNITS = {
   },
 };
 
-/** Cards of a topic (`asked()` names one) or of a host, with the charts in them. */
+/** Cards with the charts of a topic (if `asked()` names one) or of a host. */
 export class HistoryPane {
   #pane;
   #delays;
@@ -79,8 +79,8 @@ export class HistoryPane {
       return [
         ["p50", "half within"],
         ["p99", "99 % within"],
-      ].map(([field, said], at) => ({
-        name: `${tierLine(tier)}, ${said}`,
+      ].map(([field, word], at) => ({
+        name: `${tierLine(tier)}, ${word}`,
         number: tierNumber(2 * index + at),
         values: hours.map((hour) => byHour.get(hour)?.[field] ?? null),
       }));
@@ -93,7 +93,7 @@ export class HistoryPane {
       lines,
       range: [from, to],
       isLog: true,
-      steps: (least, most) => STEPS.filter((each) => each >= least && each <= most),
+      steps: (least, most) => STEPS.filter((step) => step >= least && step <= most),
       figure: (millis) => (millis === null ? "–" : duration(millis)),
       tick: (millis) => duration(millis),
       said: (index) => h("span", {}, stretch(hours[index], hours[index] + HOUR)),
@@ -146,17 +146,17 @@ const NO_DELAYS = () => empty("pending", "No delay was measured in this time");
 const NO_LAGS = () =>
   empty("pending", "No lag was measured in this time", "The audit measures once a minute.");
 
-/** The same card whatever the answer: its chart keeps its place. */
+/** A card that stays for all responses, so that its chart keeps its place. */
 function holder(title, plot) {
   return (there, otherwise) =>
     card(title, null, h("div", { class: "card-body" }, there ? plot.node : otherwise()));
 }
 
-/** The greatest figure of each line, for those who do not see the chart. */
+/** The maximum of each line, for screen readers. */
 function greatest(lines, times, figure) {
   return lines
     .map(({ name, values }) => {
-      const most = Math.max(...values.map((each) => each ?? -1));
+      const most = Math.max(...values.map((value) => value ?? -1));
       return most < 0 ? null : `${name}: at most ${figure(most)}, ${moment(times[values.indexOf(most)])}`;
     })
     .filter(Boolean)

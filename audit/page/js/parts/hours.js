@@ -1,4 +1,4 @@
-/* The hours of a topic at its destination: a row for each day, a cell for each hour of it. */
+/* The hours of a topic at its destination: a row for each day, a cell for each hour. */
 
 import { h, replace } from "../dom.js";
 import { count, counted } from "../figures.js";
@@ -10,12 +10,12 @@ const HOUR = 3_600_000;
 
 export function hourGrid(hours) {
   const byDay = new Map();
-  for (const each of hours) {
-    const key = day(each.hour);
-    const hour = hourOfDay(each.hour);
-    if (!byDay.has(key)) byDay.set(key, { first: each.hour, cells: new Map() });
+  for (const row of hours) {
+    const key = day(row.hour);
+    const hour = hourOfDay(row.hour);
+    if (!byDay.has(key)) byDay.set(key, { first: row.hour, cells: new Map() });
     const cells = byDay.get(key).cells;
-    cells.set(hour, [...(cells.get(hour) ?? []), each]);
+    cells.set(hour, [...(cells.get(hour) ?? []), row]);
   }
   const days = [...byDay.values()].sort((one, other) => other.first - one.first);
   const reading = h(
@@ -23,7 +23,7 @@ export function hourGrid(hours) {
     { class: "reading", role: "status" },
     "Point at an hour, or move to it, to read it.",
   );
-  const read = (each) => () => replace(reading, said(each));
+  const read = (row) => () => replace(reading, said(row));
   return [
     h(
       "div",
@@ -41,7 +41,7 @@ export function hourGrid(hours) {
   ];
 }
 
-// Several destinations, or clocks that are put back, give several rows for an hour: the worst counts.
+// Several destinations, or a clock put back, give several rows for an hour: the worst counts.
 const ORDER = [...STATES].reverse();
 
 function cell(rows, read) {

@@ -1,7 +1,7 @@
-/* What changed on the time axis: restarts, releases, changes of leaders, rebalances, loads, accepted
-   faults. On the heat map and charts as signs, and here as a list, for those who cannot point. */
+/* Marks on the time axis: restarts, releases, changes of leaders, rebalances, loads, accepted faults.
+   They are signs on the heat map and charts, and here a list, for users without a pointer. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h } from "../dom.js";
 import { count, counted } from "../figures.js";
 import { plain, words } from "../names.js";
@@ -10,7 +10,7 @@ import { Pane, card } from "./pane.js";
 
 const SHOWN = 6;
 
-// By kind: a sign, and what it is called.
+// By kind: a sign and a name.
 const KINDS = {
   release: ["▲", "Release"],
   start: ["↻", "Restart"],
@@ -23,7 +23,7 @@ const KINDS = {
 };
 const known = (kind) => KINDS[kind] ?? ["•", kind];
 
-/** One sign for all that changed in a cell: of a kind, or of several. */
+/** One sign for all marks in a cell: of their kind, or of several. */
 export function markSign(marks) {
   const kinds = new Set(marks.map(({ kind }) => kind));
   return kinds.size === 1 ? known(marks[0].kind)[0] : "•";

@@ -1,15 +1,14 @@
-/* A part of a view that is asked of the service, and shown when it has come. What was shown stays
-   until then, and if asking fails. An answer that says the same as before changes nothing, so that
-   whoever reads or hovers is not disturbed; and one that was on its way when somebody began to type
-   waits until he has ended. */
+/* A part of a view that is requested from the service. The former content stays until the response
+   arrives, and if the request fails. An equal response changes nothing, so that it does not disturb
+   a reader; and a response that arrives while a form is open waits until it is closed. */
 
-import { Refusal } from "../asking.js";
+import { Refusal } from "../api.js";
 import { h, replace } from "../dom.js";
 import { words } from "../names.js";
 import { sign } from "../signs.js";
 import { commandLine } from "./cure.js";
 
-const HELD = 1000; // how often somebody who types is looked after
+const HELD = 1000; // between two looks whether a form is still open
 
 export class Pane {
   #load;
@@ -20,8 +19,8 @@ export class Pane {
   #again = false;
   #always;
 
-  /** `load(signal)` promises an answer, `render(answer)` makes nodes of it. `always(answer)` is told
-      of each: rates are other ones each time, and nothing else is made again for them. */
+  /** `load(signal)` promises an answer, `render(answer)` makes nodes. `always(answer)` is called with
+      every answer: rates always differ, and nothing else is rendered again for them. */
   constructor(load, render, { bones = 6, always = () => {} } = {}) {
     this.#load = load;
     this.#render = render;
@@ -29,8 +28,8 @@ export class Pane {
     this.node = h("div", { class: "pane" }, skeleton(bones));
   }
 
-  /** Asks again. With `anew`, whatever was asked before is of no interest any more; without it, a
-      question that is still open is waited for, and asked once more: its answer may be older. */
+  /** Requests again. With `anew`, a pending request is aborted; without it, it is awaited and then
+      repeated, as its answer may be older. */
   async refresh(anew = true) {
     if (this.#asking && !anew) {
       this.#again = true;
@@ -67,18 +66,18 @@ export class Pane {
   }
 
   #show(answer) {
-    const said = JSON.stringify(answer, (key, value) =>
+    const text = JSON.stringify(answer, (key, value) =>
       key === "as_of" || key === "now" || key === "rate" ? 0 : value,
     );
-    if (said !== this.#said) {
-      this.#said = said;
+    if (text !== this.#said) {
+      this.#said = text;
       this.#given = answer;
       replace(this.node, this.#render(answer));
     }
     this.#always(answer);
   }
 
-  /** Shows the same answer again: something else has changed. */
+  /** Renders the same answer again, after another change. */
   redraw() {
     if (this.#given !== null) replace(this.node, this.#render(this.#given));
   }
@@ -113,7 +112,7 @@ function failure({ message, command }, again) {
   );
 }
 
-/** What stands where there is nothing to show. */
+/** The placeholder where there is nothing to show. */
 export function empty(state, title, ...text) {
   return h("div", { class: "empty" }, sign(state, 28), h("strong", {}, title), text);
 }

@@ -1,5 +1,5 @@
-/* Which stretch of time a topic is shown over: one of the usual ones, which moves on with the
-   clock, or two times. And into how long pieces it is cut. */
+/* The time range of a topic's view: a preset, which moves on with the clock, or two times; and the
+   length of its cells. */
 
 import { h, replace } from "../dom.js";
 import { duration } from "../figures.js";
@@ -11,7 +11,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const USUAL = { "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR };
 const STEPS = [1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440].map(
-  (each) => each * MINUTE,
+  (minutes) => minutes * MINUTE,
 );
 const SHORTEST = 5 * MINUTE;
 const LONGEST = 31 * 24 * HOUR;
@@ -22,13 +22,13 @@ export function rangeOf(params, pieces) {
   const to = Number(params.to);
   const fixed = Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from;
   const length = fixed ? Math.min(to - from, LONGEST) : (USUAL[params.range] ?? USUAL["24h"]);
-  const step = STEPS.find((each) => length / each <= pieces) ?? STEPS.at(-1);
+  const step = STEPS.find((millis) => length / millis <= pieces) ?? STEPS.at(-1);
   const end = Math.ceil((fixed ? from + length : Date.now()) / step) * step;
   const start = Math.floor((fixed ? from : end - length) / step) * step;
   return { from: start, to: end, step, fixed };
 }
 
-/** The parameters of a stretch, not shorter than can be seen. */
+/** The parameters of a range, which has a minimal length. */
 export function zoomed(from, to) {
   const more = Math.max(0, SHORTEST - (to - from)) / 2;
   const first = Math.floor((from - more) / MINUTE) * MINUTE;
@@ -39,7 +39,7 @@ export function zoomed(from, to) {
   };
 }
 
-/** Two times to be typed, in the page's zone. */
+/** Fields for two times, in the page's zone. */
 function typed(page) {
   const [from, to] = [timeField("From"), timeField("To")];
   const node = h(
@@ -66,7 +66,7 @@ function typed(page) {
   return { node, show };
 }
 
-/** Buttons for it. `range()` says what is shown now, with `cells` or without. */
+/** Buttons for ranges. `range()` returns the current one, with `cells` or without. */
 export function rangeBar(page, range, { cells = true } = {}) {
   const node = h("div", { class: "toolbar", role: "group", "aria-label": "Time" });
   const move = (by) => () => {
@@ -104,16 +104,16 @@ export function rangeBar(page, range, { cells = true } = {}) {
       h(
         "div",
         { class: "segments" },
-        Object.keys(USUAL).map((each) =>
+        Object.keys(USUAL).map((range) =>
           h(
             "button",
             {
               type: "button",
-              "data-focus": `range-${each}`,
-              "aria-pressed": String(!fixed && (page.params.range ?? "24h") === each),
-              onclick: () => page.change({ range: each, from: null, to: null }),
+              "data-focus": `range-${range}`,
+              "aria-pressed": String(!fixed && (page.params.range ?? "24h") === range),
+              onclick: () => page.change({ range, from: null, to: null }),
             },
-            each.replace(/(\d+)/, "$1 "),
+            range.replace(/(\d+)/, "$1 "),
           ),
         ),
       ),

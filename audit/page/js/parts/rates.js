@@ -1,4 +1,4 @@
-/* How many events a second there are now: measured again and again, while all else stays. */
+/* The current rate of events, which is updated on its own. */
 
 import { h, replace } from "../dom.js";
 import { short } from "../figures.js";
@@ -9,7 +9,7 @@ function figure(events) {
   return events > 0 && events < 10 ? events.toFixed(1).replace(/\.0$/, "") : short(Math.round(events));
 }
 
-/** In words: measured when, and over how long. */
+/** The time and length of the measurement, in words. */
 function origin({ measured, over }) {
   return `Messages appended to the logs, the mean of ${Math.round(over / 1000)} s up to ${utc(measured)}`;
 }
@@ -30,7 +30,7 @@ export function showRowRates(root, rows) {
   }
 }
 
-/** "38 events/s at 14:05:09"; nothing while it is not known. */
+/** "38 events/s at 14:05:09"; nothing while it is unknown. */
 export function showRates(node, { rate }) {
   if (rate.events < 0) return replace(node);
   replace(

@@ -1,5 +1,4 @@
-/* Text that is not what its file has, and files that were not read: beside the verdict, which they
-   do not change. */
+/* Remarks about altered text and about files that were not read. They do not change the verdict. */
 
 import { h } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
@@ -13,15 +12,15 @@ const were = (number, what) => `${counted(number, what)} ${number === 1 ? "was" 
 
 const WORDS = { replaced: "Replaced", cut: "Cut", dropped: "Dropped", unread: "Not read" };
 const SUMMARIES = {
-  replaced: (each) => `${counted(each.lines, "line")} had invalid characters`,
-  cut: (each) => `${were(each.lines, "line")} cut`,
-  dropped: (each) => `${were(each.count, "field value")} dropped`,
-  unread: (each) => `${were(each.count, "archive")} not read`,
+  replaced: (remark) => `${counted(remark.lines, "line")} had invalid characters`,
+  cut: (remark) => `${were(remark.lines, "line")} cut`,
+  dropped: (remark) => `${were(remark.count, "field value")} dropped`,
+  unread: (remark) => `${were(remark.count, "archive")} not read`,
 };
-const summary = (each) => (SUMMARIES[each.kind] ?? other)(each);
-const other = (each) => `${were(each.lines, "line")} altered`;
+const summary = (remark) => (SUMMARIES[remark.kind] ?? other)(remark);
+const other = (remark) => `${were(remark.lines, "line")} altered`;
 
-/** "9 lines had invalid characters, 1 line was cut"; nothing where nothing was altered. */
+/** "9 lines had invalid characters, 1 line was cut"; empty if nothing was altered. */
 export const altered = (totals) => totals.map(summary).join(", ");
 
 export function remarksCard({ altered: totals, remarks }) {

@@ -1,10 +1,10 @@
-/* Tables that the service pages and sorts. On a phone each row becomes a card, so every cell knows
-   its column's name. */
+/* Tables that the service pages and sorts. On a phone each row becomes a card, so every cell has its
+   column's name. */
 
 import { h } from "../dom.js";
 import { count, counted } from "../figures.js";
 
-/** `columns`: title, cell(row), and if wanted `sort` (what the service calls it), `class`. */
+/** `columns`: title, cell(row), and optionally `sort` (the service's name for it), `class`. */
 export function table(page, { label, columns, rows, marked = () => false }) {
   return h(
     "div",
@@ -19,7 +19,7 @@ export function table(page, { label, columns, rows, marked = () => false }) {
         h(
           "tr",
           {},
-          columns.map((each) => heading(page, each)),
+          columns.map((column) => heading(page, column)),
         ),
       ),
       h(
@@ -29,7 +29,7 @@ export function table(page, { label, columns, rows, marked = () => false }) {
           h(
             "tr",
             { class: marked(row) ? "marked" : null },
-            columns.map((each) => cell(each, row)),
+            columns.map((column) => cell(column, row)),
           ),
         ),
       ),
@@ -42,7 +42,7 @@ function heading(page, column) {
   const now = page.params.sort ?? "";
   const key = now.replace(/^-/, "");
   const order = key !== column.sort ? "none" : now.startsWith("-") ? "descending" : "ascending";
-  // Numbers are of interest from the largest on; a third press gives up sorting.
+  // Numbers are sorted from the largest; a third press ends sorting.
   const steps = column.class?.includes("number")
     ? [`-${column.sort}`, column.sort, null]
     : [column.sort, `-${column.sort}`, null];
@@ -66,7 +66,7 @@ function cell(column, row) {
   return h("td", { class: column.class, "data-label": column.title }, column.cell(row));
 }
 
-/** Where in the list this is, and the way on; and `files`, if there are any of it. */
+/** The position in the list, links to other pages, and `files` for downloads. */
 export function pager(page, where, noun, { param = "page", nouns = `${noun}s`, files = null } = {}) {
   const last = Math.max(1, Math.ceil(where.total / where.size));
   if (last === 1 && where.page === 1) {
@@ -102,7 +102,7 @@ export function pager(page, where, noun, { param = "page", nouns = `${noun}s`, f
   );
 }
 
-/** A number that matters if it is not 0. */
+/** A number that stands out unless it is 0. */
 export function notable(number, as = "bad") {
   return h("span", { class: number > 0 ? as : "zero" }, count(number));
 }

@@ -1,12 +1,13 @@
-/* How the tiers of one window compare. Each is held against the tier that it gets its events from:
-   brokers against agents, every root of files against the brokers, or the agents where no broker
-   counts; the brokers of a copy, and the mirror, against those of its origin. Whether a difference is a fault is the service's to say, and stands in the cell. */
+/* Compares the tiers of one window. Each is compared with the tier that its events come from: brokers
+   with agents, each root of files with the brokers, or with the agents where no broker counts; the
+   brokers of a copy, and the mirror, with those of its origin. The service decides whether a
+   difference is a fault; the cell has its decision. */
 
 const FILES = "hdfs";
 const [EVENTS, , CRC_SUM, , DUPLICATES, DEAD] = [0, 1, 2, 3, 4, 5];
 
-/** The stretches of time that an answer is about, each with its cell if anything happened in it.
-    Cells begin at multiples of the step. */
+/** The columns of an answer, each with its cell if it has events. Cells begin at multiples of the
+    step. */
 export function columnsOf({ from_time: from, to_time: to, step, cells }) {
   const byTime = new Map(cells.map((cell) => [cell.start, cell]));
   const columns = [];
@@ -16,14 +17,14 @@ export function columnsOf({ from_time: from, to_time: to, step, cells }) {
   return columns;
 }
 
-/** All that a tier can say of the events that it was given. */
+/** The events that a tier accounts for. */
 function accounted(sums) {
   return sums ? sums[EVENTS] + sums[DUPLICATES] + sums[DEAD] : 0;
 }
 
 export const eventsOf = (sums) => (sums ? sums[EVENTS] : 0);
 
-/** The index of the tier that each one is held against; -1 for the first. */
+/** The index of the tier that each one is compared with; -1 for the first. */
 export function references(tiers) {
   let passing = -1;
   const counted = tiers.some((tier) => tier.tier === "broker");
@@ -34,7 +35,7 @@ export function references(tiers) {
   });
 }
 
-/** What a tier's cell shows: its difference to the one before, and what that is. */
+/** The content of a tier's cell: its difference to the one before, and the kind of that. */
 export function tierCell(cell, index, reference) {
   const sums = cell.sums[index];
   const before = cell.sums[reference];
@@ -46,8 +47,7 @@ export function tierCell(cell, index, reference) {
   return { difference, state: changed ? "changed" : "complete" };
 }
 
-/** What a tier lacks or has too much of in all cells: by what that is. A cell can lack some events
-    for good, and others that may still come. */
+/** A tier's differences over all cells, by kind. A cell can have missing events and pending ones. */
 export function differences(cells, index, reference) {
   const sum = { missing: 0, pending: 0, duplicated: 0, foreign: 0, unclaimed: 0, changed: 0 };
   for (const cell of cells) {

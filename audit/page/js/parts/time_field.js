@@ -1,4 +1,4 @@
-/* A time to be typed: a day and 24 hours, whatever the browser's locale is, in the page's zone. */
+/* A field for a date and a time of 24 hours, in any locale, in the page's zone. */
 
 import { h } from "../dom.js";
 import { clock, day, momentOf, seconds } from "../times.js";

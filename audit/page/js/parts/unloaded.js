@@ -1,5 +1,5 @@
-/* Tables that no load commits anything of: since when, why, and what to do. Before everything else
-   on a page, as waiting does not help. */
+/* Tables whose loads fail: since when, why, and what to do. They come first on a page, as waiting
+   does not help. */
 
 import { h } from "../dom.js";
 import { counted } from "../figures.js";
@@ -8,15 +8,15 @@ import { link } from "../routes.js";
 import { unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
 import { cure } from "./cure.js";
-import { saying } from "./saying.js";
+import { statementForm } from "./statement_form.js";
 import { card } from "./pane.js";
 
 const SHOWN = 5;
 
-/** Nothing where all are loaded. */
+/** Nothing if all tables are loaded. */
 export function unloadedCard(loads, { named = false } = {}) {
   if (loads.length === 0) return null;
-  const tables = new Set(loads.map((each) => JSON.stringify([each.cluster, each.topic]))).size;
+  const tables = new Set(loads.map((load) => JSON.stringify([load.cluster, load.topic]))).size;
   const rest = loads.slice(SHOWN);
   return card(
     tables === 1 ? "This table cannot be loaded" : `${counted(tables, "table")} cannot be loaded`,
@@ -24,7 +24,7 @@ export function unloadedCard(loads, { named = false } = {}) {
     h(
       "ul",
       { class: "findings" },
-      loads.slice(0, SHOWN).map((each) => item(each, named)),
+      loads.slice(0, SHOWN).map((load) => item(load, named)),
     ),
     rest.length > 0
       ? h(
@@ -34,7 +34,7 @@ export function unloadedCard(loads, { named = false } = {}) {
           h(
             "ul",
             { class: "findings" },
-            rest.map((each) => item(each, named)),
+            rest.map((load) => item(load, named)),
           ),
         )
       : null,
@@ -69,19 +69,19 @@ function item(load, named) {
         { class: "meta" },
         h("span", {}, "fails since ", ago(load.since)),
         h("span", {}, "into ", name(load.destination, { class: "name mono" })),
-        h("span", {}, "the loader said so ", ago(load.said)),
+        h("span", {}, "reported ", ago(load.said)),
       ),
     ),
     h("span", {}),
   );
 }
 
-/** A topic that a typo has made is loaded by nobody, and waited for by everybody. */
+/** A form that retires a topic, such as one made by a typo, which loads would wait for. */
 function retiring({ cluster, topic }) {
-  return saying({
+  return statementForm({
     statement: "accept",
     title: "Retire this topic…",
-    what: `Nothing more is expected of ${plain(topic)}, until an agent ships to it. What is wrong with it counts as accepted. Nobody can undo that.`,
+    what: `Expects nothing more of ${plain(topic)} until an agent ships to it. Its faults count as accepted. This cannot be undone.`,
     button: "Retire",
     body: { cluster, topic, from_time: 0 },
   });

@@ -1,13 +1,13 @@
-/* The fleet: every agent that is expected, how far it is, and when it was last heard. */
+/* The fleet: all expected agents, their progress, and when they were last heard. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
 import { name, plain, quoted } from "../names.js";
 import { chips, searchBox } from "../parts/controls.js";
 import { downloads } from "../parts/downloads.js";
 import { Pane, empty } from "../parts/pane.js";
-import { saying } from "../parts/saying.js";
+import { statementForm } from "../parts/statement_form.js";
 import { pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
 import { AGENT_STATES, agentBadge, agentSign, agentWord } from "../signs.js";
@@ -25,11 +25,11 @@ export function agents(page) {
       ask("agents", { ...asked(page.params), page: page.params.page, size: SIZE }, signal),
     (answer) => {
       states.show(
-        AGENT_STATES.map((each) => [
-          each,
-          agentSign(each),
-          agentWord(each),
-          answer.by_state[each] ?? 0,
+        AGENT_STATES.map((state) => [
+          state,
+          agentSign(state),
+          agentWord(state),
+          answer.by_state[state] ?? 0,
         ]),
       );
       expected.textContent = answer.expected_hosts
@@ -37,11 +37,11 @@ export function agents(page) {
         : "the audit has no inventory of hosts";
       if (answer.items.length === 0) {
         return page.params.search || page.params.state
-          ? empty("unknown", "No agent is like that")
+          ? empty("unknown", "No agent matches")
           : empty(
               "pending",
               "No agent was heard yet",
-              "An agent is known from its first entry of the ledger, or from the inventory.",
+              "An agent is known from its first entry in the ledger, or from the inventory.",
             );
       }
       return [
@@ -119,13 +119,13 @@ const COLUMNS = [
   },
 ];
 
-/** Of a host that is gone for good: from where its agent has come to. */
+/** The form that retires a host which is gone for good, from the end of its agent's progress. */
 function retiring(row) {
   if (!["silent", "never"].includes(row.state)) return null;
-  return saying({
+  return statementForm({
     statement: "retire",
     title: "Retire…",
-    what: `Nothing more is expected of ${plain(row.host)}, until it is heard of again.`,
+    what: `Expects nothing more of ${plain(row.host)} until it is heard again.`,
     button: "Retire",
     body: {
       cluster: row.cluster,
@@ -140,12 +140,12 @@ function topics(row) {
   const shown = row.topics.slice(0, TOPICS);
   const more = row.topics.length - shown.length;
   return [
-    shown.map((each, index) => [
+    shown.map((topic, index) => [
       index > 0 ? ", " : "",
       h(
         "a",
-        { href: link("topic", { cluster: row.cluster, topic: each }) },
-        name(each, { class: "" }),
+        { href: link("topic", { cluster: row.cluster, topic }) },
+        name(topic, { class: "" }),
       ),
     ]),
     more > 0

@@ -1,7 +1,6 @@
-/* What was raised, when it was resolved, and what operators say of it: who knows of an alert, and
-   which ones receivers hear nothing of. */
+/* Raised and resolved alerts, with operators' notes: acknowledgements and silences. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { count, counted } from "../figures.js";
 import { name, words } from "../names.js";
@@ -9,7 +8,7 @@ import { chips } from "../parts/controls.js";
 import { cure } from "../parts/cure.js";
 import { began, hourOf } from "../parts/headline.js";
 import { downloads } from "../parts/downloads.js";
-import { noted, noting, silencesCard } from "../parts/noting.js";
+import { noteForms, noteRows, silencesCard } from "../parts/alert_notes.js";
 import { Pane, empty } from "../parts/pane.js";
 import { pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
@@ -70,7 +69,7 @@ export function alerts(page) {
   };
 }
 
-/** What is known and not told yet: a fault that puts itself right is none. */
+/** Conditions that are not raised yet, as they may be transient. */
 function waiting({ waiting: list, waiting_total: total }) {
   if (total === 0) return null;
   return [
@@ -82,24 +81,24 @@ function waiting({ waiting: list, waiting_total: total }) {
     h(
       "ul",
       { class: "findings" },
-      list.map((each) =>
+      list.map((alert) =>
         h(
           "li",
           { class: "finding" },
-          h("span", {}, alertBadge(each.kind)),
+          h("span", {}, alertBadge(alert.kind)),
           h(
             "div",
             { class: "text" },
-            words(each.words),
+            words(alert.words),
             h(
               "div",
               { class: "meta" },
-              h("span", {}, "known since ", at(each.since, exact)),
-              h("span", {}, "raised at ", at(each.due, exact), " if it stands until then"),
+              h("span", {}, "known since ", at(alert.since, exact)),
+              h("span", {}, "raised at ", at(alert.due, exact), " if it stands until then"),
             ),
           ),
-          each.topic
-            ? h("a", { class: "onward", href: link("topic", hourOf(each)), "data-row": true }, "Topic ›")
+          alert.topic
+            ? h("a", { class: "onward", href: link("topic", hourOf(alert)), "data-row": true }, "Topic ›")
             : h("span", {}),
         ),
       ),
@@ -148,9 +147,9 @@ const columns = (done) => [
     cell: (row) => [
       words(row.words),
       row.holds_up ? words(`Holds up: ${row.holds_up}`) : null,
-      noted(row),
+      noteRows(row),
       cure(row.kind, row),
-      noting(row, done),
+      noteForms(row, done),
     ],
   },
   { title: "Since", class: "tight", cell: (row) => at(began(row)) },

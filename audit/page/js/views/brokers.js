@@ -1,6 +1,6 @@
-/* The brokers of every cluster, who loads from them, and the consumer groups. */
+/* The brokers of all clusters, their loaders, and the consumer groups. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h } from "../dom.js";
 import { count, short } from "../figures.js";
 import { name, words } from "../names.js";
@@ -38,7 +38,7 @@ export function brokers(page) {
           : empty(
               "pending",
               "No loader is known",
-              "Loaders appear once they have said in the ledger how far they have read.",
+              "Loaders appear once they have reported their progress in the ledger.",
             ),
       ),
     ],

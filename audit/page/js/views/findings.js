@@ -1,6 +1,6 @@
-/* All faults by name, of every topic or of what is chosen. */
+/* All faults by name, of all topics or of a selection. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h } from "../dom.js";
 import { plain } from "../names.js";
 import { chips } from "../parts/controls.js";
@@ -17,10 +17,10 @@ export function findings(page) {
   const kinds = chips(page, "Kind", "kind");
   const accepted = chips(page, "Accepted", "accepted");
   const narrowed = h("div", { class: "chips" });
-  let numbers = null; // by kind, whatever kind is chosen
+  let numbers = null; // by kind, of all kinds
   const number = (kind) => (numbers ? (numbers[kind] ?? 0) : undefined);
   const showKinds = () =>
-    kinds.show(KIND_NAMES.map((each) => [each, kindSign(each), kindWord(each), number(each)]));
+    kinds.show(KIND_NAMES.map((kind) => [kind, kindSign(kind), kindWord(kind), number(kind)]));
   const list = new Pane(
     (signal) => {
       return ask(
@@ -35,14 +35,14 @@ export function findings(page) {
       if (answer.items.length === 0)
         return page.params.accepted === "false"
           ? empty("complete", "Nothing to do", "Accepted faults are listed under “Accepted”.")
-          : empty("complete", "Nothing found", "No fault is known that is like that.");
+          : empty("complete", "Nothing found", "No known fault matches.");
       return [
         h(
           "ul",
           { class: "findings" },
-          answer.items.map((each, index) =>
-            finding(each, {
-              ...whose(answer.topics[index]),
+          answer.items.map((fault, index) =>
+            finding(fault, {
+              ...placeOf(answer.topics[index]),
               topicId: answer.topic_ids[index],
               named: true,
             }),
@@ -82,12 +82,12 @@ const asked = ({ cluster, topic, host, kind, from, to, accepted }) => ({
 });
 
 /** Topics are given as cluster/topic; neither has a slash. */
-function whose(text) {
+function placeOf(text) {
   const slash = text.indexOf("/");
   return { cluster: text.slice(0, slash), topic: text.slice(slash + 1) };
 }
 
-/** What else the address asks for, each to be taken away. */
+/** Further filters in the URL, each with a button that removes it. */
 function narrowing(page) {
   const { topic, host, from, to } = page.params;
   const chip = (text, patch) =>

@@ -1,6 +1,6 @@
-/* Health: how the programs of all clusters are, those with something wrong first. */
+/* The health of the programs of all clusters, those in trouble first. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h } from "../dom.js";
 import { bytes } from "../figures.js";
 import { name, plain, words } from "../names.js";
@@ -25,14 +25,14 @@ export function health(page) {
     (answer) => {
       summary.replaceChildren(programSign(answer.state, 20), words(answer.summary));
       states.show(
-        PROGRAM_STATES.map((each) => [
-          each,
-          programSign(each),
-          programWord(each),
-          answer.by_state[each] ?? 0,
+        PROGRAM_STATES.map((state) => [
+          state,
+          programSign(state),
+          programWord(state),
+          answer.by_state[state] ?? 0,
         ]),
       );
-      if (answer.items.length === 0) return empty("unknown", "No program is like that");
+      if (answer.items.length === 0) return empty("unknown", "No program matches");
       return [
         table(page, { label: "Programs", rows: answer.items, columns: COLUMNS }),
         pager(page, answer.page, "row", { files: downloads("health", asked(page.params)) }),
@@ -55,7 +55,7 @@ export function health(page) {
   };
 }
 
-/** All of it in one sentence, with the way to the rest. */
+/** The summary in one sentence, with links to details. */
 export function healthLine({ state, summary }) {
   return h(
     "p",

@@ -1,6 +1,6 @@
-/* One host's part of a topic: its files, and in each what is missing, in words. */
+/* A host's part of a topic: its files, with what each lacks, in words. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { name } from "../names.js";
 import { searchBox } from "../parts/controls.js";
@@ -38,11 +38,11 @@ export function host(page) {
     (answer) => {
       if (answer.items.length === 0) {
         return page.params.search
-          ? empty("unknown", "No file is like that")
+          ? empty("unknown", "No file matches")
           : empty(
               "pending",
               "No file is known",
-              "An agent names its files when it ships them, and those at fault are kept.",
+              "Agents report files as they ship them; only faulty ones are kept.",
             );
       }
       return [
@@ -66,7 +66,7 @@ export function host(page) {
         ask("findings", { cluster, topic, host: hostName, size: FINDINGS }, signal),
         ask("hosts", { cluster, topic, search: hostName, size: MOST_HOSTS }, signal),
       ]);
-      return { ...answer, host: hosts.items.find((each) => each.host === hostName) };
+      return { ...answer, host: hosts.items.find((host) => host.host === hostName) };
     },
     (answer) => {
       replace(badge, hostBadges(answer.host));
@@ -77,8 +77,8 @@ export function host(page) {
         h(
           "ul",
           { class: "findings" },
-          answer.items.map((each, index) =>
-            finding(each, { cluster, topic, topicId: answer.topic_ids[index], here: hostName }),
+          answer.items.map((fault, index) =>
+            finding(fault, { cluster, topic, topicId: answer.topic_ids[index], here: hostName }),
           ),
         ),
         answer.page.total > answer.items.length
@@ -99,7 +99,7 @@ export function host(page) {
   return {
     title: hostName ?? "",
     stays: (params) =>
-      ["cluster", "topic", "host", "source"].every((each) => params[each] === page.params[each]),
+      ["cluster", "topic", "host", "source"].every((field) => params[field] === page.params[field]),
     nodes: [
       h(
         "div",

@@ -1,6 +1,6 @@
-/* One host over all its topics: its agents, what is wrong there, and its part of each topic. */
+/* A host: its agents, its findings, and its part of each topic. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
 import { name } from "../names.js";
@@ -24,7 +24,7 @@ export function hostTopics(page) {
   const topics = new Pane(
     (signal) => ask("host", { cluster, host: hostName }, signal),
     (answer) => {
-      replace(badges, answer.agents.map((each) => agentBadge(each.state)));
+      replace(badges, answer.agents.map((agent) => agentBadge(agent.state)));
       replace(aside, answer.agents.map(agent));
       if (answer.items.length === 0)
         return empty("pending", "No topic is known", "No agent of this host has shipped anything.");
@@ -47,10 +47,10 @@ export function hostTopics(page) {
         h(
           "ul",
           { class: "findings" },
-          answer.items.map((each, index) => {
+          answer.items.map((fault, index) => {
             const [of, topic] = answer.topics[index].split("/");
-            const whose = { cluster: of, topic, topicId: answer.topic_ids[index] };
-            return finding(each, { ...whose, named: true, here: hostName });
+            const place = { cluster: of, topic, topicId: answer.topic_ids[index] };
+            return finding(fault, { ...place, named: true, here: hostName });
           }),
         ),
       );
@@ -64,7 +64,7 @@ export function hostTopics(page) {
     return { cluster, host: hostName, from, to };
   };
   const past = new HistoryPane(over, (from, to) => page.change(zoomed(from, to)));
-  const marks = new MarksPane(over, (found) => past.mark(found));
+  const marks = new MarksPane(over, (list) => past.mark(list));
   return {
     title: hostName ?? "",
     stays: (params) => params.host === hostName && params.cluster === cluster && !params.topic,

@@ -1,6 +1,6 @@
-/* What was loaded by which run, and for one topic which of its hours are complete. */
+/* The runs of loaders, and for one topic its complete hours. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { bytes, count } from "../figures.js";
 import { name } from "../names.js";
@@ -45,7 +45,7 @@ export function loads(page) {
         return empty(
           "pending",
           "Nothing was loaded yet",
-          "The loader writes to the ledger what each of its runs committed.",
+          "Each load reports in the ledger what it committed.",
         );
       return [
         table(page, { label: "Runs", rows: answer.items, columns: COLUMNS }),
@@ -92,12 +92,12 @@ function showTopics(select, items, params) {
   if (document.activeElement === select) return;
   const chosen = params.topic ? JSON.stringify([params.cluster ?? "", params.topic]) : "";
   const pairs = items.map((row) => [row.cluster, row.topic]);
-  if (chosen && !pairs.some((each) => JSON.stringify(each) === chosen))
+  if (chosen && !pairs.some((pair) => JSON.stringify(pair) === chosen))
     pairs.push(JSON.parse(chosen));
   replace(
     select,
     h("option", { value: "" }, "All topics"),
-    pairs.map((each) => h("option", { value: JSON.stringify(each) }, name(each[1]).textContent)),
+    pairs.map((pair) => h("option", { value: JSON.stringify(pair) }, name(pair[1]).textContent)),
   );
   select.value = chosen;
 }

@@ -1,7 +1,7 @@
-/* Messages of one partition, from an offset or a time on. They are read when somebody asks for
-   them, and not again by themselves: each reading is logged with who has seen what. */
+/* Messages of a partition, from an offset or a time on. They are read on request, and never
+   refreshed: the log records each reading and its user. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { bytes, count } from "../figures.js";
 import { content, name, plain, words } from "../names.js";
@@ -12,7 +12,7 @@ import { link } from "../routes.js";
 import { sign, stateBadge } from "../signs.js";
 import { at, momentToSecond } from "../times.js";
 
-const SHOWN = 1000; // characters, before the rest is asked for
+const SHOWN = 1000; // characters that are shown at first
 const BADGES = { damaged: ["changed", "Damaged"], long: ["pending", "Too long"] };
 const NOWHERE = { offset: null, before: null, time: null };
 
@@ -64,12 +64,12 @@ export function messages(page) {
         h("h1", {}, "Messages"),
         aside,
       ),
-      h("div", { class: "toolbar" }, steps.node, places.map((each) => each.node)),
+      h("div", { class: "toolbar" }, steps.node, places.map((field) => field.node)),
       h("section", { class: "card", "aria-label": "Messages" }, list.node),
     ],
     update(anew = true) {
-      if (!anew) return; // what the ledger says is nothing of messages
-      places.forEach((each) => each.sync(page.params));
+      if (!anew) return; // changes in the ledger do not concern messages
+      places.forEach((field) => field.sync(page.params));
       list.refresh();
     },
     close: () => list.close(),
@@ -107,7 +107,7 @@ function typed(label, input, submit) {
 
 function typedOffset(move) {
   const input = h("input", {
-    type: "search", // which the key / goes to
+    type: "search", // the key / focuses it
     inputmode: "numeric",
     pattern: "[0-9]{1,18}",
     required: true,
@@ -146,7 +146,7 @@ function typedPartition(page, move) {
 }
 
 function shown(page, answer) {
-  if (answer.items.length === 0) return empty("empty", "No messages are here");
+  if (answer.items.length === 0) return empty("empty", "There are no messages here");
   const { offset, mark, marked } = answer.asked;
   const asked = Number(offset ?? NaN);
   const elsewhere =
@@ -199,14 +199,14 @@ const columns = (page) => [
 
 const none = () => h("span", { class: "none soft" }, "–");
 
-/** The host, and the file with the place in it. */
+/** The host, and the file with the position in it. */
 function origin({ params: { cluster, topic } }, row) {
   if (!row.source) return none();
-  const whose = topic.replace(/\.dead$/, "");
+  const original = topic.replace(/\.dead$/, "");
   return [
     h(
       "a",
-      { href: link("host", { cluster, topic: whose, host: row.host, source: row.source }) },
+      { href: link("host", { cluster, topic: original, host: row.host, source: row.source }) },
       name(row.host),
     ),
     h(
@@ -236,7 +236,7 @@ function value(row) {
           h("dl", { class: "fields" }, row.headers.map(field)),
         )
       : null,
-    row.cut ? h("p", { class: "soft" }, `Not all of it is shown: it has ${bytes(row.size)}.`) : null,
+    row.cut ? h("p", { class: "soft" }, `Shown in part: the message has ${bytes(row.size)}.`) : null,
   ];
 }
 
@@ -245,7 +245,7 @@ const field = ({ name: title, text }) => [
   h("dd", {}, text === "" ? h("span", { class: "soft" }, "empty") : long(text)),
 ];
 
-/** A text whose end is shown when it is asked for. */
+/** A text whose end is shown on request. */
 function long(text, looks = "") {
   if (text.length <= SHOWN) return content(text, { class: `content ${looks}` });
   return [

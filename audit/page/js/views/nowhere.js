@@ -1,4 +1,4 @@
-/* What the address names is not there. */
+/* The view for an unknown URL. */
 
 import { h } from "../dom.js";
 import { empty } from "../parts/pane.js";
@@ -23,8 +23,8 @@ export function nowhere() {
         { class: "card" },
         empty(
           "unknown",
-          "The address names nothing that the audit can show",
-          "What there is:",
+          "The audit has no view for this URL",
+          "Existing views:",
           h(
             "p",
             {},

@@ -1,6 +1,6 @@
-/* All topics: the verdict over everything in one sentence, then each topic with its hours. */
+/* All topics: the verdict in one sentence, then each topic with its hours. */
 
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { count, counted, duration, short } from "../figures.js";
 import { name, plain, words } from "../names.js";
@@ -55,12 +55,12 @@ export function overview(page) {
       ];
       replace(verdict, headline(answer.headline, note));
       replace(worst, worstCard(answer.headline, answer.raised.items));
-      const shown = new Set(answer.headline.worst.map((each) => each.finding.id));
+      const shown = new Set(answer.headline.worst.map((row) => row.finding.id));
       replace(alerts, alertsCard(answer.raised, shown));
       unloaded.hidden = answer.failing_loads.length === 0;
       replace(unloaded, unloadedCard(answer.failing_loads, { named: true }));
       states.show(
-        STATES.map((each) => [each, sign(each, 16), WORDS[each], answer.having[each] ?? 0]),
+        STATES.map((state) => [state, sign(state, 16), WORDS[state], answer.having[state] ?? 0]),
       );
       cluster.show(answer.clusters);
       if (answer.items.length === 0) return nothing(page.params, answer);
@@ -97,11 +97,11 @@ export function overview(page) {
 
 const asked = ({ cluster, search, state, sort }) => ({ cluster, search, state, sort });
 
-/** How many topics there are of each state. */
+/** The number of topics in each state. */
 function census({ by_state: byState, having }) {
-  const all = STATES.reduce((sum, each) => sum + (byState[each] ?? 0), 0);
+  const all = STATES.reduce((sum, state) => sum + (byState[state] ?? 0), 0);
   if (all === 0) return "Topics appear as soon as an agent, a broker or the loader reports them.";
-  const parts = [...FAULTS.map((each) => [each, having]), ["pending", byState], ["complete", byState]]
+  const parts = [...FAULTS.map((state) => [state, having]), ["pending", byState], ["complete", byState]]
     .map(([state, numbers]) => [numbers[state] ?? 0, WORDS[state].toLowerCase()])
     .filter(([number]) => number > 0)
     .map(([number, word]) => `${count(number)} ${word}`);
@@ -110,19 +110,19 @@ function census({ by_state: byState, having }) {
 
 function nothing(params, answer) {
   if (params.search || params.state || params.cluster || answer.page.page > 1) {
-    return empty("unknown", "No topic is like that", "Search for something else, or for less.");
+    return empty("unknown", "No topic matches", "Search for something else, or for less.");
   }
   return empty(
     "pending",
     "Nothing here yet",
-    "The audit has read no entry of the ledger that names a topic.",
+    "The audit has read no entry about a topic in the ledger.",
   );
 }
 
 const ADDRESS = /\S+:\/\/\S+\/(?=\S)/g;
 
-/** The first in whole, as half of a time is of no use, and of an address its last folder, by which
-    roots are told apart; the others when they are asked for. */
+/** The first wait, uncut, with addresses shortened to their last folder, which tells roots apart; the
+    others on request. */
 function waits(text) {
   const [first, ...others] = text.split("; ");
   const short = first.replace(ADDRESS, "…/");
@@ -168,7 +168,7 @@ function columns(several) {
         row.partly_unseen
           ? h(
               "span",
-              { class: "under", title: "That is accepted. The topic's page says when it was." },
+              { class: "under", title: "Accepted. The topic's page shows when it was." },
               "not watched for a time",
             )
           : null,

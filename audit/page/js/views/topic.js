@@ -1,8 +1,7 @@
-/* One topic over a stretch of time: heat map, faults, what it waits for, where every line went,
-   how late it was, and its hosts. */
+/* A topic over a time range: heat map, faults, waits, the balance of its lines, delays, and hosts. */
 
 import { showsMessages } from "../account.js";
-import { ask } from "../asking.js";
+import { ask } from "../api.js";
 import { h, replace } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
 import { name, plain } from "../names.js";
@@ -47,11 +46,11 @@ export function topic(page) {
     return { cluster, topic: topicName, from, to };
   };
   const past = new HistoryPane(over, zoom);
-  const marks = new MarksPane(over, (found) => {
-    heat.mark(found);
-    chart.mark(found);
-    past.mark(found);
-    replace(signs, legend(found));
+  const marks = new MarksPane(over, (list) => {
+    heat.mark(list);
+    chart.mark(list);
+    past.mark(list);
+    replace(signs, legend(list));
   });
   const overTime = card("Events over time", null, h("div", { class: "card-body" }, chart.node));
   const body = new Pane(
@@ -129,7 +128,7 @@ export function topic(page) {
   };
 }
 
-/** How many cells there is room for. */
+/** The number of cells that fit. */
 function pieces() {
   const width = Math.min(document.documentElement.clientWidth, 1320) - 48;
   return Math.floor(width < 700 ? width / NARROW_CELL_WIDTH : (width - 160) / CELL_WIDTH);
@@ -145,7 +144,7 @@ function about(answer) {
     answer.deleted ? " · deleted or retired: it waits for nobody" : null,
     checked(answer.checks),
     messagesOf(answer, answer.topic, "Messages ›", {}),
-    answer.tiers.some((each) => each.dead > 0)
+    answer.tiers.some((tier) => tier.dead > 0)
       ? messagesOf(answer, `${answer.topic}.dead`, "Dead letters ›", { time: answer.from_time })
       : null,
     former > 0
@@ -163,7 +162,7 @@ function messagesOf({ cluster }, topic, text, from) {
   return [" · ", h("a", { class: "inline", href: link("messages", { cluster, topic, ...from }) }, text)];
 }
 
-/** When the brokers last read again what they store of it. */
+/** When the brokers last checked the topic's stored data. */
 function checked(checks) {
   if (checks.logs_total === 0) return null;
   const when = (time) => (time < 0 ? "never" : ago(time));
@@ -177,7 +176,7 @@ function checked(checks) {
   );
 }
 
-/** The same card whatever the answer: somebody may be in it. */
+/** A card that stays for all responses, so that the focus in it is kept. */
 function windowCard(heat, signs) {
   const body = h("div", { class: "card-body" });
   const whole = card("Windows by tier", null, body);
@@ -226,7 +225,7 @@ function legend(marks) {
       h(
         "span",
         { class: "scale" },
-        [1, 2, 3, 4, 5].map((each) => cell(`much-${each}`)),
+        [1, 2, 3, 4, 5].map((level) => cell(`much-${level}`)),
       ),
       "few to many events",
     ),
@@ -249,8 +248,8 @@ function faults(answer, params) {
     h(
       "ul",
       { class: "findings" },
-      answer.findings.map((each) =>
-        finding(each, { cluster, topic: topicName, topicId: answer.topic_id }),
+      answer.findings.map((fault) =>
+        finding(fault, { cluster, topic: topicName, topicId: answer.topic_id }),
       ),
     ),
     more > 0
@@ -299,7 +298,7 @@ function hostTable(page, answer) {
   const { cluster, topic: topicName } = page.params;
   if (answer.items.length === 0) {
     return page.params.search
-      ? empty("unknown", "No host is like that")
+      ? empty("unknown", "No host matches")
       : empty(
           "pending",
           "No host is known",

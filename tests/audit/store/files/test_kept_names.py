@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from audit.api.queries import AgentsQuery
-from audit.picture import TopicKey
+from audit.reconciling.picture import TopicKey
 from audit.store.fleet.agents import SilencePatience
 from tests.audit.audited_ledger import DAY, AuditedLedger
 from tests.audit.store.said import (

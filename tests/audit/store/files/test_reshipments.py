@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import pytest
 
-from audit.api.verdicts import TopicVerdict
-from audit.findings import FaultKind, Finding, State
+from audit.reconciling.findings import FaultKind, Finding, State
+from audit.reconciling.topic_verdict import TopicVerdict
 from tests.audit.audited_ledger import FIRST, NOW, judged
 from tests.audit.log_entries import each_way, in_chunks, lines, load, operator
 from tests.audit.store.said import MINUTE, TOPIC, Json, entry, passage, run, window

@@ -7,7 +7,7 @@ import pytest
 from audit.api import queries
 from audit.clusters.state import AuditState, BrokerFacts, ClusterState
 from audit.configuration.config import AlertsConfig, AuditConfig
-from audit.http.health import health
+from audit.http.endpoints.health import health
 from audit.service.service import Service
 from audit.store.fleet.health import MOST_PROGRAMS
 from ledger.health import LONGEST_LABEL, MOST_DISKS, HealthProbe

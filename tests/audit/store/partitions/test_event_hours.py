@@ -1,6 +1,6 @@
 """What is found once all tiers have passed is about its own hour, and no other."""
 
-from audit.findings import State
+from audit.reconciling.findings import State
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.verdict import reconcile
 from tests.audit.audited_ledger import FIRST, KEY, AuditedLedger

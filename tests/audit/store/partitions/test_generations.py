@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import force_setattr
 
-from audit.findings import FaultKind, Finding, State
+from audit.reconciling.findings import FaultKind, Finding, State
 from audit.reconciling.verdict import reconcile
 from tests.audit.audited_ledger import NOW, judged, pictured
 from tests.audit.log_entries import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from audit.api.answers import AlteredTotal, Remark
-from audit.picture import TopicKey
+from audit.reconciling.picture import TopicKey
 from audit.store.statements.altered_text import MOST_REMARKS, MOST_ROWS
 from tests.audit.audited_ledger import DAY, AuditedLedger
 from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, TOPIC, Json, entry

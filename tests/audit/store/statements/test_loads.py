@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from audit.api.answers import FailingLoad
-from audit.picture import TopicKey
+from audit.reconciling.picture import TopicKey
 from tests.audit.audited_ledger import FIRST, KEY, AuditedLedger
 from tests.audit.log_entries import load
 from tests.audit.store.said import (

@@ -3,7 +3,7 @@ path or name is not kept, nor shown, as it is."""
 
 from pathlib import Path
 
-from audit.picture import Acceptance
+from audit.reconciling.picture import Acceptance
 from audit.store.folding.columns import MOST_TEXT, cut
 from tests.audit.audited_ledger import AuditedLedger
 from tests.audit.store.said import (

@@ -1,0 +1,1 @@
+"""Cures: the commands beside faults and alerts, and the runbook that explains them. Pure."""

@@ -1,0 +1,191 @@
+"""The command that repairs a fault, or else accepts it. Pure.
+
+A command can be copied into a shell: it has this installation's configuration files, the topic, and
+the hours, events, bytes or offsets of the fault. Names from outside are quoted; a name with
+unprintable characters makes no command. In a command that accepts, the operator replaces `REASON`.
+The runbook (`audit/cures/runbook.py`) has what to check first.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, Protocol, Self
+
+from audit.configuration.config import CommandsConfig
+from audit.reconciling.findings import CommandKind, FaultKind, Finding
+from audit.reconciling.picture import TierKind, TopicKey
+from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE
+
+_HOUR: Final = 3_600_000
+_DAY: Final = 24 * _HOUR
+_MOST_HOURS: Final = 24  # in a command; a longer time is given in days
+_MOST_DAYS: Final = 31
+_LONGEST: Final = 4_000  # names from outside can be long
+_LANDS: Final = frozenset(
+    {FaultKind.MISSING, FaultKind.DUPLICATED, FaultKind.CHANGED, FaultKind.UNNAMED}
+)
+_LANDED: Final = re.compile(
+    r"([A-Za-z0-9._-]{1,249})/(dt=\d{4}-\d\d-\d\d(?:/hour=\d\d)?)/[^/]{1,255}"
+)
+# A loader's words come from the ledger: only this form and these characters make a command.
+_OF_LOADER: Final = re.compile(
+    r"`(penstock (?:load|schemas delete)(?: [\w./=:@%+\-]+)+)`", re.ASCII
+)
+
+
+class HasCommand(Protocol):
+    """A struct with a command."""
+
+    @property
+    def command(self) -> str: ...
+    @property
+    def command_kind(self) -> CommandKind | None: ...
+
+
+class Cure(NamedTuple):
+    """A command, and what it does; empty if there is none. Fields are named as in the API."""
+
+    command: str = ""
+    command_kind: CommandKind | None = None
+
+    @classmethod
+    def of(cls, source: HasCommand) -> Self:
+        """The cure in a struct of the API."""
+        return cls(source.command, source.command_kind)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields for a struct of the API."""
+        return self._asdict()
+
+
+# An accepted fault is never repaired.
+_LEADS: Final = {
+    CommandKind.MENDS: "what to do",
+    CommandKind.ACCEPTS: "if no copy can be shipped again, accept it",
+    CommandKind.LOOKS: "to see more",
+}
+
+
+def advice(cure: Cure) -> str:
+    """The command after words that say what it is for."""
+    return f"{_LEADS[cure.command_kind or CommandKind.MENDS]}: {cure.command}"
+
+
+def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
+    """The cure of a finding; empty if it is accepted already, or has none."""
+    if finding.accepted:
+        return Cure()
+    kind = CommandKind.MENDS
+    command = _hiding(finding)
+    if not command and (words := _rebuilding(finding, key, commands)):
+        command = in_shell(words, commands)
+    if not command and (words := _accepting(finding, key, commands)):
+        kind, command = CommandKind.ACCEPTS, in_shell(words, commands)
+    is_shown = command and len(command) <= _LONGEST and command.isprintable()
+    return Cure(command, kind) if is_shown else Cure()
+
+
+def cure_in(words: str, commands: CommandsConfig) -> Cure:
+    """The command in a loader's words about a cure; empty if they have none."""
+    command = _OF_LOADER.search(words)
+    return Cure(in_shell(command[1].split(), commands), CommandKind.MENDS) if command else Cure()
+
+
+def in_shell(words: list[str], commands: CommandsConfig) -> str:
+    """Quotes a command of Penstock, preceded by the installation's environment."""
+    command = shlex.join(words)
+    if not commands.environment:
+        return command
+    return f". {shlex.quote(commands.environment)} && {command}"
+
+
+def _hiding(finding: Finding) -> str:
+    """Renames a file that no load has written, so that readers of the table skip it. The loader's
+    next check finds the hour whole."""
+    file = finding.landed_file
+    if not file or not finding.reason.startswith(NO_LOAD_WROTE):
+        return ""
+    folder, _, name = file.rpartition("/")
+    if name.startswith("_"):
+        return ""
+    scheme, _, path = folder.partition("://")
+    if scheme == "file":
+        return shlex.join(["mv", "--", f"{path}/{name}", f"{path}/_{name}"])
+    return shlex.join(["hdfs", "dfs", "-mv", file, f"{folder}/_{name}"])
+
+
+def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
+    """The command that rewrites faulty hours from the brokers; none if their log has lost the
+    events, or for a file that no load has written."""
+    if finding.tier != TierKind.HDFS or finding.kind not in _LANDS:
+        return []
+    if finding.reason.startswith(LOG_LOST):
+        return []
+    table, hours = key.topic, list(_hours(finding))
+    if finding.is_landed_file:
+        landed = _LANDED.fullmatch(finding.path)
+        if landed is None:
+            return []
+        table, hours = landed[1], [landed[2]]
+    if not hours:
+        return []
+    rebuild = [word for hour in hours for word in ("--rebuild", hour)]
+    return ["penstock", "load", "--config", commands.loader, "--topics", table, *rebuild]
+
+
+def _hours(finding: Finding) -> Iterator[str]:
+    """The folders of the finding's hours; whole days for many hours, none for too many."""
+    if finding.from_time < 0:
+        return
+    end = max(finding.to_time, finding.from_time + 1)
+    step, folder = _HOUR, "dt=%Y-%m-%d/hour=%H"
+    if end - finding.from_time > _MOST_HOURS * _HOUR:
+        step, folder = _DAY, "dt=%Y-%m-%d"
+    steps = range(finding.from_time // step * step, end, step)
+    if len(steps) <= _MOST_DAYS:
+        for start in steps:
+            yield datetime.fromtimestamp(start / 1000, UTC).strftime(folder)
+
+
+def _accepting(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
+    """The command that accepts a fault by its most exact names; none without any."""
+    if names := list(_names(finding)):
+        config = ["--config", commands.audit] if commands.audit else []
+        topic_id = ["--topic-id", key.topic_id] if key.topic_id else []
+        place = [*config, "--cluster", key.cluster, *topic_id]
+        return ["penstock", "audit", "accept", key.topic, *place, *names, "--reason", "REASON"]
+    return []
+
+
+def _names(finding: Finding) -> Iterator[str]:
+    end = finding.end_position
+    if finding.is_landed_file:
+        yield from ("--landed-file", finding.landed_file)
+    elif finding.source and finding.seq >= 0 and finding.events > 0 and not _is_of_lines(finding):
+        last = finding.seq + finding.events - 1
+        yield from ("--source", finding.source, "--seqs", f"{finding.seq}-{last}")
+    elif finding.source and finding.position >= 0 and end > finding.position:
+        yield from ("--source", finding.source, "--bytes", f"{finding.position}-{end}")
+    elif finding.source and finding.position >= 0 and finding.kind is FaultKind.UNKNOWN:
+        at = finding.position  # the end is unknown
+        yield from ("--source", finding.source, "--bytes", f"{at}-{at + 1}")
+    elif finding.partition >= 0 and finding.offset >= 0 and finding.offsets > 0:
+        last = finding.offset + finding.offsets - 1
+        yield from ("--partition", str(finding.partition), "--offsets", f"{finding.offset}-{last}")
+    elif 0 <= finding.from_time < finding.to_time:
+        if finding.host:
+            yield from ("--host", finding.host)
+        yield from ("--from", _time(finding.from_time), "--to", _time(finding.to_time, up=True))
+
+
+def _is_of_lines(finding: Finding) -> bool:
+    """Whether the finding is about lost lines, which have no seqs."""
+    return finding.kind is FaultKind.LOST
+
+
+def _time(millis: int, *, up: bool = False) -> str:
+    """A time in the command's form, to the second."""
+    seconds = -(-millis // 1000) if up else millis // 1000
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,0 +1,89 @@
+"""Commands that restart or inspect a program on its host. Pure.
+
+Only this module knows how a site runs its programs. Installed from packages or by Ansible, they are
+systemd units, and a comment names the host for the command. `penstock up` runs them itself: its
+audit's configuration has the directory (`commands.up`), and `penstock up --restart` restarts a
+program, even one that hangs. Programs on other hosts, and further brokers, are not run by it.
+
+Names and paths come from the ledger: they are quoted, and one with unprintable characters makes no
+command.
+"""
+
+import platform
+import shlex
+from typing import Final, Self
+
+import msgspec
+
+from audit.configuration.config import AuditConfig, CommandsConfig
+from audit.cures.fault_cures import Cure, in_shell
+from audit.reconciling.findings import CommandKind
+
+UP_BROKER: Final = 1  # the id of the broker that `penstock up` runs in each cluster
+_LONGEST: Final = 1_000
+_UNITS: Final = {"loader": "penstock-load.timer"}
+_OF_A_CLUSTER: Final = frozenset({"broker", "registry"})
+
+
+class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
+    """The commands of a site."""
+
+    commands: CommandsConfig = CommandsConfig()
+    clusters: tuple[str, ...] = ()  # the first has the programs with the plain names
+    host: str = ""  # this audit's
+
+    @classmethod
+    def of(cls, config: AuditConfig) -> Self:
+        clusters = tuple(config.all_clusters)
+        return cls(commands=config.commands, clusters=clusters, host=platform.node())
+
+    def restart(
+        self, program: str, *, cluster: str = "", host: str = "", broker: int = UP_BROKER
+    ) -> Cure:
+        """Restarts or starts a program. Without `host`, its host is unknown."""
+        if self._is_of_up(host) and broker == UP_BROKER:
+            name = self._name_in_up(program, cluster)
+            words = ["penstock", "up", "--restart", name, "--dir", self.commands.up]
+            return _cure(in_shell(words, self.commands), CommandKind.MENDS)
+        where = "its host" if program != "broker" else f"the host of broker {broker}"
+        command = f"systemctl restart {_UNITS.get(program, f'penstock-{program}')}"
+        return _cure(f"{command}  # on {shlex.quote(host) if host else where}", CommandKind.MENDS)
+
+    def set_clock(self, host: str) -> Cure:
+        """Sets a host's clock and restarts its agent, which would follow the jump only slowly."""
+        agent = self.restart("agent", host=host)
+        return _cure(f"timedatectl set-ntp true && {agent.command}", CommandKind.MENDS)
+
+    def reach_ledger(self, cluster: str) -> Cure:
+        """For a cluster of which no broker answers."""
+        if self._is_of_up(""):
+            return self.restart("broker", cluster=cluster)
+        return _cure(
+            "systemctl status penstock-broker  # on the host of each broker", CommandKind.LOOKS
+        )
+
+    def reach_zookeeper(self) -> Cure:
+        if self._is_of_up(""):
+            return self.restart("zookeeper")
+        return _cure(
+            "systemctl status penstock-zookeeper  # on the host of each server", CommandKind.LOOKS
+        )
+
+    def look(self, *words: str, host: str = "") -> Cure:
+        """Inspects something on this host or another."""
+        if host and not self._is_of_up(host):
+            return _cure(f"{shlex.join(words)}  # on {shlex.quote(host)}", CommandKind.LOOKS)
+        is_ours = words[0] == "penstock"
+        command = in_shell(list(words), self.commands) if is_ours else shlex.join(words)
+        return _cure(command, CommandKind.LOOKS)
+
+    def _is_of_up(self, host: str) -> bool:
+        return bool(self.commands.up) and host in {"", self.host}
+
+    def _name_in_up(self, program: str, cluster: str) -> str:
+        is_first = cluster in {"", *self.clusters[:1]}
+        return program if is_first or program not in _OF_A_CLUSTER else f"{cluster}-{program}"
+
+
+def _cure(command: str, kind: CommandKind) -> Cure:
+    return Cure(command, kind) if command.isprintable() and len(command) <= _LONGEST else Cure()

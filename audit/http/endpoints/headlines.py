@@ -1,0 +1,163 @@
+"""The headline of `/api/v1/topics`: the worst findings of some hours, over all topics.
+
+Findings cost a verdict for each faulty topic, and every open page requests them after each change.
+So only the topics with the worst faults are judged, and the result is cached for many times as long
+as that took: a few seconds on a large site, hardly at all on a small one.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from audit.alerting.conditions import AWAY, CLOCK, LATE, SILENT
+from audit.api.answers import FailingLoad, Headline, TopicFinding
+from audit.headline import JudgedTopics, headline
+from audit.http.endpoints.topic_lookup import findings
+from audit.programs import LOADER, MIRROR
+from audit.reconciling.findings import WORST_FIRST, Kinds, State, summed, worst
+from audit.reconciling.picture import TierKind
+from audit.service.service import KeptFindings, Service
+from audit.store.fleet.agents import patience
+from audit.store.judged_hours import HOUR, TopicFigures
+from audit.store.topics.topics import FaultyTopic
+
+_MOST_TOPICS: Final = 5  # judged for a headline
+_KEPT_FACTOR: Final = 10
+_SOON_MILLIS: Final = 300_000
+# Alerts about programs that hold up lines, or reports about them.
+_HOLDING_UP: Final = frozenset({AWAY, CLOCK, LATE, LOADER, MIRROR, SILENT})
+
+
+def headline_of(
+    service: Service,
+    cluster: str,
+    hours: range,
+    by_state: Mapping[State, int],
+    failing: Sequence[FailingLoad],
+    *,
+    now: int,
+    waits: bool,
+    partly_unseen: bool,
+) -> Headline:
+    faulty = service.reading.faulty_topics(cluster, hours.start, hours.stop)
+    state = worst(state for state, topics in by_state.items() if topics)
+    calm = ""
+    if not sum(by_state.values()):
+        state, calm = State.PENDING, "nothing to judge yet"
+    elif state is State.EMPTY:
+        calm = f"no events in the last {len(hours)} hours"
+    elif state is State.COMPLETE and not _is_loaded(service, cluster):
+        calm = "every line has reached the brokers"
+    if not state.is_fault and state is not State.EMPTY and SILENT in _held_up(service, cluster):
+        state, calm = State.PENDING, "an agent is silent; all that was reported is accounted for"
+    reported = _reported_until(service, cluster, now) if state is State.PENDING else now
+    return headline(
+        JudgedTopics(
+            state=state,
+            findings=_worst(service, cluster, faulty, hours) if state.is_fault else (),
+            kinds=summed(count for topic in faulty for count in topic.kinds),
+            failing_loads=failing,
+            waits=waits,
+            calm=calm,
+            complete_until=min(_complete_until(service, cluster), reported),
+            settled=reported > now - _soon(service) and is_settled(service, cluster, now),
+            today=now,
+            accepted_unknown=partly_unseen,
+        )
+    )
+
+
+def is_settled(service: Service, cluster: str, now: int) -> bool:
+    """Whether the ledgers are read up to now, no program holds up lines, and no window has waited
+    unusually long: for a loader longer than `alerts.late`, for others than a few windows."""
+    standing, config = service.standing, service.config
+    states = standing.clusters.values()
+    is_read = all(state.read and not state.unreachable for state in states)
+    if not is_read or standing.too_old(now) or standing.unjudged or _held_up(service, cluster):
+        return False
+    soon = _soon(service)
+    late = int(config.alerts.late * 1000)
+    return all(
+        topic.pending_since > now - late and not 0 <= topic.unreported_since <= now - soon
+        for topic in _waiting(service, cluster)
+    )
+
+
+def _soon(service: Service) -> int:
+    """The time in which every program but a loader reports a window, in milliseconds."""
+    return max(_SOON_MILLIS, 3 * service.window_millis) + int(service.config.grace * 1000)
+
+
+def _reported_until(service: Service, cluster: str, now: int) -> int:
+    """The time up to which all agents have shipped everything; `now` without agents."""
+    patient = patience(service.config, now, by_pace=True)
+
+    def first() -> int | None:
+        rows = service.reading.agents_of(cluster, patient).values()
+        return min((row.until for row in rows if row.state != "retired"), default=None)
+
+    until = service.kept(("reported until", cluster), first)
+    return now if until is None else until
+
+
+def _complete_until(service: Service, cluster: str) -> int:
+    """The start of the first pending window; -1 if none is pending."""
+    waiting = [topic.pending_since for topic in _waiting(service, cluster)]
+    return min(waiting) - service.window_millis if waiting else -1
+
+
+def _waiting(service: Service, cluster: str) -> list[TopicFigures]:
+    return [
+        topic
+        for topic in service.figures
+        if topic.pending_since >= 0 and cluster in {"", topic.key.cluster}
+    ]
+
+
+def _is_loaded(service: Service, cluster: str) -> bool:
+    """Whether a loader has ever reported. True until there are figures."""
+    return not service.figures or any(
+        tier.kind is TierKind.HDFS
+        for topic in service.figures
+        if cluster in {"", topic.key.cluster}
+        for tier in topic.events
+    )
+
+
+def _held_up(service: Service, cluster: str) -> set[str]:
+    """Kinds of the conditions that hold up lines, raised or not yet."""
+    return {
+        key.kind
+        for key in service.alert_conditions
+        if key.kind in _HOLDING_UP and (cluster in {"", key.cluster} or not key.cluster)
+    }
+
+
+def _worst(
+    service: Service, cluster: str, faulty: Sequence[FaultyTopic], hours: range
+) -> Sequence[TopicFinding]:
+    place = (cluster, len(hours))
+    known = service.worst_findings.get(place)
+    now = time.monotonic()
+    if known is not None and now < known.until:
+        return known.findings
+    first = sorted(faulty, key=lambda topic: _severity(topic.kinds))[:_MOST_TOPICS]
+    placed = [
+        TopicFinding(
+            cluster=topic.key.cluster,
+            topic=topic.key.topic,
+            topic_id=topic.key.topic_id,
+            finding=finding,
+        )
+        for topic in first
+        for finding in findings(service, topic.key, topic.first_hour, topic.last_hour + HOUR)
+        if not finding.accepted
+    ]
+    took = time.monotonic() - now
+    service.worst_findings[place] = KeptFindings(placed, now + took * _KEPT_FACTOR)
+    return placed
+
+
+def _severity(kinds: Kinds) -> tuple[int, int]:
+    """Sorts the worst first, many events before few."""
+    return min((WORST_FIRST.index(count.kind), -count.events) for count in kinds)

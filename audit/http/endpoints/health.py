@@ -1,0 +1,345 @@
+"""`/api/v1/health`: the health of all clusters' programs, one row each. Agents share a row; only
+those in trouble have their own.
+
+Sources are heartbeats for agents, polls for brokers and registries, and statements in the ledger
+for mirrors, loaders, ZooKeeper, and all disks and certificates.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from audit.alerting.conditions import AWAY, SILENT
+from audit.api import answers, queries
+from audit.api.answers import AgentRow, HealthRow
+from audit.clusters.state import ClusterState
+from audit.configuration.config import AlertsConfig
+from audit.cures.program_commands import ProgramCommands
+from audit.http.endpoints.lists import agents
+from audit.programs import (
+    LOADER,
+    MIRROR,
+    ZOOKEEPER,
+    Program,
+    ProgramKind,
+    in_words,
+    servers_words,
+    this_audit,
+    troubles,
+)
+from audit.service.service import Service, now_millis
+
+OK: Final = "ok"
+WARNING: Final = "warning"
+IS_AWAY: Final = "away"
+UNKNOWN: Final = "unknown"
+STATES: Final = (IS_AWAY, WARNING, UNKNOWN, OK)  # the worst first
+
+_MOST_IN_WORDS: Final = 3
+_SAID_ELSEWHERE: Final = {("agent", SILENT), ("broker", ZOOKEEPER)}
+_WELL: Final = {ProgramKind.MIRROR: "copies", ProgramKind.LOADER: "loads"}
+_AGENT_STATES: Final = {"never": IS_AWAY, "silent": IS_AWAY, "behind": WARNING}
+_AGENT_WORDS: Final = {"never": "never heard", "silent": "silent", "behind": "behind"}
+_ORDER: Final = (
+    *("agents", "agent", "broker", "zookeeper", "registry", "mirror", "loader", "audit"),
+)
+_NAMES: Final = {
+    "broker": ("broker", "brokers"),
+    "registry": ("registry", "registries"),
+    "mirror": ("mirror", "mirrors"),
+    "loader": ("loader", "loaders"),
+}
+
+
+def health(service: Service, query: queries.HealthQuery) -> answers.HealthAnswer:
+    now = now_millis()
+    shows = Shows(service.config.alerts, ProgramCommands.of(service.config))
+    rows = sorted(_rows(service, shows, query.cluster, now), key=_urgency)
+    shown = [row for row in rows if query.state in {None, row.state}]
+    by_state = Counter(row.state for row in rows)
+    return answers.HealthAnswer(
+        now=now,
+        as_of=service.standing.as_of,
+        state=next((state for state in STATES if by_state[state]), UNKNOWN),
+        summary=_summary(rows),
+        by_state={state: by_state[state] for state in STATES},
+        page=query.of(len(shown)),
+        items=list(query.cut(shown)),
+    )
+
+
+class Shows(NamedTuple):
+    """What all rows need: the limits of alerts, and the commands that help."""
+
+    config: AlertsConfig
+    commands: ProgramCommands
+
+
+def _urgency(row: HealthRow) -> tuple[object, ...]:
+    return STATES.index(row.state), _ORDER.index(row.program), row.cluster, row.host, row.name
+
+
+def _rows(service: Service, shows: Shows, cluster: str, now: int) -> Iterator[HealthRow]:
+    since = (service.standing.as_of or now) - int(service.config.expected * 1000)
+    known = service.reading.programs(since)
+    programs = [program for program in known if cluster in {"", program.cluster}]
+    yield from _agents(service, shows, cluster, programs, now)
+    for name, standing in service.standing.clusters.items():
+        if cluster in {"", name}:
+            reporting = [program for program in programs if program.cluster == name]
+            brokers = [program for program in reporting if program.kind is ProgramKind.BROKER]
+            time = standing.as_of or now
+            yield from _brokers(name, standing, brokers, shows, time)
+            yield from _zookeeper(name, brokers, shows, time)
+            yield _registry(service, shows, name, standing)
+            for program in reporting:
+                if program.kind in _WELL:
+                    yield _row(program, _WELL[program.kind], shows, time)
+    if not cluster:
+        yield _row(this_audit(service.probe, now), "runs", shows, now)
+
+
+# Agents
+
+
+def _agents(
+    service: Service, shows: Shows, cluster: str, programs: Iterable[Program], now: int
+) -> Iterator[HealthRow]:
+    agents_query = queries.AgentsQuery(cluster=cluster, sort="state", size=queries.MOST_ITEMS)
+    listed = agents(service, agents_query)
+    of_agent = {
+        (program.cluster, program.name): program
+        for program in programs
+        if program.kind is ProgramKind.AGENT
+    }
+    expected = sum(number for state, number in listed.by_state.items() if state != "retired")
+    yield _all_agents(listed.by_state, expected, cluster, of_agent.values())
+    troubled = {(row.cluster, row.agent): row for row in listed.items if row.state in _AGENT_STATES}
+    for key, agent in troubled.items():
+        yield _agent(agent, of_agent.pop(key, None), shows, now)
+    for program in of_agent.values():
+        row = _row(program, "heard", shows, now)
+        if row.state != OK:
+            yield row
+
+
+def _all_agents(
+    by_state: Mapping[str, int], expected: int, cluster: str, programs: Iterable[Program]
+) -> HealthRow:
+    wrong = [
+        f"{by_state[state]:,} {words}"
+        for state, words in _AGENT_WORDS.items()
+        if by_state.get(state)
+    ]
+    states = {_AGENT_STATES[state] for state in _AGENT_STATES if by_state.get(state)}
+    versions = sorted({program.health.program_version for program in programs})
+    of = f"{expected:,} agent{'' if expected == 1 else 's'}"
+    return HealthRow(
+        program="agents",
+        cluster=cluster,
+        name=of,
+        host="",
+        state=next((state for state in STATES if state in states), OK if expected else UNKNOWN),
+        words=", ".join(wrong) or ("all are heard" if expected else "none is known"),
+        version=", ".join(in_words(versions, _MOST_IN_WORDS)),
+        kind=SILENT if wrong else "",
+    )
+
+
+def _agent(agent: AgentRow, program: Program | None, shows: Shows, now: int) -> HealthRow:
+    known: dict[str, Any] = {}
+    words, kind = [_AGENT_WORDS[agent.state]], SILENT
+    if program is not None:
+        row = _row(program, "", shows, now)
+        kind = row.kind or SILENT
+        known = {"disk": row.disk, "disk_free": row.disk_free, "disk_total": row.disk_total}
+        known |= {"certificate": row.certificate, "certificate_ends": row.certificate_ends}
+        known["started"] = row.started
+        words = [row.words, *words] if row.words else words
+    if agent.state == "behind":
+        cure = shows.commands.look("penstock", "agent", "--status", host=agent.host)
+    else:
+        cure = shows.commands.restart("agent", host=agent.host)
+    return HealthRow(
+        program="agent",
+        cluster=agent.cluster,
+        name=agent.agent,
+        host=agent.host,
+        state=_AGENT_STATES[agent.state],
+        words="; ".join(words),
+        heard=agent.heard,
+        version=agent.version,
+        kind=kind,
+        **cure.fields,
+        **known,
+    )
+
+
+# Brokers, ZooKeeper, registries
+
+
+def _brokers(
+    cluster: str,
+    standing: ClusterState,
+    programs: Sequence[Program],
+    shows: Shows,
+    now: int,
+) -> Iterator[HealthRow]:
+    # Of brokers with the same id, the last one heard has replaced the others.
+    oldest_first = sorted(programs, key=lambda program: program.heard)
+    by_id = {program.name: program for program in oldest_first}
+    for broker in standing.brokers:
+        program = by_id.get(str(broker.id))
+        leads = f"leads {broker.leads:,} of {broker.partitions:,} partitions"
+        if program is not None:
+            yield replace(_row(program, leads, shows, now), host=program.host)
+        else:
+            yield HealthRow(
+                program="broker",
+                cluster=cluster,
+                name=str(broker.id),
+                host=broker.host,
+                state=OK,
+                words=leads,
+            )
+    for number in standing.away:
+        program = by_id.get(str(number))
+        host = program.host if program else ""
+        yield HealthRow(
+            program="broker",
+            cluster=cluster,
+            name=str(number),
+            host=host,
+            state=IS_AWAY,
+            words="holds replicas, and does not answer",
+            heard=program.heard if program else -1,
+            version=program.health.program_version if program else "",
+            kind=AWAY,
+            **shows.commands.restart("broker", cluster=cluster, host=host, broker=number).fields,
+        )
+    if standing.unreachable:
+        yield HealthRow(
+            program="broker",
+            cluster=cluster,
+            name="",
+            host="",
+            state=IS_AWAY,
+            words=f"the ledger cannot be read: {standing.unreachable}",
+            heard=standing.as_of or -1,
+            kind=AWAY,
+            **shows.commands.reach_ledger(cluster).fields,
+        )
+
+
+def _zookeeper(
+    cluster: str, brokers: Sequence[Program], shows: Shows, now: int
+) -> Iterator[HealthRow]:
+    """ZooKeeper as brokers report it; no row if none does, as in a cluster of another product."""
+    sessions = [(program, session) for program in brokers if (session := program.health.zookeeper)]
+    if not sessions:
+        return
+    lost = [program.title for program, _ in sessions if program.lost_session(now) is not None]
+    silent = servers_words(brokers, now)
+    current = [program for program, _ in sessions if program.is_recent(now)]
+    connected = f"{len(current) - len(lost):,} of {len(current):,} brokers are connected"
+    latest = max(sessions, key=lambda pair: pair[0].heard)[1]
+    if latest.serving > 0 and not silent:
+        connected += f", {latest.serving:,} of {latest.servers:,} servers serve"
+    wrong = [f"without a session: {', '.join(in_words(lost, _MOST_IN_WORDS))}"] if lost else []
+    wrong += [silent] if silent else []
+    yield HealthRow(
+        program="zookeeper",
+        cluster=cluster,
+        name="",
+        host="",
+        state=(IS_AWAY if lost else WARNING) if wrong else OK if current else UNKNOWN,
+        words="; ".join(wrong) or (connected if current else "no recent report from any broker"),
+        heard=max(program.heard for program, _ in sessions),
+        kind=ZOOKEEPER if wrong else "",
+        **(shows.commands.reach_zookeeper().fields if wrong else {}),
+    )
+
+
+def _registry(service: Service, shows: Shows, cluster: str, standing: ClusterState) -> HealthRow:
+    why = standing.registry_away
+    state, words = (OK, "answers") if why == "" else (IS_AWAY, f"does not answer: {why}")
+    if why is None:
+        state, words = UNKNOWN, "was not polled yet"
+    return HealthRow(
+        program="registry",
+        cluster=cluster,
+        name=service.config.all_clusters[cluster].registry,
+        host="",
+        state=state,
+        words=words,
+        kind=AWAY if state == IS_AWAY else "",
+        **(shows.commands.restart("registry", cluster=cluster).fields if state == IS_AWAY else {}),
+    )
+
+
+# Programs that report
+
+
+def _row(program: Program, well: str, shows: Shows, now: int) -> HealthRow:
+    """A program's row; `well` are its words if nothing is wrong."""
+    statement = program.health
+    wrong = list(troubles(program, shows.config, shows.commands, now))
+    is_away = bool(wrong) and wrong[0].kind in {MIRROR, LOADER}
+    fullest = min(statement.disks, key=lambda disk: disk.free / max(1, disk.total), default=None)
+    first = min(statement.certificates, key=lambda certificate: certificate.ends, default=None)
+    return HealthRow(
+        program=program.kind.value,
+        cluster=program.cluster,
+        name=program.name,
+        host=program.host,
+        state=(IS_AWAY if is_away else WARNING) if wrong else OK,
+        words="; ".join(in_words([trouble.words for trouble in wrong], _MOST_IN_WORDS)) or well,
+        started=statement.started,
+        heard=program.heard,
+        version=statement.program_version,
+        disk=fullest.label if fullest else "",
+        disk_free=fullest.free if fullest else -1,
+        disk_total=fullest.total if fullest else -1,
+        certificate=first.label if first else "",
+        certificate_ends=first.ends if first else -1,
+        kind=wrong[0].kind if wrong else "",
+        **(wrong[0].cure.fields if wrong else {}),
+    )
+
+
+def _summary(rows: Sequence[HealthRow]) -> str:
+    """The health of all programs in one sentence."""
+    # The row of all agents has silent agents; that of ZooKeeper has brokers without a session.
+    alone = [row for row in rows if (row.program, row.kind) not in _SAID_ELSEWHERE]
+    wrong = [row for row in alone if row.state in {IS_AWAY, WARNING}]
+    if wrong:
+        words = [_named(row) for row in wrong]
+        return "; ".join(in_words(words, _MOST_IN_WORDS))
+    if unknown := [row for row in alone if row.state == UNKNOWN]:
+        return "not known yet: " + "; ".join(
+            in_words([_named(row) for row in unknown], _MOST_IN_WORDS)
+        )
+    numbers = Counter(row.program for row in alone)
+    parts = [row.name for row in alone if row.program == "agents"]
+    for program, (one, several) in _NAMES.items():
+        if number := numbers[program]:
+            parts.append(f"{number:,} {one if number == 1 else several}")
+    parts += ["ZooKeeper"] if numbers["zookeeper"] else []
+    return f"all programs are well: {', '.join(parts)}"
+
+
+def _named(row: HealthRow) -> str:
+    """The row's words, preceded by the program unless they name it."""
+    match row.program:
+        case "agents":
+            return f"{row.name}: {row.words}"
+        case "registry":
+            return f"the registry of {row.cluster} {row.words}"
+        case "broker" if row.state == IS_AWAY:
+            who = f"broker {row.name}" if row.name else "brokers"
+            return f"{who} of {row.cluster}: {row.words}"
+        case "zookeeper":
+            return f"ZooKeeper of {row.cluster}: {row.words}"
+    return row.words

@@ -1,0 +1,207 @@
+"""Lists of `/api/v1`: hosts, files, agents, loads, brokers, alerts. The store returns the rows;
+findings are added here."""
+
+import contextlib
+from collections import defaultdict
+from typing import Final
+
+from msgspec.structs import replace
+
+from audit.api import answers, queries
+from audit.clusters.state import BrokerFacts
+from audit.errors import Unknown
+from audit.http.endpoints.topic_lookup import failing_loads, key_of, now_of, open_findings
+from audit.reconciling.findings import Finding, State, worst
+from audit.reconciling.picture import TopicKey
+from audit.reconciling.topic_verdict import totals
+from audit.service.service import Service, now_millis
+from audit.store.fleet.agents import first_to_think_of, patience
+from audit.store.judged_hours import HOUR, hour_of
+from audit.store.rows import JournalRow
+
+_MOST_WAITING: Final = 100  # alerts that are not raised yet
+_MOST_TOPICS: Final = 100  # of a host
+
+
+def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
+    """The hosts of a topic. A host with a silent agent is pending: it may have more to ship."""
+    key = key_of(service, query.cluster, query.topic)
+    origin = service.reading.origin(key) or key
+    listed = service.reading.hosts(origin, query)
+    now = now_of(service, origin.cluster)
+    agents = service.reading.agents_of(origin.cluster, patience(service.config, now, by_pace=True))
+    faults: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in open_findings(service, key):
+        faults[finding.host].append(finding)
+    return replace(
+        listed,
+        items=[
+            _host(row, faults[row.host], [agents[name] for name in row.agents if name in agents])
+            for row in listed.items
+        ],
+    )
+
+
+def host(service: Service, query: queries.HostTopicsQuery) -> answers.HostAnswer:
+    agents_query = queries.AgentsQuery(
+        cluster=query.cluster, search=query.host, size=queries.MOST_ITEMS, sort="host"
+    )
+    of_host = [row for row in agents(service, agents_query).items if row.host == query.host]
+    topics = sorted({(row.cluster, topic) for row in of_host for topic in row.topics})
+    rows = []
+    for cluster, topic in topics[:_MOST_TOPICS]:
+        parts = queries.HostsQuery(
+            cluster=cluster, topic=topic, search=query.host, size=queries.MOST_ITEMS
+        )
+        with contextlib.suppress(Unknown):  # its agent has not shipped to it yet
+            rows += [
+                answers.HostTopicRow(cluster=cluster, topic=topic, part=part)
+                for part in hosts(service, parts).items
+                if part.host == query.host
+            ]
+    rows.sort(key=lambda row: -row.part.state.severity)
+    return answers.HostAnswer(host=query.host, agents=of_host, items=rows, topics_total=len(topics))
+
+
+def _host(
+    row: answers.HostRow, faults: list[Finding], agents: list[answers.AgentRow]
+) -> answers.HostRow:
+    first = first_to_think_of(agents)
+    waits = first is not None and first.state in {"silent", "behind"}
+    lacking = totals(faults)
+    return replace(
+        row,
+        missing=lacking.missing + lacking.lost,
+        state=_state(State.PENDING if waits else row.state, faults),
+        agent_state=first.state if first else "",
+        heard=first.heard if first else -1,
+        kinds=lacking.kinds,
+    )
+
+
+def sources(service: Service, query: queries.SourcesQuery) -> answers.Sources:
+    key = key_of(service, query.cluster, query.topic)
+    listed = service.reading.sources(service.reading.origin(key) or key, query)
+    faults: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in open_findings(service, key):
+        if finding.source:
+            faults[finding.source].append(finding)
+    return replace(
+        listed,
+        items=[
+            replace(
+                row,
+                state=_state(row.state, faults[row.source]),
+                words=[finding.words for finding in faults[row.source]],
+            )
+            for row in listed.items
+        ],
+    )
+
+
+def _state(waiting: State, faults: list[Finding]) -> State:
+    """The worst unaccepted state."""
+    return worst([waiting, *(finding.kind.state for finding in faults if not finding.accepted)])
+
+
+def agents(service: Service, query: queries.AgentsQuery) -> answers.AgentsAnswer:
+    now = now_of(service, query.cluster) if query.cluster else service.standing.as_of
+    return service.reading.agents(
+        query, patience(service.config, now or now_millis(), by_pace=True)
+    )
+
+
+def loads(service: Service, query: queries.LoadsQuery) -> answers.Loads:
+    listed = service.reading.loads(query)
+    hours: list[answers.HourRow] = []
+    if query.topic:
+        key = key_of(service, query.cluster, query.topic)
+        only = listed.destinations[0] if len(listed.destinations) == 1 else ""
+        if chosen := query.destination or only:
+            hours = _hours(service, key, chosen)
+    return replace(
+        listed,
+        hours=hours,
+        failing_loads=[
+            load
+            for load in failing_loads(service, query.cluster)
+            if query.topic in {"", load.topic} and query.destination in {"", load.destination}
+        ],
+    )
+
+
+def _hours(service: Service, key: TopicKey, destination: str) -> list[answers.HourRow]:
+    to_time = hour_of(now_millis()) + HOUR
+    from_time = to_time - int(service.config.retention * 1000)
+    return service.reading.hours(key, destination, from_time=from_time, to_time=to_time)
+
+
+def brokers(service: Service, query: queries.BrokersQuery) -> answers.BrokersAnswer:
+    clusters = {
+        name: cluster
+        for name, cluster in sorted(service.standing.clusters.items())
+        if query.cluster in {"", name}
+    }
+    rows = []
+    for name, cluster in clusters.items():
+        journals = service.reading.journals(name)
+        rows += [
+            _broker(name, facts, _counted(facts, journals, alone=len(cluster.brokers) == 1))
+            for facts in cluster.brokers
+        ]
+    return answers.BrokersAnswer(
+        brokers=rows,
+        consumers=service.reading.consumers(query.cluster),
+        unreachable={
+            name: cluster.unreachable for name, cluster in clusters.items() if cluster.unreachable
+        },
+    )
+
+
+def _broker(cluster: str, facts: BrokerFacts, counted: int) -> answers.BrokerRow:
+    return answers.BrokerRow(
+        cluster=cluster,
+        id=facts.id,
+        address=facts.address,
+        rack=facts.rack,
+        controller=facts.controller,
+        partitions=facts.partitions,
+        leads=facts.leads,
+        counted=counted,
+    )
+
+
+def _counted(facts: BrokerFacts, journals: list[JournalRow], *, alone: bool) -> int:
+    """The time of a broker's latest entry, by the host of its journal."""
+    own = (journal for journal in journals if alone or journal.host == facts.host)
+    return max((journal.last for journal in own), default=-1)
+
+
+def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer:
+    page, listed = service.reading.alerts(query)
+    waiting = service.alerts_waiting
+    return answers.AlertsAnswer(
+        page=page,
+        items=[
+            answers.AlertRow(
+                kind=alert.kind,
+                cluster=alert.cluster,
+                topic=alert.topic,
+                host=alert.host,
+                words=alert.words,
+                raised=alert.raised,
+                resolved=alert.resolved,
+                hour=alert.hour,
+                finding=alert.finding,
+                since=alert.since,
+            )
+            for alert in listed
+        ],
+        waiting=[
+            answers.WaitingAlert(
+                **alert.key._asdict(), words=alert.words, since=alert.since, due=alert.due
+            )
+            for alert in waiting[:_MOST_WAITING]
+        ],
+        waiting_total=len(waiting),
+    )

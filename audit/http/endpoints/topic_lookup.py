@@ -1,0 +1,133 @@
+"""Looks up what several responses need: a topic's key, its verdict and findings over a time, and
+its failing loads. The latter count because verdicts expect nothing of a destination that has never
+reported: a topic whose loads have failed from the start would be complete."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from audit.api.answers import FailingLoad
+from audit.cures.fault_cures import cure_for, cure_in
+from audit.errors import BadQuery, NotNow, Unknown
+from audit.reconciling.findings import Finding, State, worst
+from audit.reconciling.picture import TopicKey, TopicPicture
+from audit.reconciling.topic_verdict import TopicVerdict, settled
+from audit.reconciling.verdict import reconcile
+from audit.service.judge import picture_of
+from audit.service.service import Service, now_millis
+from audit.store.judged_hours import HOUR
+
+_MOST_KEPT_MILLIS: Final = 36 * HOUR  # verdicts over a longer time are too large to keep
+_MOST_FINDINGS: Final = 10_000
+
+
+def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
+    """Returns the current topic of this name, else the last one that had it. Raises Unknown, or
+    NotNow while the ledger is still being read; BadQuery if the cluster is ambiguous."""
+    keys = [
+        key
+        for key in service.reading.topics()
+        if key.topic == topic and cluster in {"", key.cluster}
+    ]
+    if not keys:
+        if why_not := service.standing.why_not_ready():
+            raise NotNow(f"topic {topic[:300]} is not known yet: {why_not}")
+        where = f" in {cluster[:200]}" if cluster else ""
+        raise Unknown(f"the audit knows no topic {topic[:300]}{where}")
+    clusters = sorted({key.cluster for key in keys})
+    if len(clusters) > 1:
+        raise BadQuery(f"several clusters have this topic, name one: {', '.join(clusters)}")
+    return next((key for key in keys if is_current(service, key)), keys[-1])
+
+
+def is_current(service: Service, key: TopicKey) -> bool:
+    """Whether the cluster has the topic, by its latest poll."""
+    standing = service.standing.clusters.get(key.cluster)
+    return standing is not None and standing.topic_ids.get(key.topic) == key.topic_id
+
+
+def now_of(service: Service, cluster: str) -> int:
+    """The time up to which the cluster's ledger has been read. Nothing later can be known."""
+    standing = service.standing.clusters.get(cluster)
+    return standing.as_of if standing is not None and standing.as_of else now_millis()
+
+
+def picture(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicPicture:
+    now = now_of(service, key.cluster)
+    clusters = service.standing.clusters
+    as_of = {name: cluster.as_of for name, cluster in clusters.items() if cluster.read}
+    between = from_time, to_time
+    return picture_of(service.reading, service.config, key, between, now, as_of=as_of)
+
+
+def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
+    """Returns a topic's verdict, cached: a view of a topic makes several requests about it."""
+    if to_time - from_time > _MOST_KEPT_MILLIS:
+        return fresh_verdict(service, key, from_time, to_time)
+    return service.kept(
+        ("verdict", key, from_time, to_time),
+        lambda: fresh_verdict(service, key, from_time, to_time),
+    )
+
+
+def fresh_verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
+    """Returns a topic's verdict, uncached: that of a day is 1.5 MB."""
+    verdict = reconcile(picture(service, key, from_time, to_time))
+    commands = service.config.commands
+    cured = [
+        replace(finding, **cure_for(finding, key, commands).fields) for finding in verdict.findings
+    ]
+    verdict = replace(verdict, findings=cured)
+    return settled(verdict) if service.standing.is_deleted(key) else verdict
+
+
+def findings(service: Service, key: TopicKey, from_time: int, to_time: int) -> Sequence[Finding]:
+    def make() -> Sequence[Finding]:
+        return verdict(service, key, from_time, to_time).findings[:_MOST_FINDINGS]
+
+    return service.kept(("findings", key, from_time, to_time), make)
+
+
+def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
+    """Findings in all hours that were judged faulty. Pending hours are not judged again."""
+
+    def make() -> Sequence[Finding]:
+        hours = service.reading.faulty_hours(key)
+        return findings(service, key, hours[0], hours[-1] + HOUR) if hours else ()
+
+    return service.kept(("open", key), make)
+
+
+def failing_loads(service: Service, cluster: str = "") -> list[FailingLoad]:
+    """Tables whose loads fail, the oldest failure first. Deleted topics are left out."""
+    loads = service.reading.failing_loads()
+    existing = service.standing.those_there(service.reading.topics()) if loads else frozenset()
+    return [
+        replace(load, **cure_in(load.cure, service.config.commands).fields)
+        for load in loads
+        if cluster in {"", load.cluster} and (load.cluster, load.topic) in existing
+    ]
+
+
+def failing_of(service: Service, key: TopicKey) -> list[FailingLoad]:
+    """A topic's failing loads; none if it was deleted, even if another topic has its name now."""
+    if service.standing.is_deleted(key):
+        return []
+    return [load for load in failing_loads(service, key.cluster) if load.topic == key.topic]
+
+
+def failing_in(service: Service, verdict: TopicVerdict) -> list[FailingLoad]:
+    """The failing loads that affect a verdict. A day that was landed before the failures began
+    stays as it was."""
+    loaded = {load.destination for load in verdict.tiers}
+    return [
+        load
+        for load in failing_of(service, verdict.key)
+        if load.since < verdict.to_time or (verdict.windows and load.destination not in loaded)
+    ]
+
+
+def not_landed(state: State, failing: Sequence[FailingLoad]) -> State:
+    """A topic with failing loads is at best pending."""
+    return worst([state, State.PENDING]) if failing else state

