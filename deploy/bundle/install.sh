@@ -7,7 +7,7 @@
 # Then run ~/penstock/bin/penstock. The programs are in a virtual environment in ~/penstock/releases,
 # to which the link ~/penstock/current points. Installing again, also another version, creates a new
 # environment, tries its command, and then turns the link: whenever this script is killed, the
-# command works. The link ~/penstock/previous points to the environment before, to go back:
+# command works. It tries the command through the link too, and turns the link back if that fails. The link ~/penstock/previous points to the environment before, to go back:
 #
 #     ln -sfnT "$(readlink ~/penstock/previous)" ~/penstock/current
 #
@@ -25,7 +25,14 @@ if [ ! -e "$lock" ] && [ -e "$folder" ] && [ -n "$(ls -A "$folder")" ]; then
     echo "$folder exists, and this script did not create it: name another folder" >&2
     exit 1
 fi
-python=${PYTHON:-python3}
+# The interpreter itself: a link such as $folder/bin/python3 would soon lead to the new environment.
+python=$("${PYTHON:-python3}" -I -c 'import os, sys; print(os.path.realpath(sys._base_executable))')
+case $python in
+    "$(readlink -m "$folder")"/*)
+        echo "$python is inside $folder: select a Python outside it with PYTHON=" >&2
+        exit 1
+        ;;
+esac
 tag=$("$python" -I -c 'import sys; print("py%d%d" % sys.version_info[:2])')
 archives=penstock-wheelhouse-@VERSION@-$tag-linux-$(uname -m).tar
 case " $* " in *" loader "* | *" all "*) archives="$archives penstock-wheelhouse-@VERSION@-spark.tar" ;; esac
@@ -88,6 +95,21 @@ turn() {
     ln -sfnT "$1" ".$2"
     mv -fT ".$2" "$2"
 }
-if [ -e current ]; then turn "$(readlink current)" previous; fi
+works() {
+    "$1/bin/penstock" --version > /dev/null
+}
+old=$(readlink current || true)
+older=$(readlink previous || true)
+if [ -n "$old" ] && works current; then
+    turn "$old" previous
+elif [ -n "$older" ] && ! works previous; then
+    rm previous
+fi
 turn "$new" current
 turn current/bin bin
+works "$folder" || {
+    if [ -n "$old" ]; then turn "$old" current; else rm current bin; fi
+    if [ -n "$older" ]; then turn "$older" previous; else rm -f previous; fi
+    echo "$folder/bin/penstock of @VERSION@ does not run; the links are as they were before" >&2
+    exit 1
+}

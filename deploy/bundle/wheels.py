@@ -140,6 +140,7 @@ def exported(repository: Path, commit: str, into: Path) -> Path:
 
 def stamp(source: Path, version: str) -> None:
     """Writes the version into an exported tree, so that wheels of two commits differ in it."""
+    former: dict[str, str] = {}
     for name, pattern in (
         ("pyproject.toml", r'^version = "[^"]*"$'),
         ("penstock/__init__.py", r'^__version__ = "[^"]*"$'),
@@ -149,8 +150,12 @@ def stamp(source: Path, version: str) -> None:
         lines = re.findall(pattern, text, re.MULTILINE)
         if len(lines) != 1:
             raise SystemExit(f"{name} has {len(lines)} lines with a version, expected one")
-        line = f'{lines[0].partition(" = ")[0]} = "{version}"'
+        key, _, former[name] = lines[0].partition(" = ")
+        line = f'{key} = "{version}"'
         file.write_text(text.replace(lines[0], line))
+    if len(set(former.values())) > 1:
+        versions = ", ".join(f"{name} has {quoted}" for name, quoted in former.items())
+        raise SystemExit(f"the versions of the commit differ: {versions}")
 
 
 def built(source: Path, into: Path) -> Path:

@@ -56,11 +56,11 @@ def test_the_collection_is_what_ansible_builds_and_installs(tmp_path: Path) -> N
     assert contents(archive) == contents(expected)
 
 
-def make_release(tmp_path: Path, version: str) -> Path:
-    """With a wheelhouse for this Python, of two small wheels."""
+def make_release(tmp_path: Path, version: str, first: str = "pass") -> Path:
+    """With a wheelhouse for this Python, of two small wheels. The command begins with `first`."""
     folder, shelf = tmp_path / "release", tmp_path / "shelf" / version
     folder.mkdir(exist_ok=True)
-    main = f"def main():\n    print('penstock {version}')\n"
+    main = f"def main():\n    {first}\n    print('penstock {version}')\n"
     house = made_wheelhouse(
         *(folder, version),
         made_wheel(shelf, "penstock", version, "one", module=main, command="penstock:main"),
@@ -139,7 +139,7 @@ def test_programs_are_installed_from_the_folder_alone(tmp_path: Path) -> None:
 
 # A kill as each of these commands of the script begins, from its trace.
 STEPS: Final = """flock;mktemp;tar -xf;-m venv;pip install;--version;ln .* .previous;mv .* previous;
-ln .* .current;mv .* current;ln .* .bin;mv .* bin;rm -rf releases/0"""
+ln .* .current;mv .* current;ln .* .bin;mv .* bin;/penstock/bin/penstock --v;rm -rf releases/0"""
 
 
 @pytest.mark.long
@@ -149,12 +149,15 @@ def test_a_kill_at_any_step_leaves_a_command_that_works(tmp_path: Path) -> None:
     for version in versions:
         make_release(tmp_path, version)
 
+    # As docs/deploy.md tells operators to set it; without a PYTHON.
+    path = f"{tmp_path}/penstock/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
+
     def install(version: str, step: str = "never") -> int:
         script = f"release/penstock-install-{version}.sh"
         with subprocess.Popen(
             ["sh", "-x", script, "penstock", "certificates"],
             cwd=tmp_path,
-            env={**os.environ, "PYTHON": sys.executable},
+            env={**os.environ, "PATH": path},
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
@@ -171,6 +174,8 @@ def test_a_kill_at_any_step_leaves_a_command_that_works(tmp_path: Path) -> None:
         assert install(versions[2], step) == -signal.SIGKILL, step
         assert command_of(tmp_path) in {f"penstock {version}\n" for version in versions[1:]}, step
     assert install(versions[1]) == install(versions[2]) == 0
+    make_release(tmp_path, "0.4.0", "assert '/releases/' in __import__('sys').argv[0]")
+    assert install("0.4.0") == 1  # it runs, but not through the link
     assert command_of(tmp_path) == "penstock 0.3.0\n"
     folder = tmp_path / "penstock"
     kept = {str((folder / link).readlink()) for link in ("current", "previous")}
@@ -203,3 +208,8 @@ def test_the_version_names_the_commit(tmp_path: Path) -> None:
     told = [f'\nversion = "{VERSION}"\n', f'\n__version__ = "{VERSION}"\n']
     assert told[0] in (tmp_path / "pyproject.toml").read_text()
     assert told[1] in (tmp_path / "penstock/__init__.py").read_text()
+    (tmp_path / "penstock/__init__.py").write_text('__version__ = "0.0.9"\n')
+    with pytest.raises(
+        SystemExit, match=r'differ: pyproject.*, penstock/__init__\.py has "0\.0\.9"'
+    ):
+        wheels.stamp(tmp_path, "1.0.0")

@@ -97,13 +97,17 @@ def pipeline(
     )
     at = f"{first.bootstrap},{second.bootstrap}"
     registry = RegistryProcess(directory / "registry", brokers=at)
+    hosts = directory / "hosts"
+    hosts.write_text("web-1\n")
     agent = AgentProcess(
         directory / "web-1",
         brokers=at,
         registry=registry.url,
         inputs=[{"topic": "canaries", "paths": [str(canary)]}],
     )
-    audit = AuditProcess(directory / "audit", brokers=at, registry=registry.url)
+    audit = AuditProcess(
+        directory / "audit", brokers=at, registry=registry.url, settings={"inventory": str(hosts)}
+    )
     with ExitStack() as ends:
         for broker in (first, second):
             broker.process.environment["GATED_REGISTRY"] = registry.url
@@ -129,6 +133,12 @@ def test_all_is_well(pipeline: Pipeline) -> None:
         penstock("brokers", "elect", broker, "--bootstrap", pipeline.bootstrap)
     baseline = pipeline.record()
     before = pipeline.canary.read_text().count("penstock gate canary")
+    # The run that follows would install it.
+    (pipeline.directory / "hosts").write_text("web-1\nweb-2\n")
+    wait_until(
+        lambda: b"web-2" in pipeline.audit.ask("/api/v1/agents?state=never").body,
+        what="the audit expects web-2, which was never heard",
+    )
     ended = pipeline.check(
         *("--baseline", str(baseline), "--broker", "1", "--broker", "2"),
         *pipeline.with_canary(),
