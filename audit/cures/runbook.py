@@ -89,9 +89,8 @@ ENTRIES: Final = (
             "Events that are twice in files that loads have written: the command beside the "
             "finding rewrites these hours, with each event once.",
             "A file that no load has written: a rebuild leaves it there. The command beside the "
-            "finding gives it a name that readers skip; type it where the loader runs. "
-            "`what_to_do` in `_DAMAGED`, in the hour's folder, moves it out of the table. The next "
-            "load checks the hour again.",
+            "finding moves it out of the table; type it where the loader runs. The next load "
+            "checks the hour again.",
             "Twice at the brokers: the loader drops the second. See who else writes to the topic "
             "(`penstock acls list`).",
         ),
