@@ -23,6 +23,7 @@ from penstock.cli.address_variables import (
     BROKER_HTTP,
     PROFILE,
     REGISTRY,
+    UP,
 )
 from penstock.cli.failures import missing_extra
 from penstock.cli.lazy_group import Lazy
@@ -315,7 +316,7 @@ def test_what_is_wrong_with_a_variable_is_wrong_usage(monkeypatch: pytest.Monkey
 
 def test_there_is_a_variable_for_each_kind_of_address() -> None:
     named = {value for name, value in vars(address_variables).items() if name.isupper()}
-    assert named == {*OPTIONS, BROKER_HTTP, PROFILE}
+    assert named == {*OPTIONS, BROKER_HTTP, PROFILE, UP}
 
 
 def penstock_in_shell(redirected: str, **environment: str) -> tuple[int, str, str]:

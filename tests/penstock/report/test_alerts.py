@@ -53,7 +53,7 @@ def _note(audit: AuditProcess, name: str) -> None:
     ):
         assert said in alert(*arguments, *at)
     for said, *arguments in (
-        ("no alert 000000000000 is raised", "ack", "0" * 12, "--reason", "x"),
+        ("no current alert has the id 000000000000", "ack", "0" * 12, "--reason", "x"),
         ("say what is silenced", "silence", "--for", "1h", "--reason", "x"),
         ("there is no silence nothing", "unsilence", "nothing"),
     ):
