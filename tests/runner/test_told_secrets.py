@@ -108,8 +108,8 @@ def test_secrets_are_known_in_every_form(tmp_path: Path) -> None:
     token = jwt.encode({"alg": "HS256"}, {"sub": "alice"}, OctKey.generate_key(256))
     assert told(f"Bearer {token}".encode()) == ["1: a signed token"]
     kept = ScramCredential.of_password(ScramMechanism.SHA_512, "x", b"salt", FEWEST_ITERATIONS)
-    assert told(kept.text().encode()) == ["1: what is kept of a password"] * 2
-    assert told(str(SlowHash.of("x")).encode()) == ["1: what is kept of a password"]
+    assert told(kept.text().encode()) == ["1: a password hash"] * 2
+    assert told(str(SlowHash.of("x")).encode()) == ["1: a password hash"]
     assert not told(b"wrong password, user alice; stored_key=... is what is kept of it")
 
 

@@ -57,7 +57,7 @@ def test_the_alert_on_guessed_passwords_names_reasons_of_the_audit() -> None:
     (group,) = yaml.safe_load(RULES)["groups"]
     (rule,) = (each for each in group["rules"] if each["alert"] == "PenstockAuditGuessed")
     (reasons,) = re.findall('why=~"([^"]+)"', rule["expr"])
-    code = "".join(path.read_text() for path in (DEPLOY.parent / "audit" / "http").glob("*.py"))
+    code = "".join(path.read_text() for path in (DEPLOY.parent / "audit" / "http").rglob("*.py"))
     assert [reason for reason in reasons.split("|") if f'"{reason}"' not in code] == []
 
 

@@ -55,7 +55,7 @@ def _note(audit: AuditProcess, name: str) -> None:
     for said, *arguments in (
         ("no current alert has the id 000000000000", "ack", "0" * 12, "--reason", "x"),
         ("say what is silenced", "silence", "--for", "1h", "--reason", "x"),
-        ("there is no silence nothing", "unsilence", "nothing"),
+        ("no silence has the id nothing", "unsilence", "nothing"),
     ):
         assert said in alert(*arguments, *at, code=1)
     audit.restart()
