@@ -1,8 +1,9 @@
 """The command that moves a file which no load has written out of its table. Pure.
 
 It goes to the root, where no reader and no check sees it: some readers take names that begin with
-`_` for rows. Nothing is deleted. Names come from outside: one with a control character, or with a
-character that `hdfs dfs` takes for a pattern however it is quoted, gets no command.
+`_` for rows. Nothing is deleted. Names come from outside: only a file below the root gets a
+command, and none whose name has a control character, or a character that `hdfs dfs` takes for a
+pattern however it is quoted.
 """
 
 import re
@@ -11,6 +12,7 @@ from typing import Final
 
 _EXTRA: Final = "_extra-"
 _LONGEST_NAME: Final = 255  # bytes
+_ROOT: Final = re.compile(r"file:///.*|(?!file:)[a-z][a-z0-9]*:/.*")  # never read as an option
 _PATTERN: Final = re.compile(r"[`*?\[\]{}\\]")
 
 
@@ -18,6 +20,8 @@ def move_command(root: str, path: str) -> str:
     """Moves an extra file out of its table. Empty if its name does not fit into a command."""
     name = f"{_EXTRA}{path.replace('/', '.')}"
     if not f"{root}{path}".isprintable() or _PATTERN.search(f"{root}{path}"):
+        return ""
+    if not _ROOT.fullmatch(root) or not {"", ".", ".."}.isdisjoint(path.split("/")):
         return ""
     if len(name.encode()) > _LONGEST_NAME:
         return ""

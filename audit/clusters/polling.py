@@ -5,6 +5,7 @@ Nothing waits for it. After a failure to reach the cluster, or a bug, it retries
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from typing import Final
 
 from audit.configuration.config import Cluster
@@ -20,7 +21,7 @@ _ENDS_WITHIN_S: Final = 10.0
 log = logging.getLogger(__name__)
 
 
-class ClusterPoller:
+class ClusterPoller(ABC):
     """Call `start` once; `ask_to_stop` ends it soon. Subclasses implement the requests."""
 
     def __init__(self, name: str, cluster: Cluster, *, about: str, every_seconds: float) -> None:
@@ -57,13 +58,13 @@ class ClusterPoller:
                 self._note_failure(None)
             self._wait(self._every)
 
+    @abstractmethod
     def _poll(self, brokers: Brokers) -> None:
         """Polls until stopped, or until the cluster cannot be reached. Raises ClientError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _note_failure(self, error: ClientError | None) -> None:
         """Notes that the cluster could not be asked; None: because of a bug, which is logged."""
-        raise NotImplementedError
 
     def _wait(self, seconds: float) -> None:
         self._stopping.wait(seconds * (0.9 + chance() / 5))

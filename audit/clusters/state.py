@@ -73,7 +73,7 @@ class AuditState(msgspec.Struct):
     rebuilt: str = ""  # what became of a damaged database
     unusable: str = ""  # why the database cannot be used at present
     inventory: str = ""  # the problem of the inventory file
-    retired: Collection[TopicKey] = frozenset()  # topics of which nothing is expected any more
+    retired: Collection[TopicKey] = frozenset()  # topics from which nothing more is expected
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
     clocks: Clocks = msgspec.field(default_factory=Clocks)
     _doubted: dict[str, int] = {}  # clusters: see `poll_again`

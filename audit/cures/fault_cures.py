@@ -80,9 +80,12 @@ def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
     if finding.accepted:
         return Cure()
     kind = CommandKind.MENDS
-    command = _moving(finding)
-    if not command and (words := _rebuilding(finding, key, commands)):
-        command = in_shell(words, commands)
+    if finding.is_landed_file and finding.reason.startswith(NO_LOAD_WROTE):
+        # A rebuild leaves it where it is, and the next check finds the hour whole once it is gone.
+        command = move_command(finding.destination.rstrip("/"), finding.path)
+    else:
+        words = _rebuilding(finding, key, commands)
+        command = in_shell(words, commands) if words else ""
     if not command and (words := _accepting(finding, key, commands)):
         kind, command = CommandKind.ACCEPTS, in_shell(words, commands)
     is_shown = command and len(command) <= _LONGEST and command.isprintable()
@@ -116,13 +119,6 @@ def in_shell(words: list[str], commands: CommandsConfig) -> str:
     if not commands.environment:
         return command
     return f". {shlex.quote(commands.environment)} && {command}"
-
-
-def _moving(finding: Finding) -> str:
-    """Moves a file away that no load has written. The loader's next check finds the hour whole."""
-    if not finding.is_landed_file or not finding.reason.startswith(NO_LOAD_WROTE):
-        return ""
-    return move_command(finding.destination.rstrip("/"), finding.path)
 
 
 def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:

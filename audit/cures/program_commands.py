@@ -55,7 +55,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         return _cure(f"timedatectl set-ntp true && {agent.command}", CommandKind.MENDS)
 
     def reach_ledger(self, cluster: str) -> Cure:
-        """For a cluster of which no broker answers."""
+        """For a cluster whose brokers do not answer."""
         if self.is_of_up(""):
             return self.restart("broker", cluster=cluster)
         return _cure(

@@ -5,8 +5,8 @@ cut at the boundary, if its offsets or entries tell where that is. Offsets can b
 after a log lost its end; sources and their seqs cannot. An acceptance by offsets therefore covers
 only what had been written there, or lost from the log, by then.
 
-A landed file is accepted by its name alone: whoever accepts a time, or an extra file in it, has not
-accepted that another file goes later.
+A landed file is accepted by its name alone. An acceptance of an hour, or of an extra file in it,
+does not cover another file that is lost later.
 
 Adjacent faults are joined: events that follow each other in a file and a partition, and windows
 that follow each other in time, if they are accepted alike.

@@ -92,7 +92,7 @@ class OffsetSpan(NamedTuple):
 
 
 class BatchPart(NamedTuple):
-    """Part of a batch as its agent reported it: which events of which file are at which offsets."""
+    """Part of a batch as its agent reported it: consecutive events of one file, by offset."""
 
     source: str
     partition: int
@@ -168,7 +168,7 @@ class UnwatchedTime(NamedTuple):
 
 
 class Inexact(NamedTuple):
-    """Windows of which a tier reported another number of events than of offsets."""
+    """Windows whose numbers of events and of offsets, as a tier reported them, differ."""
 
     tier: Tier
     from_time: int
@@ -208,7 +208,7 @@ class ExpectedAgent(msgspec.Struct, frozen=True):
 
 
 class Hole(msgspec.Struct, frozen=True, order=True):
-    """Missing entries of a journal of which later ones are there. `from_time` and `to_time` are
+    """Missing entries of a journal that has later ones. `from_time` and `to_time` are
     those of the entries around it."""
 
     journal: str

@@ -132,7 +132,7 @@ def _lost_in(number: int, window: Window) -> Fault:
 
 
 def _files(picture: TopicPicture, axis: Axis) -> list[Fault]:
-    """Returns faulty files, each in those windows of which its tier has events."""
+    """Returns faulty files, each with the windows in which its tier has events."""
     files = list(stated_faults.of_files(picture))
     attach(files, axis)
     for fault in files:

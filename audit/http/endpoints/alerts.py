@@ -38,9 +38,10 @@ from audit.service.service import Service, now_millis
 
 def alerts(service: Service, query: queries.AlertsQuery) -> NotedAlerts:
     listed, now = lists.alerts(service, query), now_millis()
+    commands = ProgramCommands.of(service.config)
     return NotedAlerts(
         page=listed.page,
-        items=[_noted(service, row, now) for row in listed.items],
+        items=[_noted(service, row, commands, now) for row in listed.items],
         waiting=listed.waiting,
         waiting_total=listed.waiting_total,
         silences=list(service.notes.silences(now)),
@@ -48,7 +49,9 @@ def alerts(service: Service, query: queries.AlertsQuery) -> NotedAlerts:
     )
 
 
-def _noted(service: Service, row: answers.AlertRow, now: int) -> NotedAlert:
+def _noted(
+    service: Service, row: answers.AlertRow, commands: ProgramCommands, now: int
+) -> NotedAlert:
     about = AlertKey(row.kind, row.cluster, row.topic, row.host, row.hour)
     name = notice_id(about)
     more: dict[str, Any] = {"id": name, "severity": severity_of(row.kind).value}
@@ -60,7 +63,6 @@ def _noted(service: Service, row: answers.AlertRow, now: int) -> NotedAlert:
             more |= {"lines": notice.lines, "hosts": notice.hosts}
             more |= {"hosts_total": notice.hosts_total, "runbook": notice.runbook}
             more["holds_up"] = notice.holds_up
-            commands = ProgramCommands.of(service.config)
             more |= cure_of(about, service.alert_conditions.get(about), commands).fields
     return NotedAlert(**msgspec.structs.asdict(row), **more)
 

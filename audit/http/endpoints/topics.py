@@ -185,7 +185,7 @@ def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Find
 
 def _findings(service: Service, query: queries.FindingsQuery) -> Iterator[tuple[TopicKey, Finding]]:
     """Findings of the whole retention, unless times are given. Without a topic, only incomplete
-    topics are judged; for accepted findings, those of which an operator has accepted any."""
+    topics are judged, and for accepted findings also topics with acceptances."""
     kept = int(service.config.retention * 1000)
     between = queries.between(query, now=now_millis(), window=service.window_millis, otherwise=kept)
     timed = query.from_time is not None or query.to_time is not None

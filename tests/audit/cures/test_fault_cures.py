@@ -60,6 +60,19 @@ def rebuilding(table: str, hours: str) -> str:
             *("duplicated", EXTRA | {"destination": "hdfs://n:8020/w/"}),
             f"hdfs dfs -mv hdfs://n:8020/w/{_IN} hdfs://n:8020/w/{_OUT}",
         ),
+        *(  # no command moves what is not below the root, and a rebuild would leave it
+            (
+                "duplicated",
+                EXTRA | named,
+                accepting(f"--landed-file '{named['destination']}/{path}'"),
+            )
+            for named, path in (
+                ({"destination": "file:///w w", "path": "../../etc/shadow"}, "../../etc/shadow"),
+                ({"destination": "file://-t /w"}, _IN),
+                ({"destination": "-t /w"}, _IN),
+                ({"destination": "file:///w w", "path": f"{_IN}*"}, f"{_IN}*"),
+            )
+        ),
         (
             *("missing", {"tier": "hdfs", "destination": "file:///w", "path": "../$(reboot)/a"}),
             accepting("--landed-file 'file:///w/../$(reboot)/a'"),
