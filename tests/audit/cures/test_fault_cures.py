@@ -31,9 +31,13 @@ EVENTS = {"source": "a1-7", "seq": 120, "events": 12, "position": 8_192, "end_po
 OPEN = {"source": "a1-7", "position": 8_192}
 LANDED = {"tier": "hdfs", "path": "views/dt=2026-11-20/hour=07/a.parquet"}
 _IN, _OUT = "views/dt=2026-11-20/copy.parquet", "_extra-views.dt=2026-11-20.copy.parquet"
-EXTRA = {"tier": "hdfs", "path": _IN, "reason": f"{NO_LOAD_WROTE}, and has 9 rows"}
+W = "file:///w w"
 OFFSETS = {"partition": 2, "offset": 4_711, "offsets": 12}
 HOST = "--host 'web-3; reboot' --from 2026-11-20T07:00:01 --to 2026-11-20T07:00:05"
+
+
+def extra(root: str, path: str = _IN) -> dict[str, Any]:
+    return {"tier": "hdfs", "destination": root, "path": path, "reason": NO_LOAD_WROTE}
 
 
 def accepting(names: str) -> str:
@@ -55,23 +59,11 @@ def rebuilding(table: str, hours: str) -> str:
         ),
         ("missing", LANDED, rebuilding("views", HOUR_7)),
         ("duplicated", LANDED, rebuilding("views", HOUR_7)),
-        ("duplicated", EXTRA | {"destination": "file:///a b"}, f"mv -n '/a b/{_IN}' '/a b/{_OUT}'"),
-        (
-            *("duplicated", EXTRA | {"destination": "hdfs://n:8020/w/"}),
-            f"hdfs dfs -mv hdfs://n:8020/w/{_IN} hdfs://n:8020/w/{_OUT}",
-        ),
+        ("duplicated", extra("file:///a b"), f"mv -n '/a b/{_IN}' '/a b/{_OUT}'"),
+        ("duplicated", extra("hdfs://n/w/"), f"hdfs dfs -mv hdfs://n/w/{_IN} hdfs://n/w/{_OUT}"),
         *(  # no command moves what is not below the root, and a rebuild would leave it
-            (
-                "duplicated",
-                EXTRA | named,
-                accepting(f"--landed-file '{named['destination']}/{path}'"),
-            )
-            for named, path in (
-                ({"destination": "file:///w w", "path": "../../etc/shadow"}, "../../etc/shadow"),
-                ({"destination": "file://-t /w"}, _IN),
-                ({"destination": "-t /w"}, _IN),
-                ({"destination": "file:///w w", "path": f"{_IN}*"}, f"{_IN}*"),
-            )
+            (*("duplicated", extra(*file)), accepting(f"--landed-file '{'/'.join(file)}'"))
+            for file in ((W, "../../x"), ("file://-t /w", _IN), ("-t /w", _IN), (W, _IN + "*"))
         ),
         (
             *("missing", {"tier": "hdfs", "destination": "file:///w", "path": "../$(reboot)/a"}),
