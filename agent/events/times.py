@@ -150,7 +150,7 @@ class Pattern:
             raise ValueError(f"`format: {pattern}` has no day")
         self._remembered = _Remembered()
         try:
-            datetime.strptime("", pattern)
+            datetime.strptime("", pattern if self._has_year else f"%Y {pattern}")
         except ValueError as error:
             if "does not match format" not in str(error):
                 raise ValueError(f"`format: {pattern}`: {error}") from None

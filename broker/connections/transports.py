@@ -90,7 +90,8 @@ class Encrypted:
         return self._sock.pending() > 0
 
     def receive(self, targets: list[memoryview]) -> int:
-        """A TLS record has at most 16 KiB: receive as many as have come and fit."""
+        """A TLS record has at most 16 KiB: receive as many as have come and fit. After some data,
+        the end of the connection is reported at the next call."""
         count = 0
         try:
             for target in targets:
@@ -98,12 +99,15 @@ class Encrypted:
                 while filled < len(target):
                     got = self._sock.recv_into(target[filled:])
                     if not got:
-                        return count  # after some data, the end is reported at the next call
+                        return count
                     filled += got
                     count += got
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             if not count:
                 raise BlockingIOError from None
+        except ConnectionResetError:
+            if not count:
+                raise
         return count
 
     def send(self, data: Data, *, more: bool) -> int:

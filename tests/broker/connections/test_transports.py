@@ -4,6 +4,7 @@ import select
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,8 @@ def test_what_came_before_the_end_is_told_before_the_end(
     client.close()
     target = memoryview(bytearray(100))
     assert transport.receive([target]) == len(b"last words")
-    assert transport.receive([target]) == 0
+    with suppress(ConnectionResetError):  # TLS, where the client has not read the session tickets
+        assert transport.receive([target]) == 0
 
 
 def test_a_slice_follows_the_bytes_before_it(
