@@ -1,5 +1,5 @@
-# Every target works from a clean clone on Debian 12 with
-#     apt install git make python3-venv openjdk-17-jre-headless
+# Every target works from a clean clone on Debian 12 or 13 with
+#     apt install git make python3-venv default-jre-headless
 # It makes its own .venv and installs what it needs from PyPI, once.
 
 PYTHON3 ?= python3
@@ -82,7 +82,7 @@ reference: $(VENV)/.installed-development ## what is made from the code: tables 
 pictures: $(VENV)/.installed-development ## the pictures of the README, taken of the present page and commands: two minutes; needs Chromium, and root or user namespaces
 	nice $(PYTHON) -m docs.pictures $(ARGS)
 
-newcomer: ## as root: what the README promises, tried in a minimal Debian made by debootstrap; ARGS="--test" for make test too
+newcomer: ## as root: what the README promises, tried in a minimal Debian made by debootstrap; ARGS="--system trixie", ARGS="--test" for make test too
 	@$(PYTHON3) -m deploy.newcomer $(ARGS)
 
 release: $(VENV)/.installed-development ## what hosts install, into dist/release; ARGS="--for-ansible" for what Ansible needs on this processor, "--spark" for loaders, "--help"

@@ -31,7 +31,7 @@ def find_java() -> Path:
     if java is None:
         raise NoJava(
             "an embedded ZooKeeper needs Java, and there is none on the PATH nor in JAVA_HOME: "
-            "apt install openjdk-17-jre-headless"
+            "apt install default-jre-headless"
         )
     return Path(java).absolute()
 

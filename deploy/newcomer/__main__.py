@@ -21,6 +21,7 @@ from deploy.newcomer.root_filesystem import HOME, Result, RootFilesystem
 from deploy.newcomer.steps import EXTRAS, Step
 
 ROOT = Path(__file__).resolve().parents[2]
+RELEASES = ("bookworm", "trixie")  # Debian 12 and 13
 LAST_LINES = 40
 CLONE = HOME / "penstock"
 PYTHON = "python3-venv"
@@ -39,7 +40,15 @@ def main() -> int:
     arguments = _arguments()
     _check_here()
     rows = []
-    for row in _rows(arguments.directory, arguments.mirror, test=arguments.test):
+    directory = arguments.directory / arguments.system
+    minimal = RootFilesystem(directory / "minimal")
+    if not minimal.directory.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        minimal.make(arguments.system, arguments.mirror)
+    root = RootFilesystem(directory / "tried")
+    shutil.rmtree(root.directory, ignore_errors=True)
+    root.copy_from(minimal)
+    for row in _rows(root, test=arguments.test):
         print(f"{row.step}: {row.outcome}, {row.seconds:.0f} s {row.figure}", flush=True)
         rows.append(row)
     print("\n| step | | seconds | |\n|---|---|---|---|")
@@ -53,12 +62,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--test", action="store_true", help="also run `make test`: a quarter of an hour"
     )
+    parser.add_argument(
+        "--system", choices=RELEASES, default=RELEASES[0], help="a release of Debian (%(default)s)"
+    )
     parser.add_argument("--mirror", help="a Debian mirror (debootstrap's default)")
     parser.add_argument(
         "--directory",
         type=Path,
         default=Path("/var/tmp/penstock-newcomer"),  # noqa: S108
-        help="needs 8 GB; the minimal system is kept for the next run (%(default)s)",
+        help="needs 8 GB for each system; minimal systems are kept for the next run (%(default)s)",
     )
     return parser.parse_args()
 
@@ -72,14 +84,8 @@ def _check_here() -> None:
             raise SystemExit(f"make newcomer: {command} is missing: apt install {package}")
 
 
-def _rows(directory: Path, mirror: str | None, *, test: bool) -> Iterator[Row]:
+def _rows(root: RootFilesystem, *, test: bool) -> Iterator[Row]:
     """Runs the steps in order, and yields a row for each."""
-    minimal = RootFilesystem(directory / "minimal")
-    if not minimal.directory.exists():
-        minimal.make(mirror)
-    root = RootFilesystem(directory / "tried")
-    shutil.rmtree(root.directory, ignore_errors=True)
-    root.copy_from(minimal)
     yield _installed(root, [PYTHON])
     root.clone(ROOT, CLONE)
     yield _tried(root, steps.needs_no_java())

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-RELEASE: Final = "bookworm"
 USER: Final = "newcomer"
 HOME: Final = Path("/home") / USER
 _HANDED_ON: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -48,10 +47,10 @@ class RootFilesystem:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def make(self, mirror: str | None) -> None:
-        """Creates Debian's minimal system with a user and this machine's settings for pip. Without
-        `mirror` debootstrap uses its default."""
-        base = ["debootstrap", "--variant=minbase", RELEASE, str(self.directory)]
+    def make(self, release: str, mirror: str | None) -> None:
+        """Creates a Debian release's minimal system with a user and this machine's settings for
+        pip. Without `mirror` debootstrap uses its default."""
+        base = ["debootstrap", "--variant=minbase", release, str(self.directory)]
         source = [] if mirror is None else [mirror]
         subprocess.run([*base, *source], check=True, stdout=subprocess.DEVNULL)
         self._copy_settings()

@@ -31,7 +31,7 @@ LEAST_FREE_BYTES: Final = 1_000_000_000
 _JAVA_SECONDS: Final = 20.0
 _PORT_SECONDS: Final = 2.0  # for programs that were just killed to release their ports
 _JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
-_INSTALL_JAVA: Final = f"apt install openjdk-{LOWEST_JAVA}-jre-headless"
+_INSTALL_JAVA: Final = "apt install default-jre-headless"
 _LISTENERS: Final = {
     "zookeeper": "ZooKeeper",
     "broker": "the broker",

@@ -136,7 +136,7 @@ def check_spark() -> None:
     except NoJava:
         raise LoaderError(
             "Spark needs Java 17 or newer, and there is none on the PATH nor in JAVA_HOME: "
-            "apt install openjdk-17-jre-headless"
+            "apt install default-jre-headless"
         ) from None
 
 

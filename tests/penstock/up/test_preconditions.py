@@ -133,7 +133,7 @@ def test_versions_of_java(said: str, version: int | None) -> None:
     ("script", "said"),
     [
         ("echo 'openjdk version \"11.0.2\"' >&2", "is Java 11, but Spark needs at least 17: apt"),
-        ("exit 1", "does not report its version: apt install openjdk-17-jre-headless"),
+        ("exit 1", "does not report its version: apt install default-jre-headless"),
     ],
 )
 def test_a_java_that_will_not_do(tmp_path: Path, script: str, said: str) -> None:
@@ -176,7 +176,7 @@ def test_no_java(tmp_path: Path) -> None:
     assert code == 1
     assert said == (
         "penstock up: ZooKeeper and Spark need Java, which is neither on the PATH nor in "
-        "JAVA_HOME: apt install openjdk-17-jre-headless"
+        "JAVA_HOME: apt install default-jre-headless"
     )
 
 

@@ -113,7 +113,7 @@ def problem_of_python(module):
 def problem_of_java(module):
     java, oldest = module.params["java"], module.params["java_version"]
     hint = (
-        "apt install openjdk-17-jre-headless, or set penstock_zookeeper_java_home or "
+        "apt install default-jre-headless, or set penstock_zookeeper_java_home or "
         "penstock_loader_java_home"
     )
     rc, out, error = run(module, java, "-version")
