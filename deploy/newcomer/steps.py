@@ -94,7 +94,7 @@ def needs_no_java() -> Step:
 
 def up() -> Step:
     """Runs `penstock up` until it is ready and the report on a growing log is complete, that is,
-    its lines are in HDFS; then presses Ctrl-C."""
+    its lines are in the files; then presses Ctrl-C."""
     return Step(
         "penstock up",
         """
@@ -119,7 +119,7 @@ wait_for ready penstock status --dir up-data
 ready=$(($(milliseconds) - began))
 sleep 5
 kill $writer
-landed() { penstock report logs --day today && penstock report logs --day today | grep hdfs; }
+landed() { penstock report logs --day today && penstock report logs --day today | grep '^files '; }
 wait_for verdict landed
 cat verdict.log
 complete=$(($(milliseconds) - began))
