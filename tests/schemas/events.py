@@ -304,6 +304,12 @@ EVENTS: Final[dict[str, Event]] = {
                     "servers": 3,
                     "serving": -1,
                 },
+                "problems": [
+                    {
+                        **{"kind": "rejected", "subject": "/etc/penstock/agent.d/shop.yaml"},
+                        **{"text": "line 3, column 5: unknown key", "since": 1_795_132_000_000},
+                    }
+                ],
             }
         ],
     },
