@@ -36,6 +36,7 @@ from agent.recognition.file_search import (
     find_by_inode,
     find_truncated,
     other_name,
+    paths_by_inode,
     was_copied,
 )
 from agent.recognition.followed import Followed
@@ -95,6 +96,7 @@ class InputFiles:
         self._said_compressed: set[Identity] = set()
         self._told_from: float = math.inf  # when the history of names began, in milliseconds
         self.barred = UnreadableFiles()
+        self._missing_paths: dict[int, list[str]] | None = None  # by inode
 
     def remember(self, known: KnownSource) -> None:
         """Adds a source from the journal, before anything is listed."""
@@ -120,6 +122,7 @@ class InputFiles:
     def take(self, listing: Listing) -> None:
         """Updates the files from a listing."""
         by_identity = places(listing.sightings)
+        self._missing_paths = None
         for followed in list(self.files.values()):
             self._follow(followed, *whereabouts(followed, listing, by_identity), listing)
         for identity, sightings in by_identity.items():
@@ -364,7 +367,7 @@ class InputFiles:
         if not listing.complete:
             self.wants_all = self.wants_all or not followed.is_away
             return
-        path = find_by_inode(followed)
+        path = find_by_inode(followed, self._elsewhere(followed, listing))
         if path:
             self.rename(followed, path)
             return
@@ -379,6 +382,17 @@ class InputFiles:
         elif followed.missing_since is None:
             followed.is_missed(self._shared.now)
             self.leaving[followed] = None
+
+    def _elsewhere(self, followed: Followed, listing: Listing) -> dict[int, list[str]]:
+        """The paths of missing files in the folders that the input searches, when one is missed for
+        the first time. They are looked for once in a listing."""
+        if followed.missing_since is not None:
+            return {}
+        if self._missing_paths is None:
+            missing = {each.identity[1] for each in self.files.values() if each.fd is None}
+            missing |= {known.inode for known in self.memory.unfinished()}
+            self._missing_paths = paths_by_inode(sorted(listing.folders), missing)
+        return self._missing_paths
 
     def _meet(
         self,

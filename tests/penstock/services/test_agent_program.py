@@ -133,8 +133,7 @@ def test_a_configuration_is_taken_if_it_is_valid(
         )
         reload(inputs=before, window=30)
         wait_until(
-            lambda: agent.said("rejected", "changing window needs a restart"),
-            what="so is that",
+            lambda: agent.said("rejected", "changing window needs a restart"), what="so is that"
         )
         assert inputs(agent) == ["main", "other"]
 
