@@ -144,7 +144,8 @@ class Agent:
     def report_problems(self, refusals: Sequence[Refusal]) -> None:
         """Looks at what keeps lines from being read or shipped, for the ledger."""
         if self._parts is not None:
-            problems = problems_of(refusals, self._inputs, self._parts)
+            folder = self._config.inputs_dir
+            problems = problems_of(refusals, self._inputs, self._parts, folder)
             lasting = self._problems.look(problems, time.time_ns() // 1_000_000)
             self._parts.shipper.report_problems(lasting)
 

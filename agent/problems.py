@@ -6,12 +6,14 @@ answer have alerts of their own, and pass.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from agent.configuration.inputs import Input
 from agent.status import Refusal
 from agent.status_report import AgentParts, unreadable_paths
+from ground.printable import one_line
 from ledger.health import Problem, ProblemKind
 from ledger.names import DEAD_SUFFIX
 
@@ -19,11 +21,13 @@ _Subject = tuple[ProblemKind, str]
 
 
 def problems_of(
-    refusals: Sequence[Refusal], inputs: Sequence[Input], parts: AgentParts
+    refusals: Sequence[Refusal], inputs: Sequence[Input], parts: AgentParts, inputs_dir: str = ""
 ) -> Iterator[Problem]:
-    """The current problems: rejected files, then those of each input."""
+    """The current problems: rejected files, or all of `inputs_dir`, then those of each input."""
     for refusal in refusals:
-        yield Problem(ProblemKind.REJECTED, refusal.path, refusal.why)
+        is_folder = refusal.path == one_line(str(Path(inputs_dir)))
+        kind = ProblemKind.UNREADABLE if is_folder else ProblemKind.REJECTED
+        yield Problem(kind, refusal.path, refusal.why)
     standing = parts.shipper.standing()
     for input_ in inputs:
         topics = (input_.topic, input_.topic + DEAD_SUFFIX)

@@ -228,7 +228,7 @@ class PipelineSide:
 
     def problems(self, *refusals: Refusal) -> list[tuple[str, str, str]]:
         """Those for the ledger: kind, subject, text."""
-        found = problems_of(refusals, self.inputs, self.parts)
+        found = problems_of(refusals, self.inputs, self.parts, "/etc/d/")
         return [(each.kind.value, each.subject, each.text) for each in found]
 
     def close(self) -> None:

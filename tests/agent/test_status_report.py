@@ -111,9 +111,10 @@ def test_why_an_input_stands_still_is_said(tmp_path: Path) -> None:
         )
         assert side.problems() == [], "brokers that are away have alerts of their own"
         side.cluster.stall("logs", "another", standing={"logs", "another"})
-        rejected = Refusal(path="/a.yaml", why="line 1")
+        rejected = [Refusal(path="/etc/d", why="gone"), Refusal(path="/etc/d/a", why="line 1")]
         stopped = "stopped", "logs", "topic logs: the test says so"
-        assert side.problems(rejected) == [("rejected", "/a.yaml", "line 1"), stopped]
+        unread = ("unreadable", "/etc/d", "gone"), ("rejected", "/etc/d/a", "line 1")
+        assert side.problems(*rejected) == [*unread, stopped]
         side.pipeline.feeds["logs"].fail(OSError("a reason"))
         ((_, _, text),) = side.problems()
         assert (

@@ -74,10 +74,7 @@ def test_a_folder_is_removed_and_made_again(
     assert (said.path, said.traces) == (str(folder), Traces.CHANGED)
 
 
-@pytest.mark.parametrize("is_read", [False, True])
-def test_another_file_has_its_name_before_the_look_comes_to_it(
-    logs: LogFolder, is_read: bool
-) -> None:
+def test_another_file_has_its_name_before_the_look_comes_to_it(logs: LogFolder) -> None:
     """The kernel has told of the first one, and not yet of what became of it."""
     log, amid = logs.log, Amid()
     files = logs.follow("*.log", boot=amid)
@@ -89,8 +86,6 @@ def test_another_file_has_its_name_before_the_look_comes_to_it(
         append(log, "two\n")
 
     append(log, "one\n")
-    if is_read:
-        files.turn()
     amid.after(BEFORE_LISTING, act)
     settle(files)
     assert {b"one", b"two"} < set(files.text.split())
