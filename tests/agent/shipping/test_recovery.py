@@ -26,13 +26,7 @@ from client.producing.stamping import stamped
 from harness.processes.waiting import wait_until
 from ledger.names import topic_id_text
 from tests.agent.journal.samples import flip
-from tests.agent.shipping.agent_side import (
-    Source,
-    agent_side,
-    events_of,
-    now_millis,
-    outgoing_of,
-)
+from tests.agent.shipping.agent_side import Source, agent_side, events_of, now_millis, outgoing_of
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from wire.errors import ErrorCode
 from wire.messages import describe_producers, fetch, list_offsets
@@ -362,10 +356,7 @@ def test_a_topic_that_was_made_anew_gets_what_is_open(before: Before) -> None:
     before.recovered()
     assert before.lines() == ["2", "3", "4", "5", "6", "7", "8", "9"]
     journal, state = Journal.open(
-        before.directory,
-        sync=False,
-        limit_bytes=1 << 26,
-        host_binding=Binding.of(before.directory),
+        before.directory, sync=False, limit_bytes=1 << 26, host_binding=Binding.of(before.directory)
     )
     assert state.partitions[TOPIC].topic_id == before.topic_id
     assert state.acknowledged_offsets[TARGET] == 7
