@@ -45,9 +45,9 @@ from broker.counting.broker_health import BrokerHealth
 from broker.counting.counter import CountingFindings, LedgerCounter
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
+from broker.groups.coordinated_groups import CoordinatorRules
 from broker.groups.coordinator import Coordinator
-from broker.groups.registry import CoordinatorRules
-from broker.groups.values import GroupRules
+from broker.groups.membership.values import GroupRules
 from broker.http import BrokerHttpServer
 from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import yaml
 
-from broker.groups.counts import GroupCounts
-from broker.groups.values import State
+from broker.groups.membership.values import State
+from broker.groups.metrics import GroupCounts
 from broker.metrics import BrokerMetrics
 from broker.replication_status import CopyingFigures, figures
 from cluster.values import ClusterSnapshot

@@ -13,8 +13,8 @@ import yaml
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.groups.counts import GroupCounts
-from broker.groups.values import State
+from broker.groups.membership.values import State
+from broker.groups.metrics import GroupCounts
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.replication.throttle import Throttle
 from broker.replication_status import CopyingFigures, figures

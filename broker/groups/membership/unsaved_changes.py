@@ -16,8 +16,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from broker.groups.member import Member, MemberDetails
-from broker.groups.values import GroupRecord
+from broker.groups.membership.member import Member, MemberDetails
+from broker.groups.membership.values import GroupRecord
 
 
 class Identity(msgspec.Struct, frozen=True):

@@ -33,13 +33,13 @@ from collections.abc import Callable, Iterable
 from typing import Final
 from uuid import uuid4
 
-from broker.groups.admission import refusal
-from broker.groups.answers import Answers
-from broker.groups.deadlines import Deadlines
-from broker.groups.member import Member, details_of, member_of
-from broker.groups.members import Members, Waiting
-from broker.groups.unsaved_changes import Assigned, UnsavedChanges, identity_of
-from broker.groups.values import (
+from broker.groups.membership.admission import refusal
+from broker.groups.membership.deadlines import Deadlines
+from broker.groups.membership.member import Member, details_of, member_of
+from broker.groups.membership.members import Members, Waiting
+from broker.groups.membership.queued_answers import Answers
+from broker.groups.membership.unsaved_changes import Assigned, UnsavedChanges, identity_of
+from broker.groups.membership.values import (
     NO_MEMBER,
     GroupDescription,
     GroupRecord,

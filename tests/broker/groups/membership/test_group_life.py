@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from broker.groups.values import Leaving, MemberDescription, Protocol, State
-from tests.broker.groups.group_scene import DELAY, REBALANCE, SESSION, Scene
+from broker.groups.membership.values import Leaving, MemberDescription, Protocol, State
+from tests.broker.groups.membership.group_scene import DELAY, REBALANCE, SESSION, Scene
 from wire.errors import ErrorCode
 
 FIVE_MINUTES = 300.0

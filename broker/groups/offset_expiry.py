@@ -8,8 +8,8 @@ since the topics that these read are unknown.
 
 from collections.abc import Mapping
 
-from broker.groups.group import Group
-from broker.groups.values import State
+from broker.groups.membership.group import Group
+from broker.groups.membership.values import State
 from cluster.values import CommittedOffset, TopicPartition
 from wire.consumer_protocol import PROTOCOL_TYPE, read_subscription
 from wire.errors import MemberDataError

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from broker.groups.values import (
+from broker.groups.membership.values import (
     JoinAnswer,
     Joining,
     MemberDescription,

@@ -5,8 +5,8 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager
 
-from broker.groups.commits import Commits
-from broker.groups.counts import GroupCounts
+from broker.groups.metrics import GroupCounts
+from broker.groups.offset_commits import Commits
 from cluster.groups import groups
 from cluster.groups.offsets import GroupCommit, OffsetWriter, read_offsets
 from cluster.session.session import Session

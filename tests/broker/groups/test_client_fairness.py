@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from broker.connections.caller import Caller
-from broker.groups.turns import Client, Turns, client_of
+from broker.groups.client_fairness import Client, Turns, client_of
 from harness.processes.event_loops import on_event_loop
 
 

@@ -8,7 +8,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from broker.groups.values import NO_MEMBER, JoinAnswer, JoinOutcome, SyncAnswer, SyncOutcome
+from broker.groups.membership.values import (
+    NO_MEMBER,
+    JoinAnswer,
+    JoinOutcome,
+    SyncAnswer,
+    SyncOutcome,
+)
 from wire.errors import ErrorCode
 
 Outcome = TypeVar("Outcome", JoinOutcome, SyncOutcome)

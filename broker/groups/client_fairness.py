@@ -1,12 +1,12 @@
-"""Turns at a scarce resource, such as threads: by client, so that a client with many requests
-delays only itself.
+"""Fairness among clients: turns at a scarce resource, such as threads, and shares of a limited
+amount, such as memory. A client with many requests delays only itself.
 
 A client is identified by its principal, or without login by its network; None stands for the broker
 itself. Belongs to the event loop.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -61,3 +61,28 @@ class Turns:
                 turn.set_result(None)
                 return
         self._free += 1
+
+
+class Shares:
+    """Divides the amount `most`, so that no client is refused because another takes everything.
+
+    A client may have as much as is left for others: alone, half of it; a second one, half of the
+    rest. The broker itself may have everything.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._by_client: Counter[Client] = Counter()
+        self.taken = 0
+
+    def has_room(self, client: Client, more: int) -> bool:
+        """Whether the client may take this much more."""
+        held = 0 if client is None else self._by_client[client]
+        return held + more <= self._most - self.taken
+
+    def take(self, client: Client, amount: int) -> None:
+        """Take an amount, even if there is no room. A negative amount is given back."""
+        self.taken += amount
+        self._by_client[client] += amount
+        if not self._by_client[client]:
+            del self._by_client[client]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from broker.groups.group import Group
-from broker.groups.values import (
+from broker.groups.membership.group import Group
+from broker.groups.membership.values import (
     GroupRecord,
     GroupRules,
     Joining,

@@ -18,16 +18,15 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from broker.errors import ApiError
-from broker.groups.commits import Commits
-from broker.groups.counts import GroupCounts
-from broker.groups.errors import code_of, told
-from broker.groups.group import Group
+from broker.groups.client_fairness import Client, Shares, Turns
+from broker.groups.error_codes import code_of, told
+from broker.groups.group_store import GroupStore
 from broker.groups.live_group import LiveGroup
+from broker.groups.membership.group import Group
+from broker.groups.membership.values import GroupRecord, GroupRules
+from broker.groups.metrics import GroupCounts
+from broker.groups.offset_commits import Commits
 from broker.groups.placement import candidates, first_of
-from broker.groups.shares import Shares
-from broker.groups.store import GroupStore
-from broker.groups.turns import Client, Turns
-from broker.groups.values import GroupRecord, GroupRules
 from cluster.errors import ClusterError, Fenced, InvalidGroupName, OtherGroupKind, Unavailable
 from cluster.groups.offsets import OffsetWriter
 from cluster.layout.names import check_group_name
@@ -61,7 +60,7 @@ Failed = Callable[[str, str], None]
 """Called with a group's name and what has failed. Clients can make this happen often."""
 
 
-class Registry:
+class CoordinatedGroups:
     """The groups of one broker. `on_unused` is called with a group that never had a member, and may
     be unused; `changed` is set when the map may have assigned other groups to this broker."""
 
@@ -74,7 +73,7 @@ class Registry:
         failed: Failed,
     ) -> None:
         self._failed = failed
-        self.groups: dict[str, LiveGroup] = {}
+        self.live: dict[str, LiveGroup] = {}
         self.members_bytes = Shares(rules.most_bytes)
         self.store = GroupStore(session, broker_id)
         self.commits = Commits(OffsetWriter(session), counts, most_bytes=rules.commit_bytes)
@@ -115,7 +114,7 @@ class Registry:
         brokers = candidates(snapshot)
         if brokers != self._brokers:
             self._brokers = brokers
-            for live in tuple(self.groups.values()):
+            for live in tuple(self.live.values()):
                 if not self.is_ours(live.name):
                     self.drop(live, ErrorCode.not_coordinator)
             self.changed.set()
@@ -148,17 +147,17 @@ class Registry:
     def _is_cut_off(self) -> None:
         self._cut_off = True
         log.warning(
-            "no ZooKeeper for a session timeout, giving up groups groups=%d", len(self.groups)
+            "no ZooKeeper for a session timeout, giving up groups groups=%d", len(self.live)
         )
         self._give_up_all(ErrorCode.coordinator_not_available)
 
     def _give_up_all(self, code: ErrorCode) -> None:
-        for live in tuple(self.groups.values()):
+        for live in tuple(self.live.values()):
             self.drop(live, code)
 
     def drop(self, live: LiveGroup, code: ErrorCode) -> None:
-        if self.groups.get(live.name) is live:
-            del self.groups[live.name]
+        if self.live.get(live.name) is live:
+            del self.live[live.name]
             self.members_bytes.take(live.maker, -live.size)
             self._count.take(live.maker, -1)
         live.set_timer(self._loop, None, self._time_up)
@@ -172,7 +171,7 @@ class Registry:
     ) -> LiveGroup | None:
         """A group; None if it does not exist and `make` is not set. Raises ApiError."""
         while True:
-            live = self.groups.get(name)
+            live = self.live.get(name)
             if live is not None:
                 return live
             self._check_name(name)
@@ -229,7 +228,7 @@ class Registry:
             if live is None:
                 self._count.take(maker, -1)
         if live is not None:
-            self.groups[name] = live
+            self.live[name] = live
             self.after(live)
         return live
 
@@ -257,7 +256,7 @@ class Registry:
             code = await writing
         finally:
             live.under_way -= 1
-        if code is ErrorCode.not_coordinator and self.groups.get(live.name) is live:
+        if code is ErrorCode.not_coordinator and self.live.get(live.name) is live:
             log.info("group is another broker's by now group=%r", live.name)
             self.drop(live, code)
         return code
@@ -266,7 +265,7 @@ class Registry:
 
     def after(self, live: LiveGroup, *, look: bool = False) -> None:
         """Handle the consequences of an event; `look`: check whether the group is unused."""
-        if self.groups.get(live.name) is not live:
+        if self.live.get(live.name) is not live:
             return
         group = live.group
         if (size := group.size) != live.size:

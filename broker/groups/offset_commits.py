@@ -26,9 +26,9 @@ from typing import Final
 
 import msgspec
 
-from broker.groups.counts import GroupCounts
-from broker.groups.errors import code_of
-from broker.groups.turns import Client
+from broker.groups.client_fairness import Client
+from broker.groups.error_codes import code_of
+from broker.groups.metrics import GroupCounts
 from cluster.errors import ClusterError, Fenced
 from cluster.groups.offsets import GATHERED, GroupCommit, OffsetWriter
 from cluster.session.operations import MAX_BYTES

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from broker.groups import claimed_groups
-from broker.groups.values import GroupRecord, MemberRecord
+from broker.groups.membership.values import GroupRecord, MemberRecord
 from cluster.errors import Conflict
 from cluster.groups import groups
 from cluster.groups import offsets as group_offsets

@@ -3,8 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
-from broker.groups.values import JoinedMember, Protocol, State
-from tests.broker.groups.group_scene import DELAY, REBALANCE, RULES, SESSION, Scene, with_most
+from broker.groups.membership.values import JoinedMember, Protocol, State
+from tests.broker.groups.membership.group_scene import (
+    DELAY,
+    REBALANCE,
+    RULES,
+    SESSION,
+    Scene,
+    with_most,
+)
 from wire.errors import ErrorCode
 
 BOTH = (Protocol("sticky", b"s"), Protocol("range", b"r"))

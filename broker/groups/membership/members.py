@@ -11,8 +11,8 @@ Rule 3: counts are maintained incrementally: members that wait for a generation,
 from collections import Counter
 from collections.abc import Iterator
 
-from broker.groups.member import Member, MemberDetails
-from broker.groups.values import JoinAnswer, JoinedMember, MemberDescription, SyncAnswer
+from broker.groups.membership.member import Member, MemberDetails
+from broker.groups.membership.values import JoinAnswer, JoinedMember, MemberDescription, SyncAnswer
 
 Waiting = JoinAnswer | SyncAnswer
 

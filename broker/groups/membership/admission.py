@@ -1,8 +1,8 @@
 """Admission of members to a group: is there room, and a protocol that all of them support?"""
 
-from broker.groups.member import details_of
-from broker.groups.members import Members
-from broker.groups.values import NO_MEMBER, GroupRules, Joining, State
+from broker.groups.membership.member import details_of
+from broker.groups.membership.members import Members
+from broker.groups.membership.values import NO_MEMBER, GroupRules, Joining, State
 from wire.errors import ErrorCode
 
 

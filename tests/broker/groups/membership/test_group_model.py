@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from broker.groups.values import (
+from broker.groups.membership.values import (
     GroupRecord,
     JoinedMember,
     JoinOutcome,
@@ -22,7 +22,7 @@ from broker.groups.values import (
     State,
     SyncOutcome,
 )
-from tests.broker.groups.group_scene import Asked, Scene
+from tests.broker.groups.membership.group_scene import Asked, Scene
 from wire.errors import ErrorCode
 
 CLIENTS: Final = 6

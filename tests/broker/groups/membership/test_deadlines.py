@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.groups.deadlines import Deadlines
+from broker.groups.membership.deadlines import Deadlines
 
 STEPS = st.lists(
     st.one_of(

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from broker.groups.values import JoinOutcome, MemberRecord, Protocol, State
-from tests.broker.groups.group_scene import DELAY, REBALANCE, RULES, SESSION, Scene
+from broker.groups.membership.values import JoinOutcome, MemberRecord, Protocol, State
+from tests.broker.groups.membership.group_scene import DELAY, REBALANCE, RULES, SESSION, Scene
 from wire.errors import ErrorCode
 
 OTHER = (Protocol("range", b"other topics"),)

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 
-from broker.groups.values import State
+from broker.groups.membership.values import State
 from ground.exposition import Histogram
 
 _PREFIX: Final = "penstock_broker_"
