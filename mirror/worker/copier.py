@@ -30,14 +30,14 @@ from mirror.clusters.scanner import ClusterScanner, Scan
 from mirror.config import MirrorConfig
 from mirror.kafka_target.target import KafkaTarget
 from mirror.partitions.bandwidth import Bandwidth
-from mirror.partitions.batches import Gap
 from mirror.partitions.buffers import portion
+from mirror.partitions.gaps import Gap
 from mirror.partitions.lane import CLIENT_ID, Lane, LaneEvents, LaneSettings, Way
 from mirror.partitions.partition import CopiedPartition, Stage
 from mirror.partitions.resume_points import Again, Beginning, Both, GoOn, PartitionPair, Stop, look
 from mirror.partitions.target_writer import OffsetsKept
-from mirror.silent_partitions import SILENT_S, SilentPartitions
 from mirror.topics import Standing, TopicCopy
+from mirror.worker.silent_partitions import SILENT_S, SilentPartitions
 from wire.record_batches.batch import BatchHeader
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,7 @@
 """What an answer of the source brings, cut into whole batches."""
 
-from mirror.partitions.batches import Gap, cut
+from mirror.partitions.gaps import Gap
+from mirror.partitions.whole_batches import cut
 from tests.mirror.headers import batch
 from wire.record_batches.batch import HEADER_SIZE
 

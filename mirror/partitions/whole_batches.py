@@ -8,20 +8,11 @@ from typing import Final
 
 import msgspec
 
+from mirror.partitions.gaps import Gap
 from wire.record_batches.batch import HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC, BatchHeader
 
 _LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
 _LARGEST: Final = 512 * 1024 * 1024  # a larger batch is a fault
-
-
-class Gap(msgspec.Struct, frozen=True):
-    """The copy ends at `end`, and the source's next batch begins at `begins`."""
-
-    end: int
-    begins: int
-
-    def __str__(self) -> str:
-        return f"{self.end}-{self.begins}"
 
 
 class Cut(msgspec.Struct):

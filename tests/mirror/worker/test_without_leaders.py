@@ -16,8 +16,7 @@ from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.broker import BrokerProcess
 from harness.processes.waiting import wait_until
 from mirror.clusters.scanner import ClusterScanner
-from mirror.partitions.batches import Gap
-from mirror.topics import gaps_of
+from mirror.partitions.gaps import Gap, gaps_of
 from tests.client.shipped_topics import delete_before
 from tests.mirror.logs import values, write
 from tests.mirror.workers import mirror_config

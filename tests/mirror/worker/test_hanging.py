@@ -20,9 +20,9 @@ from harness.penstock.broker import BrokerProcess
 from harness.processes.waiting import wait_until
 from mirror.clusters.scanner import ClusterScanner, Scan
 from mirror.config import MirrorConfig
-from mirror.copier import Copier
 from mirror.partitions.partition import Stage
 from mirror.topics import Standing, TopicCopy
+from mirror.worker.copier import Copier
 from tests.client.shipped_topics import delete_before
 from tests.mirror.logs import PATIENCE, values, write
 from tests.mirror.workers import mirror_config
