@@ -1,5 +1,5 @@
-"""Decides what to do with hours that are over: declare them complete or incomplete. Builds the
-manifest of the run that does so. Pure.
+"""Decides what to do with hours that are over: declare them complete (`_SUCCESS`) or incomplete
+(`_INCOMPLETE`). Builds the manifest of the run that does so. Pure.
 
 Rule 1: an hour's small files are merged in the run that declares it complete, never later.
 Rule 2: a complete hour stays complete, also when it is rebuilt. What is added afterwards is late.
@@ -29,7 +29,7 @@ from loader.commit.old_hours import trimmed_hours
 from loader.config import CompletenessConfig
 from loader.errors import Mismatch
 from loader.hours.completeness import Complete, HourVerdict
-from loader.manifests import (
+from loader.values.manifests import (
     VERSION,
     Added,
     HourState,
@@ -37,7 +37,7 @@ from loader.manifests import (
     Marker,
     RunKind,
 )
-from loader.tables import HOUR_MILLIS, Hour, hour_of
+from loader.values.tables import HOUR_MILLIS, Hour, hour_of
 
 NO_ROWS: Final = HourState(rows=0, files=())
 LOOKED_BACK: Final = 48 * HOUR_MILLIS  # for hours without rows

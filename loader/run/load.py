@@ -48,7 +48,7 @@ from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.run.table import TableRun
 from loader.store.opening import open_store
 from loader.store.store import Store
-from loader.tables import TableSource
+from loader.values.tables import TableSource
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 

@@ -47,7 +47,7 @@ from loader.ledger.observations import Observations, divided
 from loader.run.load_context import LoadContext, LoadRequest
 from loader.run.outcomes import TableOutcome, has_failed
 from loader.store.store import PENSTOCK
-from loader.tables import TableSource
+from loader.values.tables import TableSource
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 

@@ -26,7 +26,7 @@ from loader.rewriting.reshaping import reshape
 from loader.rewriting.row_format import RowFormat
 from loader.rewriting.without_spark import merge_without_spark
 from loader.store.local import LocalStore
-from loader.tables import Hour
+from loader.values.tables import Hour
 from tests.loader.rewriting.row_files import (
     Row,
     columns,

@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
-from loader.source.batch_plan import Task, batch_tasks
-from loader.source.description import describe
-from loader.source.options import SourceOptions, read_options
-from loader.source.reading import read
-from loader.source.stream import StreamOffset, TopicStream, from_json
+from loader.spark.data_source.batch_plan import Task, batch_tasks
+from loader.spark.data_source.description import describe
+from loader.spark.data_source.options import SourceOptions, read_options
+from loader.spark.data_source.reading import read
+from loader.spark.data_source.stream import StreamOffset, TopicStream, from_json
 from tests.loader.application import Application
 
 NewApplication = Callable[..., Application]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ground.intervals import Intervals, merged
 from loader.errors import TooManyHours
-from loader.reports import (
+from loader.values.reports import (
     MOST_HOURS_OF_RUN,
     check_hours,
     closed,
@@ -14,7 +14,7 @@ from loader.reports import (
     intervals_of,
     landed_of,
 )
-from loader.tables import HOUR_MILLIS, Hour
+from loader.values.tables import HOUR_MILLIS, Hour
 from tests.loader.commit.made_up import HOUR, piece, report
 from tests.loader.membership import contains
 

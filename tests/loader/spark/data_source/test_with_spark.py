@@ -22,10 +22,10 @@ from pyspark.sql.types import StructType
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from loader.errors import OptionRefused
-from loader.source.stream import from_json
+from loader.spark.data_source.stream import from_json
 from pyspark_penstock import DefaultSource
 from tests.loader.application import BEGAN, VIEW, Application, event_schema, landed
-from tests.loader.source.conftest import NewApplication, Source
+from tests.loader.spark.data_source.conftest import NewApplication, Source
 
 COLUMNS = [
     *("user", "url", "status", "millis"),

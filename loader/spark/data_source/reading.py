@@ -25,10 +25,10 @@ from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.decoded import Dead, Decoded
 from loader.errors import DeadRecord
 from loader.landing.writer_schemas import WriterSchemas
-from loader.source.batch_plan import Task
-from loader.source.description import CLIENT_ID, DEAD_TYPE, Description, row_schema
-from loader.source.options import DeadRecords
-from loader.tables import Slice
+from loader.spark.data_source.batch_plan import Task
+from loader.spark.data_source.description import CLIENT_ID, DEAD_TYPE, Description, row_schema
+from loader.spark.data_source.options import DeadRecords
+from loader.values.tables import Slice
 from wire.messages.list_offsets import EARLIEST
 
 _log = logging.getLogger("penstock.source")

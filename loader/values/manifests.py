@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from loader.reports import ClosedIntervals, Landed, LandedWindow, LastBatch
-from loader.tables import Hour
+from loader.values.reports import ClosedIntervals, Landed, LandedWindow, LastBatch
+from loader.values.tables import Hour
 
 VERSION: Final = 1
 FIRST_RUN: Final = 1

@@ -12,14 +12,14 @@ from harness.kafka.apache_kafka import ApacheKafka
 from harness.penstock.registry import RegistryProcess
 from harness.processes.waiting import wait_until
 from loader.errors import DeadRecord, GapError, NoSchema, OptionRefused
-from loader.source.batch_plan import batch_tasks
-from loader.source.description import describe
-from loader.source.ranges import Condition, Operator
+from loader.spark.data_source.batch_plan import batch_tasks
+from loader.spark.data_source.description import describe
+from loader.spark.data_source.ranges import Condition, Operator
 from schemas.envelope import Encoder
 from schemas.parsing import parse
 from tests.client.shipped_topics import delete_before
 from tests.loader.application import BEGAN, VIEW, Application, event_schema, landed
-from tests.loader.source.conftest import NewApplication, Source, offsets, rows_of
+from tests.loader.spark.data_source.conftest import NewApplication, Source, offsets, rows_of
 
 
 @pytest.fixture

@@ -9,11 +9,18 @@ from client.connection.brokers import Brokers
 from client.producing.delivery import TopicPartition
 from client.reading.offsets import offsets_of
 from loader.planning.slicing import Range, slices
-from loader.source.description import CLIENT_ID
-from loader.source.options import Earliest, Latest, Position, SourceOptions
-from loader.source.ranges import Bound, Condition, earliest_time, narrowed, places, ranges
-from loader.source.topic_queries import bytes_per_offset, facts_of, times_of, topics_of
-from loader.tables import Slice
+from loader.spark.data_source.description import CLIENT_ID
+from loader.spark.data_source.options import Earliest, Latest, Position, SourceOptions
+from loader.spark.data_source.ranges import (
+    Bound,
+    Condition,
+    earliest_time,
+    narrowed,
+    places,
+    ranges,
+)
+from loader.spark.data_source.topic_queries import bytes_per_offset, facts_of, times_of, topics_of
+from loader.values.tables import Slice
 
 # Starting a task (15 to 30 ms) takes Spark as long as reading about this many rows.
 SMALL: Final = 20_000

@@ -4,8 +4,8 @@ import pytest
 
 from ground.logins.kerberos import Cure
 from loader.errors import NoTicket, SparkFailed
-from loader.kerberos import no_ticket
 from loader.spark.job import failure
+from loader.store.kerberos import no_ticket
 
 REMOTE = (
     "java.io.IOException: DestHost:destPort namenode:8020 , LocalHost:localPort a/127.0.0.1:0. "

@@ -7,7 +7,7 @@ import pytest
 
 from loader.config import HeaderColumns
 from loader.errors import OptionRefused
-from loader.source.options import (
+from loader.spark.data_source.options import (
     OPTIONS,
     AtOffsets,
     AtTime,

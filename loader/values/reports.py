@@ -12,7 +12,7 @@ import msgspec
 
 from ground.intervals import Intervals
 from loader.errors import TooManyHours
-from loader.tables import Hour, log_name
+from loader.values.tables import Hour, log_name
 
 # The stored form of intervals; computations use half-open ones.
 ClosedInterval = tuple[int, int]  # first and last, inclusive

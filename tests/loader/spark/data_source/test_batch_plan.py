@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from client.producing.delivery import TopicPartition
 from loader.planning.slicing import Range
-from loader.source.batch_plan import SMALL, Task, tasks
-from loader.source.options import read_options
-from loader.source.ranges import Condition, Operator, earliest_time, narrowed
+from loader.spark.data_source.batch_plan import SMALL, Task, tasks
+from loader.spark.data_source.options import read_options
+from loader.spark.data_source.ranges import Condition, Operator, earliest_time, narrowed
 
 
 def range_of(partition: int, first: int, end: int, topic: str = "t") -> Range:

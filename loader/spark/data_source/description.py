@@ -13,8 +13,8 @@ from loader.config import HeaderColumns
 from loader.decoding.columns import Columns
 from loader.decoding.spark_types import spark_json
 from loader.errors import NoSchema
-from loader.source.options import DeadRecords, SourceOptions
-from loader.source.topic_queries import topics_of
+from loader.spark.data_source.options import DeadRecords, SourceOptions
+from loader.spark.data_source.topic_queries import topics_of
 from schemas.compatibility import incompatibilities
 from schemas.errors import InvalidSchema
 from schemas.parsing import AvroSchema, parse

@@ -14,10 +14,17 @@ from client.connection.brokers import Brokers
 from client.producing.delivery import TopicPartition
 from loader.errors import GapError, LoaderError, OptionRefused
 from loader.planning.facts import PartitionFacts, TopicFacts
-from loader.source.stream import StreamOffset, advanced, beginning, from_json, ranges_of, whole
+from loader.spark.data_source.stream import (
+    StreamOffset,
+    advanced,
+    beginning,
+    from_json,
+    ranges_of,
+    whole,
+)
 from tests.client.shipped_topics import delete_before
 from tests.loader.application import Application
-from tests.loader.source.conftest import NewApplication, Query
+from tests.loader.spark.data_source.conftest import NewApplication, Query
 
 Log = tuple[int, int] | tuple[int, int, int | None]  # earliest, end, end of the known epoch
 

@@ -21,7 +21,7 @@ from client.producing.delivery import TopicPartition
 from loader.errors import GapError, OptionRefused
 from loader.planning.facts import PartitionFacts, TopicFacts
 from loader.planning.slicing import Range
-from loader.source.options import (
+from loader.spark.data_source.options import (
     EARLIEST,
     LATEST,
     AtOffsets,

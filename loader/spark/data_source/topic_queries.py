@@ -12,12 +12,12 @@ from client.errors import UnknownTopic
 from client.producing.delivery import TopicPartition
 from client.reading.offsets import offsets_of
 from client.reading.partition_reader import PartitionReader
-from loader.manifests import PartitionState
 from loader.planning.facts import TopicFacts
 from loader.planning.log_queries import query_facts
 from loader.planning.slicing import Range
 from loader.planning.table_selection import matching
-from loader.source.options import AtTime, Position, SourceOptions
+from loader.spark.data_source.options import AtTime, Position, SourceOptions
+from loader.values.manifests import PartitionState
 
 _SAMPLE_BYTES = 64 * 1024
 

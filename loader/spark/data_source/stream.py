@@ -19,15 +19,15 @@ from client.connection.brokers import Brokers
 from client.producing.delivery import TopicPartition
 from ground.known_types import known_type
 from loader.errors import LoaderError, OptionRefused
-from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import TopicFacts
 from loader.planning.plan import refusal, starts_of, vanished
 from loader.planning.slicing import Range, share
-from loader.source.batch_plan import Task, tasks, tasks_of
-from loader.source.description import CLIENT_ID
-from loader.source.options import Latest, SourceOptions
-from loader.source.ranges import REMEDY, Bound, places
-from loader.source.topic_queries import facts_and_epochs, facts_of, times_of, topics_of
+from loader.spark.data_source.batch_plan import Task, tasks, tasks_of
+from loader.spark.data_source.description import CLIENT_ID
+from loader.spark.data_source.options import Latest, SourceOptions
+from loader.spark.data_source.ranges import REMEDY, Bound, places
+from loader.spark.data_source.topic_queries import facts_and_epochs, facts_of, times_of, topics_of
+from loader.values.manifests import PartitionState, TopicState
 
 VERSION: Final = 1
 

@@ -1,5 +1,5 @@
-"""The manifest log of a table: its committed runs, in order. The newest manifest holds the complete
-state.
+"""The commit log of a table: a run commits by creating its manifest. The newest manifest holds the
+complete state.
 
 The loader that creates `manifest-N.json` commits run N; only one can. Before that, nothing that the
 run wrote counts; after it, the run has happened, and the next loader completes whatever is left to
@@ -37,9 +37,9 @@ from loader.commit.layout import (
     visible_path,
 )
 from loader.errors import LoaderError, RunTaken, StoreError
-from loader.manifests import VERSION, Manifest
-from loader.parallel import in_parallel
+from loader.store.parallel import in_parallel
 from loader.store.store import Entry, Store
+from loader.values.manifests import VERSION, Manifest
 
 FEWEST_KEPT: Final = 10
 MOST_BYTES: Final = 256 * 1024 * 1024  # of a manifest that can be written or read
@@ -50,7 +50,7 @@ class _Version(msgspec.Struct):
     version: int
 
 
-class ManifestLog:
+class CommitLog:
     """The manifests of one table. Keeps nothing in memory."""
 
     def __init__(self, store: Store, table: str, *, most_bytes: int = MOST_BYTES) -> None:
@@ -183,10 +183,10 @@ class Attempt:
     """A context manager that deletes a run's staged files after an error, unless the run may have
     been committed. Best effort: cancelled tasks may still write."""
 
-    def __init__(self, manifest_log: ManifestLog, folder: str) -> None:
+    def __init__(self, commit_log: CommitLog, folder: str) -> None:
         """Only this attempt writes to the folder."""
         self.folder = folder
-        self._manifest_log = manifest_log
+        self._commit_log = commit_log
         self._may_have_happened = False
 
     def __enter__(self) -> "Attempt":
@@ -200,13 +200,13 @@ class Attempt:
     ) -> None:
         if isinstance(error, Exception) and not self._may_have_happened:
             with suppress(StoreError):
-                self._manifest_log.store.delete(self.folder)
+                self._commit_log.store.delete(self.folder)
 
     def commit(self, manifest: Manifest) -> None:
-        """As `ManifestLog.commit`."""
+        """As `CommitLog.commit`."""
         self._may_have_happened = True
         try:
-            self._manifest_log.commit(manifest)
+            self._commit_log.commit(manifest)
         except StoreError:
             raise
         except LoaderError:

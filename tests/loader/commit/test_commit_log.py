@@ -5,21 +5,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loader.commit.manifest_log import Attempt, ManifestLog, check_untouched
+from loader.commit.commit_log import Attempt, CommitLog, check_untouched
 from loader.errors import LoaderError, RunTaken, SparkFailed, StoreError
-from loader.manifests import HourState
 from loader.store.local import LocalStore
 from loader.store.store import Store
+from loader.values.manifests import HourState
 from tests.loader.commit.made_up import HOUR, manifest
 from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, stop
 
 
 @pytest.fixture
-def log(store: LocalStore) -> ManifestLog:
-    return ManifestLog(store, "t")
+def log(store: LocalStore) -> CommitLog:
+    return CommitLog(store, "t")
 
 
-def commit(log: ManifestLog, *runs: int) -> None:
+def commit(log: CommitLog, *runs: int) -> None:
     """Wholly done."""
     for run in runs:
         log.commit(manifest(run))
@@ -27,21 +27,21 @@ def commit(log: ManifestLog, *runs: int) -> None:
         log.mark_published(run)
 
 
-def test_the_newest_is_the_highest(log: ManifestLog) -> None:
+def test_the_newest_is_the_highest(log: CommitLog) -> None:
     assert (log.latest(), log.runs(), log.unpublished()) == (None, [], [])
     commit(log, *range(1, 12))
     assert log.runs() == list(range(1, 12))
     assert log.latest() == manifest(11)
 
 
-def test_a_run_is_committed_once(log: ManifestLog) -> None:
+def test_a_run_is_committed_once(log: CommitLog) -> None:
     commit(log, 1)
     with pytest.raises(RunTaken, match="another loader committed run 1 meanwhile"):
         log.commit(msgspec.structs.replace(manifest(1), loader="other"))
     assert log.latest() == manifest(1)
 
 
-def test_a_run_is_committed_after_the_one_before_it_is_visible(log: ManifestLog) -> None:
+def test_a_run_is_committed_after_the_one_before_it_is_visible(log: CommitLog) -> None:
     log.commit(manifest(1))
     with pytest.raises(RunTaken, match="committed run 1, and is still making it visible"):
         log.commit(manifest(2))
@@ -53,10 +53,10 @@ def test_a_run_is_committed_after_the_one_before_it_is_visible(log: ManifestLog)
 def test_what_could_not_be_read_again_is_not_written(store: LocalStore) -> None:
     size = len(msgspec.json.encode(manifest(1)))
     with pytest.raises(LoaderError, match=rf"run 1 would be {size} bytes long, and the l") as no:
-        ManifestLog(store, "t", most_bytes=size - 1).commit(manifest(1))
+        CommitLog(store, "t", most_bytes=size - 1).commit(manifest(1))
     assert not isinstance(no.value, StoreError)  # which would leave it open
-    assert ManifestLog(store, "t").runs() == []
-    just = ManifestLog(store, "t", most_bytes=size)
+    assert CommitLog(store, "t").runs() == []
+    just = CommitLog(store, "t", most_bytes=size)
     just.commit(manifest(1))
     assert just.latest() == manifest(1)
     just.mark_visible(1)
@@ -65,7 +65,7 @@ def test_what_could_not_be_read_again_is_not_written(store: LocalStore) -> None:
         just.commit(manifest(2, hours=hours))
 
 
-def test_a_number_that_was_forgotten_is_taken(log: ManifestLog) -> None:
+def test_a_number_that_was_forgotten_is_taken(log: CommitLog) -> None:
     commit(log, *range(1, 15))
     log.forget(10)
     assert log.runs() == list(range(5, 15))
@@ -74,7 +74,7 @@ def test_a_number_that_was_forgotten_is_taken(log: ManifestLog) -> None:
             log.commit(msgspec.structs.replace(manifest(run), loader="asleep for long"))
 
 
-def test_what_is_owed_is_not_forgotten(log: ManifestLog) -> None:
+def test_what_is_owed_is_not_forgotten(log: CommitLog) -> None:
     for run in range(1, 15):
         log.commit(manifest(run))
         log.mark_visible(run)
@@ -89,7 +89,7 @@ def test_what_is_owed_is_not_forgotten(log: ManifestLog) -> None:
     assert len(log.store.list("_penstock/t")) == 30
 
 
-def test_forgetting_that_was_cut_short_goes_on(log: ManifestLog) -> None:
+def test_forgetting_that_was_cut_short_goes_on(log: CommitLog) -> None:
     commit(log, *range(1, 13))
     log.store.delete("_penstock/t/manifest-1.json")
     assert log.unpublished() == []
@@ -108,7 +108,7 @@ def test_forgetting_that_was_cut_short_goes_on(log: ManifestLog) -> None:
     ],
 )
 def test_what_cannot_be_understood_is_never_passed_over(
-    log: ManifestLog, content: bytes, says: str
+    log: CommitLog, content: bytes, says: str
 ) -> None:
     commit(log, 1, 2)
     log.store.create("_penstock/t/manifest-3.json", content)
@@ -117,7 +117,7 @@ def test_what_cannot_be_understood_is_never_passed_over(
     assert "manifest-3.json" in str(caught.value)
 
 
-def test_other_files_are_no_runs(log: ManifestLog) -> None:
+def test_other_files_are_no_runs(log: CommitLog) -> None:
     commit(log, 1)
     for name in ("manifest-.json", "manifest-2.json.tmp", "manifest-x.json", "published-x", "3"):
         log.store.create(f"_penstock/t/{name}", b"")
@@ -150,13 +150,13 @@ def there(staged: Store) -> list[str]:
 def test_a_failed_run_takes_its_files_along_and_a_process_that_ends_touches_nothing(
     staged: LocalStore, error: type[BaseException], left: list[str]
 ) -> None:
-    with pytest.raises(error), Attempt(ManifestLog(staged, "t"), FOLDER):
+    with pytest.raises(error), Attempt(CommitLog(staged, "t"), FOLDER):
         raise error
     assert there(staged) == left
 
 
 def test_files_of_a_run_that_has_happened_stay(staged: LocalStore) -> None:
-    log = ManifestLog(staged, "t")
+    log = CommitLog(staged, "t")
     with pytest.raises(SparkFailed), Attempt(log, FOLDER) as attempt:
         attempt.commit(manifest(1))
         raise SparkFailed("in publishing")
@@ -166,19 +166,19 @@ def test_files_of_a_run_that_has_happened_stay(staged: LocalStore) -> None:
 
 @pytest.mark.parametrize("step", [0, 1])
 def test_files_of_a_run_that_may_have_happened_stay(staged: LocalStore, step: int) -> None:
-    log = ManifestLog(SteppingStore(staged, At(step, refuse)), "t")
+    log = CommitLog(SteppingStore(staged, At(step, refuse)), "t")
     with pytest.raises(StoreError), Attempt(log, FOLDER) as attempt:
         attempt.commit(manifest(1))
     assert there(staged) == [FOLDER, OTHER]
 
 
 def test_a_run_that_was_refused_has_not_happened(staged: LocalStore) -> None:
-    log = ManifestLog(staged, "t")
+    log = CommitLog(staged, "t")
     log.commit(msgspec.structs.replace(manifest(1), loader="other"))
     with pytest.raises(RunTaken), Attempt(log, FOLDER) as attempt:
         attempt.commit(manifest(1))
     assert there(staged) == [OTHER]
-    too_long = ManifestLog(staged, "t", most_bytes=10)
+    too_long = CommitLog(staged, "t", most_bytes=10)
     too_long.mark_visible(1)
     with pytest.raises(LoaderError, match="and the limit is"), Attempt(too_long, OTHER) as attempt:
         attempt.commit(manifest(2))
@@ -186,7 +186,7 @@ def test_a_run_that_was_refused_has_not_happened(staged: LocalStore) -> None:
 
 
 def test_what_went_wrong_is_said_and_not_what_followed(staged: LocalStore) -> None:
-    away = ManifestLog(SteppingStore(staged, At(0, refuse)), "t")
+    away = CommitLog(SteppingStore(staged, At(0, refuse)), "t")
     with pytest.raises(SparkFailed, match="no executors"), Attempt(away, FOLDER):
         raise SparkFailed("no executors")
     with pytest.raises(StoppedHere), Attempt(away, FOLDER):
