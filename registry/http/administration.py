@@ -15,9 +15,9 @@ import msgspec
 from ground.administration import OK, Change, Kind, Who
 from ground.administration_log import AdministrationLog
 from registry.errors import ErrorAnswer
-from registry.http.call import Call
-from registry.http.messages import HttpResponse
-from registry.http.parameters import flag, subject_name
+from registry.http.connections.messages import HttpResponse
+from registry.http.resources.call import Call
+from registry.http.resources.parameters import flag, subject_name
 from registry.log.forwarding import FORWARDED
 from registry.schemas_topic.contents import RegistryContents
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.http.messages import HttpRequest
-from registry.http.request_reader import Bodies, RequestReader
+from registry.http.connections.messages import HttpRequest
+from registry.http.connections.request_reader import Bodies, RequestReader
 
 GET = b"GET /subjects?deleted=true HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n"
 POST = b"POST /subjects/a HTTP/1.1\r\nContent-Length: 7\r\nContent-Type: a/b\r\n\r\n{'a':1}"

@@ -13,7 +13,7 @@ import msgspec
 
 from registry.access.callers import NO_PEER
 from registry.errors import ErrorAnswer
-from registry.http.messages import HttpRequest
+from registry.http.connections.messages import HttpRequest
 
 _TARGET_BYTES: Final = 8 * 1024
 _HEAD_BYTES: Final = 32 * 1024

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from harness.processes.event_loops import on_event_loop
-from registry.http.connection import HttpConnection, Unread
-from registry.http.messages import HttpRequest, HttpResponse, answer, long_answer
-from registry.http.request_reader import Bodies
+from registry.http.connections.connection import HttpConnection, Unread
+from registry.http.connections.messages import HttpRequest, HttpResponse, answer, long_answer
+from registry.http.connections.request_reader import Bodies
 
 LONG = [{"number": number, "text": "x" * 1000} for number in range(20_000)]
 

@@ -3,8 +3,8 @@
 import pytest
 
 from registry.errors import ErrorAnswer
-from registry.http.messages import HttpRequest
-from registry.http.parameters import (
+from registry.http.connections.messages import HttpRequest
+from registry.http.resources.parameters import (
     flag,
     integer,
     new_subject_name,

@@ -13,10 +13,10 @@ from registry.errors import (
     subject_not_found,
     version_not_found,
 )
-from registry.http.answers import SubjectVersion, by_id, whole
-from registry.http.call import Call
-from registry.http.messages import HttpResponse, answer, long_answer
-from registry.http.parameters import (
+from registry.http.connections.messages import HttpResponse, answer, long_answer
+from registry.http.resources.answers import SubjectVersion, by_id, whole
+from registry.http.resources.call import Call
+from registry.http.resources.parameters import (
     flag,
     integer,
     number,
@@ -24,7 +24,7 @@ from registry.http.parameters import (
     subject_prefix,
     version_number,
 )
-from registry.http.worker_threads import run_sized
+from registry.http.resources.worker_threads import run_sized
 from registry.parsed_schemas import stored_schema
 from registry.schemas_topic.contents import RegistryContents, VersionKey
 from registry.schemas_topic.values import AVRO, Version

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.errors import ErrorAnswer
-from registry.http.media_types import in_utf8, is_known, negotiated
-from registry.http.messages import HttpRequest
-from registry.http.request_reader import Bodies, RequestReader
+from registry.http.connections.media_types import in_utf8, is_known, negotiated
+from registry.http.connections.messages import HttpRequest
+from registry.http.connections.request_reader import Bodies, RequestReader
 from registry.requests import schema_request
 
 V1 = "application/vnd.schemaregistry.v1+json"

@@ -10,11 +10,11 @@ from registry.errors import (
     subject_not_found,
     version_not_found,
 )
-from registry.http.answers import CompatibilityAnswer, whole
-from registry.http.call import Call
-from registry.http.messages import HttpResponse, answer
-from registry.http.parameters import flag, version_number
-from registry.http.worker_threads import check_parses, find_registered, run_sized
+from registry.http.connections.messages import HttpResponse, answer
+from registry.http.resources.answers import CompatibilityAnswer, whole
+from registry.http.resources.call import Call
+from registry.http.resources.parameters import flag, version_number
+from registry.http.resources.worker_threads import check_parses, find_registered, run_sized
 from registry.parsed_schemas import sent_schema
 from registry.requests import SchemaRequest, schema_request
 from registry.schemas_topic.values import Version

@@ -12,7 +12,7 @@ import msgspec
 
 from registry.access.callers import NO_PEER, Peer
 from registry.errors import malformed_path, malformed_query
-from registry.http import media_types
+from registry.http.connections import media_types
 
 _MOST_PARAMETERS: Final = 100
 _PIECE: Final = 64 * 1024

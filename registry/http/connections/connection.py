@@ -24,9 +24,9 @@ import msgspec
 from ground.tls.certificate_names import NameRule, certificate_name
 from registry.access.callers import Peer
 from registry.errors import ErrorAnswer
-from registry.http.media_types import V1
-from registry.http.messages import HttpRequest, HttpResponse, error_answer
-from registry.http.request_reader import Bodies, RequestReader
+from registry.http.connections.media_types import V1
+from registry.http.connections.messages import HttpRequest, HttpResponse, error_answer
+from registry.http.connections.request_reader import Bodies, RequestReader
 
 log = logging.getLogger(__name__)
 

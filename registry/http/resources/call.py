@@ -8,8 +8,8 @@ import msgspec
 from registry.access.callers import Caller
 from registry.access.permissions import ALL, Operation
 from registry.errors import ErrorAnswer, forbidden
-from registry.http.messages import HttpRequest
-from registry.http.parameters import new_subject_name, subject_name
+from registry.http.connections.messages import HttpRequest
+from registry.http.resources.parameters import new_subject_name, subject_name
 from registry.registry import Registry
 from registry.requests import SchemaRequest
 from registry.schemas_topic.contents import RegistryContents

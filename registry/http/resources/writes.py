@@ -11,11 +11,11 @@ from registry.changes.modes import read_only
 from registry.changes.registration import is_registered, normalizes, register
 from registry.changes.settings import set_config, set_mode, unset_config, unset_mode
 from registry.errors import no_level_of_its_own, no_mode_of_its_own
-from registry.http.answers import ModeAnswer, config_answer, config_change, registered
-from registry.http.call import Call
-from registry.http.messages import HttpResponse, answer
-from registry.http.parameters import flag, version_number
-from registry.http.worker_threads import find_registered
+from registry.http.connections.messages import HttpResponse, answer
+from registry.http.resources.answers import ModeAnswer, config_answer, config_change, registered
+from registry.http.resources.call import Call
+from registry.http.resources.parameters import flag, version_number
+from registry.http.resources.worker_threads import find_registered
 from registry.log import error_texts
 from registry.log.error_texts import ErrorTexts
 from registry.log.forwarding import FORWARDED, ForwardedRequest, Passed
