@@ -20,7 +20,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = (
     "wire/_records.c",
-    "broker/storage/_many_files.c",
+    "broker/storage/segments/_many_files.c",
     "columns/_avro_columns.c",
     "agent/lines/_line_splitting.c",
     "agent/events/_iso_times.c",

@@ -38,7 +38,7 @@ from broker.storage.directory.acknowledged import AcknowledgedFile, Acknowledged
 from broker.storage.directory.checkpoints import Key
 from broker.storage.errors import EndMissing
 from broker.storage.log import Log
-from broker.storage.repair import cut_off_end
+from broker.storage.recovery.repair import cut_off_end
 from cluster.errors import ClusterError
 from cluster.values import PartitionInfo
 from ledger.counting.journal import CounterFileDamaged, CountingJournal, CountPosition

@@ -33,7 +33,7 @@ _SHOWN_OUTPUT: Final = 2000
 # The C modules, which `hatch_build` compiles for a single Python.
 MODULES: Final = (
     "wire/_records",
-    "broker/storage/_many_files",
+    "broker/storage/segments/_many_files",
     "columns/_avro_columns",
     "agent/lines/_line_splitting",
     "agent/events/_iso_times",

@@ -22,7 +22,7 @@ from loader.spark.data_source.options import (
 )
 from schemas.remote.address import RegistryAddress
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "spark.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "spark.md"
 
 
 def options(**given: str) -> SourceOptions:

@@ -32,7 +32,7 @@ COLUMNS = [
     *("time", "host", "app", "source", "seq", "position"),
     *("_topic", "_partition", "_offset"),
 ]
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "spark.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[4] / "docs" / "spark.md").read_text(encoding="utf-8")
 FIRST, WINDOWED_COUNT, JOIN = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 MINUTE = 60_000
 ORDER = ({"name": "user", "type": "string"}, {"name": "number", "type": "long"})

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import msgspec
 
-from broker.storage import layout, truncation
+from broker.storage import layout
 from broker.storage.cleaning import swap
 from broker.storage.config import LogConfig
 from broker.storage.directory import identity
@@ -38,6 +38,7 @@ from broker.storage.errors import (
     EndMissing,
     InvalidBatch,
 )
+from broker.storage.recovery import truncation
 from broker.storage.segments.batches import Located, ends_within_batch, find_valid, verify
 from broker.storage.segments.segment import Segment
 from broker.storage.state import snapshots

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from broker.storage import layout, truncation
+from broker.storage import layout
 from broker.storage.cleaning import swap
 from broker.storage.config import LogConfig
 from broker.storage.errors import EndMissing, InvalidBatch
+from broker.storage.recovery import truncation
 from broker.storage.segments.batches import verify
 from broker.storage.segments.segment import Segment
 

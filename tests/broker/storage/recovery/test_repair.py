@@ -6,7 +6,7 @@ import pytest
 
 from broker.storage.errors import CorruptLog
 from broker.storage.log import Log
-from broker.storage.repair import GivenUp, truncate_at_corruption
+from broker.storage.recovery.repair import GivenUp, truncate_at_corruption
 from tests.broker.storage.log_files import (
     append,
     batch,

@@ -145,7 +145,7 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
-    .m_name = "broker.storage._many_files",
+    .m_name = "broker.storage.segments._many_files",
     .m_doc = "Does to many files what takes a call of the system for each.",
     .m_methods = methods,
 };
