@@ -85,10 +85,10 @@ from cluster.records.users import UsersView, login_key
 from cluster.session.session import Session
 from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
-from ground.administration import Program
-from ground.administration_log import FILE_NAME as ADMINISTRATION_LOG
-from ground.administration_log import AdministrationLog, CannotRemember
-from ground.exposition import certificate_family, door_families
+from ground.administration.entries import Program
+from ground.administration.log import FILE_NAME as ADMINISTRATION_LOG
+from ground.administration.log import AdministrationLog, CannotRemember
+from ground.http.exposition import certificate_family, door_families
 from ground.http.page_door import BadLocks, PageDoor
 from ground.network.refusals import Refusals
 from ground.tls.certificate_expiry import CertificateWatch

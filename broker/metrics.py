@@ -21,7 +21,7 @@ from prometheus_client.metrics_core import (
 )
 
 from broker.storage.segments.files import OPEN
-from ground.exposition import Histogram, exposition_of
+from ground.http.exposition import Histogram, exposition_of
 from wire.errors import ErrorCode
 
 _PREFIX: Final = "penstock_broker_"

@@ -18,7 +18,7 @@ from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece, joined_runs
 from agent.batches.plan import SourceHeader, TopicPlan
 from client.producing.keys import partition_of
-from ground.chance import any_below
+from ground.randomness import any_below
 
 
 class Spread(msgspec.Struct, frozen=True):

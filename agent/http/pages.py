@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 
 from agent.http.metrics import families
 from agent.status import STATUS_PATH, Status, why_not_ready
-from ground.exposition import EXPOSITION_TYPE, exposition_of
+from ground.http.exposition import EXPOSITION_TYPE, exposition_of
 from ground.http.page_door import BadLocks, PageDoor
 from ground.http.page_locks import PageLocks
 from ground.http.page_server import Page, PageServer, readiness_page, text_page

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from ground.supervisor import notify_address
+from ground.systemd import notify_address
 
 _NOT_POLLED: Final = "FDPOLL=0"  # the store does not watch descriptors for hang-ups
 

@@ -12,7 +12,7 @@ from prometheus_client.metrics_core import (
 )
 
 from broker.groups.membership.values import State
-from ground.exposition import Histogram
+from ground.http.exposition import Histogram
 
 _PREFIX: Final = "penstock_broker_"
 _STATES: Final = tuple(state for state in State if state is not State.DEAD)

@@ -37,7 +37,7 @@ from cluster.zookeeper_server.status import Asking
 from ground.files.directory_lock import DirectoryLock, InUse
 from ground.files.durable_files import replace_file
 from ground.network import listening
-from ground.supervisor import ALIVE, READY, STOPPING, Supervisor, status
+from ground.systemd import ALIVE, READY, STOPPING, Supervisor, status
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _START_S: Final = 30.0

@@ -29,7 +29,7 @@ from client.connection.connection import BrokerConnection
 from client.connection.metadata import NO_LEADER, ClusterMetadata
 from client.errors import ClientError, ErrorCode, Refused, refusal
 from client.reading.fetch_session import Key
-from ground.chance import any_below
+from ground.randomness import any_below
 from mirror.clusters.scanner import Scan
 from mirror.comparing.differences import Difference, Differences, compared, renewed
 from mirror.config import MirrorConfig

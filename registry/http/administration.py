@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ground.administration import OK, Change, Kind, Who
-from ground.administration_log import AdministrationLog
+from ground.administration.entries import OK, Change, Kind, Who
+from ground.administration.log import AdministrationLog
 from registry.errors import ErrorAnswer
 from registry.http.connections.messages import HttpResponse
 from registry.http.resources.call import Call

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from ground.administration import Kind
-from ground.exposition import EXPOSITION_TYPE
+from ground.administration.entries import Kind
+from ground.http.exposition import EXPOSITION_TYPE
 from registry.access.authentication import Authenticator
 from registry.access.callers import Caller
 from registry.access.permissions import Operation

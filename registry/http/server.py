@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from client.connection.addresses import Address
-from ground.administration import Program
-from ground.administration_log import AdministrationLog, CannotRemember
+from ground.administration.entries import Program
+from ground.administration.log import AdministrationLog, CannotRemember
 from ground.logins.password_file import BadPasswordFile, PasswordFile
 from ground.logins.token_file import BadTokenFile, TokenFile
 from ground.network.listening import listen

@@ -19,7 +19,6 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ground.chance import chance
 from ground.http.client import (
     HttpAnswer,
     HttpClient,
@@ -32,6 +31,7 @@ from ground.http.client import (
 )
 from ground.http.security import access_to
 from ground.known_types import known_type
+from ground.randomness import chance
 from schemas.errors import (
     RegistryError,
     RegistryNotReachable,

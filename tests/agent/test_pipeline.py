@@ -16,8 +16,8 @@ from client.admin import topics as admin
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
 from client.producing.delivery import TopicPartition
-from ground.administration import Change, Kind, Program, Who, read_entry
-from ground.administration_log import AdministrationLog, AdministrationLogConfig
+from ground.administration.entries import Change, Kind, Program, Who, read_entry
+from ground.administration.log import AdministrationLog, AdministrationLogConfig
 from harness.penstock.broker import BrokerProcess
 from harness.processes.waiting import wait_until
 from tests.agent.pipeline_side import (

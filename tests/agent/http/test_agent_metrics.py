@@ -16,7 +16,7 @@ from agent.status import (
     Status,
     TopicStatus,
 )
-from ground.exposition import exposition_of
+from ground.http.exposition import exposition_of
 
 
 def numbered(struct: type[msgspec.Struct]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGaug
 from broker.replication.throttle import Throttle
 from broker.replication_status import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
-from ground.exposition import certificate_family, door_families
+from ground.http.exposition import certificate_family, door_families
 from penstock.config.configuration import load
 from penstock.config.pages import BEGIN, END, NoPlace, links, with_tables
 from penstock.config.reference import KINDS, Key, Section, sections

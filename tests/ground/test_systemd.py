@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ground import supervisor as supervising
-from ground.supervisor import Supervisor
+from ground import systemd
+from ground.systemd import Supervisor
 
 
 @pytest.fixture(params=["path", "abstract"])
@@ -30,17 +30,17 @@ def listening(
 def test_it_is_told(listening: tuple[socket.socket, str]) -> None:
     channel, address = listening
     supervisor = Supervisor({"NOTIFY_SOCKET": address})
-    supervisor.tell(supervising.READY, supervising.status("5 inputs\nand more"))
+    supervisor.tell(systemd.READY, systemd.status("5 inputs\nand more"))
     assert channel.recv(1000) == b"READY=1\nSTATUS=5 inputs and more"
-    supervisor.tell(supervising.STOPPING, supervising.needs(2.5))
+    supervisor.tell(systemd.STOPPING, systemd.needs(2.5))
     assert channel.recv(1000) == b"STOPPING=1\nEXTEND_TIMEOUT_USEC=2500000"
-    supervisor.tell(supervising.reloading())
+    supervisor.tell(systemd.reloading())
     assert channel.recv(1000).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
 
 
 def test_nobody_or_one_who_is_gone_is_no_trouble(tmp_path: Path) -> None:
-    Supervisor({}).tell(supervising.READY)
-    Supervisor({"NOTIFY_SOCKET": str(tmp_path / "absent")}).tell(supervising.READY)
+    Supervisor({}).tell(systemd.READY)
+    Supervisor({"NOTIFY_SOCKET": str(tmp_path / "absent")}).tell(systemd.READY)
 
 
 def test_one_who_does_not_listen_is_not_waited_for(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_one_who_does_not_listen_is_not_waited_for(tmp_path: Path) -> None:
         channel.bind(str(tmp_path / "notify"))
         supervisor = Supervisor({"NOTIFY_SOCKET": str(tmp_path / "notify")})
         for _ in range(5_000):
-            supervisor.tell(supervising.ALIVE)
+            supervisor.tell(systemd.ALIVE)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from ground.exposition import Histogram, exposition_of
+from ground.http.exposition import Histogram, exposition_of
 
 
 def test_a_program_is_asked_at_every_scrape_and_its_process_is_told_of_too() -> None:

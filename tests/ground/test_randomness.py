@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from ground.chance import any_below, chance, shuffled
+from ground.randomness import any_below, chance, shuffled
 
 
 def test_it_disturbs_nobodys_sequence() -> None:

@@ -28,7 +28,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ground.administration import OK, Change, Kind, Program, Who
+from ground.administration.entries import OK, Change, Kind, Program, Who
 from ground.settings import Bytes, FilePath
 
 FILE_NAME: Final = "administration.log"

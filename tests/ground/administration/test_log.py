@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ground.administration import OK, Change, Kind, Program, Who, read_entry
-from ground.administration_log import (
+from ground.administration.entries import OK, Change, Kind, Program, Who, read_entry
+from ground.administration.log import (
     AdministrationLog,
     AdministrationLogConfig,
     CannotRemember,
