@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.broker_metadata import NOBODY, ReportedPartition, ask_metadata
-from harness.penstock.zookeepers import ZooKeepers
+from harness.penstock.clusters.zookeepers import ZooKeepers
 from harness.processes.frozen_processes import freeze
 from harness.processes.links import ANYBODY, Link, Links, owner_of
 from harness.processes.server_process import ServerFailed, free_ports

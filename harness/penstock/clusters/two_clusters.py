@@ -1,14 +1,14 @@
 """Two clusters of real brokers, each with its own ZooKeepers, and mirrors from one to the other.
 
-All connections can be controlled: see broker_cluster.py and mirrors.py.
+All connections can be controlled: see broker_cluster.py and mirror_workers.py.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
-from harness.penstock.broker_cluster import BrokerCluster
-from harness.penstock.mirrors import Mirrors
+from harness.penstock.clusters.broker_cluster import BrokerCluster
+from harness.penstock.clusters.mirror_workers import Mirrors
 
 SOURCE: Final = "dc1"
 TARGET: Final = "offline"

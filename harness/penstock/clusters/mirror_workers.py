@@ -11,7 +11,7 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 from harness.penstock.mirror import MirrorProcess, side
 from harness.processes.links import Link, Links, owner_of
 from harness.processes.server_process import ServerFailed, free_ports
