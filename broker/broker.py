@@ -56,10 +56,10 @@ from broker.replicas.data_directory import DataDirectory
 from broker.replicas.flusher import Flusher
 from broker.replicas.housekeeping import Housekeeping
 from broker.replicas.log_cuts import LogCuts
+from broker.replicas.log_losses import Withdrawal, Withdrawals
 from broker.replicas.log_opening import LogOpener
 from broker.replicas.open_files import Descriptors, OpenLogs
 from broker.replicas.partitions import Partitions
-from broker.replicas.withdrawals import Withdrawal, Withdrawals
 from broker.replication.replication import Replication
 from broker.replication_status import ReplicationStatus
 from broker.server import Server

@@ -30,7 +30,7 @@ from uuid import UUID
 import msgspec
 
 from broker.replicas.data_directory import JOURNAL, DataDirectory
-from broker.replicas.withdrawals import UNKNOWN, Withdrawal, Withdrawals
+from broker.replicas.log_losses import UNKNOWN, Withdrawal, Withdrawals
 from broker.storage import layout
 from broker.storage.config import LogConfig
 from broker.storage.directory import directories

@@ -31,7 +31,7 @@ from broker.replicas.flush_timing import FlushTiming
 from broker.replicas.flusher import Flusher
 from broker.replicas.open_files import OpenLogs
 from broker.replication.followers import Followers
-from broker.replication.in_sync import InSyncChanges
+from broker.replication.in_sync_changes import InSyncChanges
 from broker.storage.errors import DiskFull
 from broker.storage.flush import FlushTicket
 from broker.storage.log import Log

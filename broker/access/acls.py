@@ -1,4 +1,4 @@
-"""Evaluates permissions: what a principal may do by one immutable set of ACLs, by Kafka's rules.
+"""Evaluates ACLs: what a principal may do by one immutable set of them, by Kafka's rules.
 
 Rule 1: a super user may do everything.
 Rule 2: an ACL applies if its pattern is the name itself, `*`, or a prefix of the name; if it is for

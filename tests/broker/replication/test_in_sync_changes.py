@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from broker.replication.followers import Followers
-from broker.replication.in_sync import InSyncChanges
+from broker.replication.in_sync_changes import InSyncChanges
 from cluster.controller.controller import elect
 from cluster.controller.partition_states import StateChange, change_states
 from cluster.controller.topics import create_topic, read_topic
