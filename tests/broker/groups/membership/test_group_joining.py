@@ -4,14 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from broker.groups.membership.values import JoinedMember, Protocol, State
-from tests.broker.groups.membership.group_scene import (
-    DELAY,
-    REBALANCE,
-    RULES,
-    SESSION,
-    Scene,
-    with_most,
-)
+from tests.broker.groups.membership.scene import DELAY, REBALANCE, RULES, SESSION, Scene, with_most
 from wire.errors import ErrorCode
 
 BOTH = (Protocol("sticky", b"s"), Protocol("range", b"r"))

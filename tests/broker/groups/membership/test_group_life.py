@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from broker.groups.membership.values import Leaving, MemberDescription, Protocol, State
-from tests.broker.groups.membership.group_scene import DELAY, REBALANCE, SESSION, Scene
+from tests.broker.groups.membership.scene import DELAY, REBALANCE, SESSION, Scene
 from wire.errors import ErrorCode
 
 FIVE_MINUTES = 300.0

@@ -22,7 +22,7 @@ from broker.groups.membership.values import (
     State,
     SyncOutcome,
 )
-from tests.broker.groups.membership.group_scene import Asked, Scene
+from tests.broker.groups.membership.scene import Asked, Scene
 from wire.errors import ErrorCode
 
 CLIENTS: Final = 6

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from broker.groups.membership.values import JoinOutcome, MemberRecord, Protocol, State
-from tests.broker.groups.membership.group_scene import DELAY, REBALANCE, RULES, SESSION, Scene
+from tests.broker.groups.membership.scene import DELAY, REBALANCE, RULES, SESSION, Scene
 from wire.errors import ErrorCode
 
 OTHER = (Protocol("range", b"other topics"),)
