@@ -21,15 +21,7 @@ from schemas.parsing import MAX_STORED_LENGTH
 from schemas.registry_client import RegistryClient
 from schemas.remote.answers import CompatibilityVerdict, Reference, RegisteredSchema, SubjectVersion
 from schemas.remote.urls import parse_urls
-from tests.schemas.answering import (
-    Answer,
-    Answering,
-    answering,
-    hangs_up,
-    refuses,
-    says,
-    sends,
-)
+from tests.schemas.answering import Answer, Answering, answering, hangs_up, refuses, says, sends
 from tests.schemas.avro_texts import field, record
 
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -17,12 +17,7 @@ from agent.recognition.identity import fingerprint
 from harness.processes.waiting import wait_until
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from tests.agent.journal.samples import files
-from tests.agent.shipping.agent_side import (
-    WINDOW_MILLIS,
-    AgentSide,
-    KnownSchemas,
-    agent_side,
-)
+from tests.agent.shipping.agent_side import WINDOW_MILLIS, AgentSide, KnownSchemas, agent_side
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from wire.errors import ErrorCode
 

@@ -26,13 +26,7 @@ from client.producing.stamping import stamped
 from harness.processes.waiting import wait_until
 from ledger.names import topic_id_text
 from tests.agent.journal.samples import flip
-from tests.agent.shipping.agent_side import (
-    Source,
-    agent_side,
-    events_of,
-    now_millis,
-    outgoing_of,
-)
+from tests.agent.shipping.agent_side import Source, agent_side, events_of, now_millis, outgoing_of
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from wire.errors import ErrorCode
 from wire.messages import describe_producers, fetch, list_offsets

@@ -18,12 +18,7 @@ from mirror.partitions.lane import Lane, LaneEvents, LaneSettings, Way
 from mirror.partitions.partition import CopiedPartition
 from mirror.partitions.target_writer import Answered, OffsetsKept
 from mirror.partitions.whole_batches import Cut
-from wire.messages.fetch import (
-    FetchableTopicResponse,
-    FetchRequest,
-    FetchResponse,
-    PartitionData,
-)
+from wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from wire.record_batches.records import Record, build_batch
 
 BUFFERS = 4
