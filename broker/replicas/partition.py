@@ -26,7 +26,7 @@ from uuid import UUID
 from broker.configs.topic_config import TopicConfig
 from broker.configs.topic_config_table import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from broker.errors import ApiError
-from broker.metrics import BrokerMetrics, TopicTraffic
+from broker.monitoring.metrics import BrokerMetrics, TopicTraffic
 from broker.replicas.flush_timing import FlushTiming
 from broker.replicas.flusher import Flusher
 from broker.replicas.open_files import OpenLogs

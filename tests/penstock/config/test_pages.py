@@ -15,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from broker.groups.membership.values import State
 from broker.groups.metrics import GroupCounts
-from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
+from broker.monitoring.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
+from broker.replicas.replication_status import CopyingFigures, figures
 from broker.replication.throttle import Throttle
-from broker.replication_status import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
 from ground.http.exposition import certificate_family, door_families
 from penstock.config.configuration import load

@@ -1,7 +1,7 @@
 """Whose a producer id is."""
 
+from broker.access.producer_ids import ProducerIds
 from broker.connections.caller import ANONYMOUS
-from broker.producer_ids import ProducerIds
 
 KEY = bytes(range(32))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from broker.metrics import BrokerMetrics
+from broker.monitoring.metrics import BrokerMetrics
 from ground.http.exposition import EXPOSITION_TYPE
 from ground.http.page_door import PageDoor
 from ground.http.page_server import Page, PageServer, readiness_page, text_page

@@ -19,10 +19,10 @@ from broker.connections.handshakes import Handshakes
 from broker.connections.login_gate import LoginGate
 from broker.connections.quotas import Quotas
 from broker.connections.transports import Clear, Encrypted, Transport
-from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
 from broker.logins.logins import Logins
-from broker.metrics import BrokerMetrics
+from broker.monitoring.metrics import BrokerMetrics
+from broker.server.dispatch import Dispatcher
 from ground.network.listening import listen
 from ground.network.socket_options import prepare
 from ground.tls.client import BadTls

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.metrics import BrokerMetrics, PartitionGauge
+from broker.monitoring.metrics import BrokerMetrics, PartitionGauge
 from wire.errors import ErrorCode
 
 

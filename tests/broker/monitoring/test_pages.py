@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from broker.http import BrokerHttpServer
-from broker.metrics import BrokerMetrics
+from broker.monitoring.metrics import BrokerMetrics
+from broker.monitoring.pages import BrokerHttpServer
 from ground.network.listening import CannotListen
 from harness.processes.crowding import Patience
 from harness.processes.waiting import wait_until
