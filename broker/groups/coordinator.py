@@ -53,13 +53,7 @@ from broker.groups.offset_expiry import subscribed
 from broker.groups.retention import Retention
 from cluster.errors import ClusterError
 from cluster.session.session import Session
-from cluster.values import (
-    ClusterSnapshot,
-    CommittedOffset,
-    GroupInfo,
-    GroupKind,
-    TopicPartition,
-)
+from cluster.values import ClusterSnapshot, CommittedOffset, GroupInfo, GroupKind, TopicPartition
 from wire.consumer_protocol import PROTOCOL_TYPE
 from wire.errors import ErrorCode
 

@@ -20,13 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from cluster.errors import (
-    ClusterError,
-    DidNotStart,
-    DirectoryUnusable,
-    EmbeddedError,
-    PortTaken,
-)
+from cluster.errors import ClusterError, DidNotStart, DirectoryUnusable, EmbeddedError, PortTaken
 from cluster.session.security import ZooKeeperSecurity
 from cluster.session.session import guard_root
 from cluster.zookeeper_server import files as zookeeper_files

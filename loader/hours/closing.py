@@ -17,26 +17,13 @@ from typing import Final
 
 import msgspec
 
-from loader.commit.layout import (
-    INCOMPLETE,
-    hour_path,
-    incomplete_marker,
-    no_marker,
-    success_marker,
-)
+from loader.commit.layout import INCOMPLETE, hour_path, incomplete_marker, no_marker, success_marker
 from loader.commit.next_state import at_rest
 from loader.commit.old_hours import trimmed_hours
 from loader.config import CompletenessConfig
 from loader.errors import Mismatch
 from loader.hours.completeness import Complete, HourVerdict
-from loader.values.manifests import (
-    VERSION,
-    Added,
-    HourState,
-    Manifest,
-    Marker,
-    RunKind,
-)
+from loader.values.manifests import VERSION, Added, HourState, Manifest, Marker, RunKind
 from loader.values.tables import HOUR_MILLIS, Hour, hour_of
 
 NO_ROWS: Final = HourState(rows=0, files=())

@@ -35,14 +35,7 @@ from client.errors import ClientError
 from ground.known_types import known_type
 from ledger.health import Health, HealthProbe
 from loader.config import LoaderConfig
-from loader.errors import (
-    Interrupted,
-    LoaderError,
-    RunTaken,
-    StoreError,
-    cure_of,
-    reason_of,
-)
+from loader.errors import Interrupted, LoaderError, RunTaken, StoreError, cure_of, reason_of
 from loader.ledger.observations import Observations, divided
 from loader.run.load_context import LoadContext, LoadRequest
 from loader.run.outcomes import TableOutcome, has_failed

@@ -21,14 +21,7 @@ from loader.commit.commit_log import Attempt, CommitLog, check_untouched, with_c
 from loader.commit.next_state import next_run
 from loader.commit.old_hours import listed, recalled
 from loader.commit.publishing import Publication, clean
-from loader.errors import (
-    DamagedBatch,
-    Interrupted,
-    LoaderError,
-    RunTaken,
-    StoreError,
-    load_command,
-)
+from loader.errors import DamagedBatch, Interrupted, LoaderError, RunTaken, StoreError, load_command
 from loader.hours.closing import complete_hours
 from loader.hours.completeness import Completeness
 from loader.ledger.entries import destination_of, in_ledger

@@ -23,14 +23,7 @@ from loader.commit.next_state import (
 )
 from loader.commit.old_hours import recalled
 from loader.commit.sources import LandedSources, seen_in
-from loader.commit.staging import (
-    Staged,
-    memory_warnings,
-    read_again,
-    reshaped,
-    staged,
-    verified,
-)
+from loader.commit.staging import Staged, memory_warnings, read_again, reshaped, staged, verified
 from loader.config import FileFormat
 from loader.decoding.decoded import COLLISION
 from loader.errors import LoaderError

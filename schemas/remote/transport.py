@@ -32,12 +32,7 @@ from ground.http.client import (
 from ground.http.security import access_to
 from ground.known_types import known_type
 from ground.randomness import chance
-from schemas.errors import (
-    RegistryError,
-    RegistryNotReachable,
-    RegistryRefused,
-    RegistryTimedOut,
-)
+from schemas.errors import RegistryError, RegistryNotReachable, RegistryRefused, RegistryTimedOut
 from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls
 

@@ -31,13 +31,7 @@ from broker.storage import layout
 from broker.storage.cleaning import swap
 from broker.storage.config import LogConfig
 from broker.storage.directory import identity
-from broker.storage.errors import (
-    NO_SPACE,
-    BadCheckpoint,
-    CorruptLog,
-    EndMissing,
-    InvalidBatch,
-)
+from broker.storage.errors import NO_SPACE, BadCheckpoint, CorruptLog, EndMissing, InvalidBatch
 from broker.storage.recovery import truncation
 from broker.storage.segments.batches import Located, ends_within_batch, find_valid, verify
 from broker.storage.segments.segment import Segment
