@@ -27,9 +27,10 @@ from agent.journal.state import JournalState
 from agent.kept.kept_files import Keeping
 from agent.kept.store import DescriptorStore, HandedOver
 from agent.pipeline import Pipeline
+from agent.problems import LastingProblems, problems_of
 from agent.recognition.opening import Opening
 from agent.shipping.shipper import Shipper
-from agent.status import AgentPhase, Status
+from agent.status import AgentPhase, Refusal, Status
 from agent.status_report import AgentParts, status_of
 from agent.topic_schemas.current_schemas import TopicSchemas
 
@@ -54,6 +55,7 @@ class Agent:
         self._parts: AgentParts | None = None
         self._thread: threading.Thread | None = None
         self._failure: str | None = None
+        self._problems = LastingProblems()
 
     @property
     def failure(self) -> str | None:
@@ -138,6 +140,14 @@ class Agent:
         self._config, self._inputs = config, tuple(inputs)
         self._parts.schemas.want(inputs)
         self._parts.pipeline.reload(inputs)
+
+    def report_problems(self, refusals: Sequence[Refusal]) -> None:
+        """Looks at what keeps lines from being read or shipped, for the ledger."""
+        if self._parts is not None:
+            folder = self._config.inputs_dir
+            problems = problems_of(refusals, self._inputs, self._parts, folder)
+            lasting = self._problems.look(problems, time.time_ns() // 1_000_000)
+            self._parts.shipper.report_problems(lasting)
 
     def stop(self) -> bool:
         """Stops the agent. Returns whether every line that was read has been acknowledged."""

@@ -34,10 +34,11 @@ from agent.http.pages import AgentServer, agent_pages
 from agent.inputs_directory import InputsDirectory, ReadFile
 from agent.kept.store import take_over
 from agent.lines import splitting
-from agent.status import Status
+from agent.status import Refusal, Status
 from ground import systemd
 from ground.http.exposition import certificate_family, door_families
 from ground.network.refusals import Refusals
+from ground.printable import one_line
 from ground.systemd import Supervisor
 from ground.tls.certificate_expiry import CertificateWatch
 
@@ -50,6 +51,7 @@ _TURN_SECONDS: Final = 1.0
 _SHORTEST_TURN: Final = 0.1
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _PAUSE_SECONDS: Final = 1.0  # after a start that failed
+_CONFIGURATION: Final = "the configuration"
 _PATIENCE_SECONDS: Final = 5.0  # allowed for stopping in addition to `drain`
 
 log = logging.getLogger(__name__)
@@ -111,6 +113,7 @@ class _Program:
             config.http_host, config.http_port, pages, config.http, self._refusals
         )
         self._said_refused = False
+        self._refusal: tuple[Refusal, ...] = ()  # of the configuration, at the last SIGHUP
         self._running = False
 
     def start(self) -> None:
@@ -159,6 +162,7 @@ class _Program:
                 self._reload()
             if time.monotonic() - looked >= self._config.scan_interval:
                 self._look_for_inputs()
+                self._agent.report_problems(self._rejected)
                 looked = time.monotonic()
             self._log_server_state()
             if not self._agent.stuck():
@@ -199,7 +203,9 @@ class _Program:
             self._agent.reload(config, directory.inputs)
         except AgentError as error:
             log.error("configuration rejected, keeping the current one error=%s", error)
+            self._refusal = (Refusal(path=_CONFIGURATION, why=one_line(str(error))),)
         else:
+            self._refusal = ()
             self._config, self._directory = config, directory
             self._loaded_millis = _now_millis()
             log.info("configuration loaded inputs=%d", len(directory.inputs))
@@ -224,10 +230,14 @@ class _Program:
         path = Path(config.inputs_dir) if config.inputs_dir else None
         return InputsDirectory(path, config.inputs, self._read_inputs)
 
+    @property
+    def _rejected(self) -> tuple[Refusal, ...]:
+        return (*self._refusal, *self._directory.refusals)
+
     def _status(self) -> Status:
         return msgspec.structs.replace(
             self._agent.status(),
-            refusals=self._directory.refusals,
+            refusals=self._rejected,
             loaded_millis=self._loaded_millis,
         )
 
@@ -250,7 +260,7 @@ class _Program:
     def _in_short(self) -> str:
         """The status line of `systemctl status`."""
         parts = [f"{len(self._directory.inputs)} inputs"]
-        if refused := len(self._directory.refusals):
+        if refused := len(self._rejected):
             parts.append(f"{refused} files rejected")
         if self._server.refused:
             parts.append(f"no pages: {self._server.refused}")

@@ -123,7 +123,7 @@ class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of `inputs_dir` whose present content was rejected."""
+    """A file of `inputs_dir`, or the configuration, whose present content was rejected."""
 
     path: str
     why: str

@@ -151,7 +151,7 @@ def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> Inp
     feed = parts.pipeline.feeds.get(input_.label)
     stalled = parts.shipper.stalled()
     topics = (input_.topic, input_.topic + DEAD_SUFFIX)
-    unreadable = _unreadable(input_, parts)
+    unreadable = unreadable_paths(input_, parts)
     stalls = [f"topic {topic}: {stalled[topic]}" for topic in topics if topic in stalled]
     status = InputStatus(
         name=input_.label,
@@ -168,7 +168,8 @@ def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> Inp
     return msgspec.structs.replace(status, **_counts(feed)) if feed else status
 
 
-def _unreadable(input_: Input, parts: AgentParts) -> tuple[UnreadablePath, ...]:
+def unreadable_paths(input_: Input, parts: AgentParts) -> tuple[UnreadablePath, ...]:
+    """The files and folders of the input that cannot be read, sorted."""
     unreadable = sorted(parts.pipeline.recorder.unreadable.copy().items())
     return tuple(
         UnreadablePath(path=one_line(path), why=why)

@@ -1,6 +1,8 @@
 """Programs that report their health in the ledger: their troubles in words, with the command that
 inspects or repairs each. Pure, except `this_audit`.
 
+An agent's problems, because of which lines are not read or not shipped, are alerts of one kind.
+
 A mirror is away when it was not heard for two and a half of its intervals, and at least a minute; a
 loader when three loads should have begun since. Agents have heartbeats instead, and brokers are
 polled. A statement counts until its program's next one, or until its host is retired: a stopped
@@ -21,7 +23,7 @@ import msgspec
 from audit.configuration.config import AlertsConfig
 from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
-from ledger.health import Health, HealthProbe, ZooKeeperSession
+from ledger.health import Health, HealthProbe, Problem, ProblemKind, ZooKeeperSession
 
 _PACES: Final = {"mirror": 2.5, "loader": 3.0}
 _LEAST_AWAY: Final = 60_000  # milliseconds: on a busy machine short intervals stretch
@@ -29,6 +31,11 @@ _RECENT_PACES: Final = 3
 _SMALL_DISK: Final = 10  # the limit is a tenth of the disk, if that is less
 _CERTIFICATE_SHOWN: Final = ("openssl", "x509", "-noout", "-subject", "-enddate", "-in")
 _MINUTE: Final = 60_000
+_PROBLEMS: Final = {
+    ProblemKind.REJECTED: "rejects {}",
+    ProblemKind.UNREADABLE: "cannot read {}",
+    ProblemKind.STOPPED: "has stopped input {}",
+}
 _UNITS: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
@@ -38,6 +45,7 @@ LOADER: Final = "loader"
 ZOOKEEPER: Final = "zookeeper"
 CERTIFICATE: Final = "certificate"
 DISK: Final = "disk"
+INPUTS: Final = "inputs"
 
 
 class ProgramKind(StrEnum):
@@ -114,6 +122,10 @@ def troubles(
         since = moment(session.since)
         words = f"{program.title} has had no session with ZooKeeper since {since}"
         yield Trouble(ZOOKEEPER, words, commands.reach_zookeeper(), session.since)
+    for problem in program.health.problems:
+        words = f"{program.title} {_problem_words(problem)}"
+        cure = commands.look(*_shown_by(problem), host=host)
+        yield Trouble(INPUTS, words, cure, problem.since or -1)
     for disk in program.health.disks:
         if disk.free >= min(config.disk, disk.total // _SMALL_DISK):
             continue
@@ -128,6 +140,24 @@ def troubles(
         shown = (*_CERTIFICATE_SHOWN, certificate.label)
         cure = commands.look(*shown, host=host)
         yield Trouble(CERTIFICATE, f"{words}: {certificate.label}", cure)
+
+
+def _problem_words(problem: Problem) -> str:
+    lead = _PROBLEMS.get(problem.kind)
+    if lead is None:  # of a later release, or the number of further problems
+        return f"has {': '.join(filter(None, (problem.subject, problem.text)))}"
+    return f"{lead.format(problem.subject)}: {problem.text}"
+
+
+def _shown_by(problem: Problem) -> tuple[str, ...]:
+    """The command that shows a problem on its host; for a cut path, the agent's status."""
+    if problem.subject.startswith("/"):
+        match problem.kind:
+            case ProblemKind.REJECTED:
+                return ("penstock", "check-config", "inputs", problem.subject)
+            case ProblemKind.UNREADABLE:
+                return ("namei", "-l", problem.subject)
+    return ("penstock", "agent", "--status")
 
 
 def _away_words(program: Program) -> str:

@@ -1,30 +1,36 @@
-"""A program's statements about its own health, in the ledger: version, disks, certificates, and a
-broker's session with ZooKeeper.
+"""A program's statements about its own health, in the ledger: version, disks, certificates, a
+broker's session with ZooKeeper, and what keeps an agent from reading or shipping lines.
 
 `HealthProbe` makes them, and `HealthReports` decides when the next one is due: at the start, when
 something changes notably, and at least every `interval` seconds. Free space changes notably when it
 halves or doubles, so a disk that fills up is reported some ten times in all. Certificates are known
-by their file, never by a name in them.
+by their file, never by a name in them. Other words about the same problem, which may have figures
+in them, are no notable change: they follow within half a minute.
 
-A statement has no more than a few disks and certificates, and no long text: readers cut what has.
+A statement has no more than a few disks, certificates and problems, and no long text: readers cut
+what has.
 """
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from ground.printable import path_text
+from ground.printable import one_line, path_text
 from ground.tls.certificate_expiry import CertificateFiles, CertificateWatch
 
 EVERY_SECONDS: Final = 600.0
 MOST_DISKS: Final = 8
 MOST_CERTIFICATES: Final = 16
+MOST_PROBLEMS: Final = 16
 LONGEST_LABEL: Final = 200
+LONGEST_TEXT: Final = 400
+_OTHER_WORDS_SECONDS: Final = 30.0
 _SMALL: Final = 1024 * 1024  # bytes: below, more or less makes no difference
 
 Json = dict[str, Any]
@@ -54,6 +60,24 @@ class ZooKeeperSession(msgspec.Struct, frozen=True):
     serving: int = -1  # how many of them serve; -1: not known
 
 
+class ProblemKind(StrEnum):
+    """What keeps lines from being read or shipped."""
+
+    OTHER = "other"
+    REJECTED = "rejected"  # a file of configuration
+    UNREADABLE = "unreadable"  # files or folders of an input
+    STOPPED = "stopped"  # an input that waits for an operator
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A problem of an agent, because of which lines are not read or not shipped."""
+
+    kind: ProblemKind
+    subject: str  # the file, folder or input
+    text: str
+    since: int = 0  # milliseconds since 1970
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     """One statement, as in Ledger.avsc. Times are milliseconds since 1970."""
 
@@ -64,6 +88,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     disks: tuple[Disk, ...] = ()
     certificates: tuple[Certificate, ...] = ()
     zookeeper: ZooKeeperSession | None = None
+    problems: tuple[Problem, ...] = ()
 
     @property
     def json(self) -> Json:
@@ -95,7 +120,9 @@ class HealthProbe:
             interval_millis=int(interval * 1000),
         )
 
-    def health(self, zookeeper: ZooKeeperSession | None = None) -> Health:
+    def health(
+        self, zookeeper: ZooKeeperSession | None = None, problems: Sequence[Problem] = ()
+    ) -> Health:
         """The health at this moment."""
         ends = sorted(self._certificates.ends().items(), key=lambda item: item[1])
         certificates = [
@@ -106,6 +133,7 @@ class HealthProbe:
             disks=tuple(_disks(self._directories)),
             certificates=tuple(certificates),
             zookeeper=zookeeper,
+            problems=_first(problems),
         )
 
 
@@ -121,8 +149,11 @@ class HealthReports:
         self._due = 0.0
 
     def is_due(self, health: Health) -> bool:
-        before = self._reported
-        return before is None or self._clock() >= self._due or is_notable(before, health)
+        before, now = self._reported, self._clock()
+        if before is None or now >= self._due or is_notable(before, health):
+            return True
+        reported_at = self._due - self._interval
+        return before.problems != health.problems and now >= reported_at + _OTHER_WORDS_SECONDS
 
     def reported(self, health: Health) -> None:
         """Notes that the statement was written down."""
@@ -136,8 +167,27 @@ def is_notable(before: Health, now: Health) -> bool:
         return True
     if (before.name, before.started, before.zookeeper) != (now.name, now.started, now.zookeeper):
         return True
+    if _subjects(before) != _subjects(now):
+        return True
     sizes = ((old.free, new.free) for old, new in zip(before.disks, now.disks, strict=True))
     return any(max(pair) >= 2 * max(_SMALL, min(pair)) for pair in sizes)
+
+
+def _subjects(health: Health) -> set[tuple[ProblemKind, str]]:
+    return {(problem.kind, problem.subject) for problem in health.problems}
+
+
+def _first(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """The first problems, with short texts; the last one counts the others, if there are more."""
+    shown = [
+        replace(problem, subject=_label(problem.subject), text=_short(problem.text))
+        for problem in problems[:MOST_PROBLEMS]
+    ]
+    more = len(problems) - MOST_PROBLEMS + 1
+    if more > 1:
+        since = min(problem.since for problem in problems[-more:])
+        shown[-1] = Problem(ProblemKind.OTHER, "", f"{more:,} more problems", since)
+    return tuple(shown)
 
 
 def _disks(directories: Iterable[str]) -> Iterator[Disk]:
@@ -158,3 +208,8 @@ def _disks(directories: Iterable[str]) -> Iterator[Disk]:
 def _label(path: str) -> str:
     text = path_text(path)
     return text if len(text) <= LONGEST_LABEL else f"…{text[1 - LONGEST_LABEL :]}"
+
+
+def _short(text: str) -> str:
+    text = one_line(text)
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"

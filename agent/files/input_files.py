@@ -26,7 +26,7 @@ from agent.files.happenings import (
 from agent.files.listing import Listing, Survey, places, sighting_of
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking
-from agent.files.unreadable import Left, NeverRead, UnreadableFiles
+from agent.files.unreadable import Left, NeverRead, UnreadableFiles, born_at
 from agent.files.unwatched import Folders, never_clear
 from agent.history.blind_times import Looked, Traces, may_hide
 from agent.names import DELETED, folder_of
@@ -36,6 +36,7 @@ from agent.recognition.file_search import (
     find_by_inode,
     find_truncated,
     other_name,
+    paths_by_inode,
     was_copied,
 )
 from agent.recognition.followed import Followed
@@ -53,6 +54,7 @@ from agent.recognition.memory import FoundFile, Memory
 from agent.recognition.originals import Originals
 
 _MOST_COMPRESSED = 1_000  # reported for an input
+_TICK_NS = 20_000_000  # the clock of file systems may be as late
 
 
 class InputFiles:
@@ -94,6 +96,7 @@ class InputFiles:
         self._said_compressed: set[Identity] = set()
         self._told_from: float = math.inf  # when the history of names began, in milliseconds
         self.barred = UnreadableFiles()
+        self._missing_paths: dict[int, list[str]] | None = None  # by inode
 
     def remember(self, known: KnownSource) -> None:
         """Adds a source from the journal, before anything is listed."""
@@ -119,6 +122,7 @@ class InputFiles:
     def take(self, listing: Listing) -> None:
         """Updates the files from a listing."""
         by_identity = places(listing.sightings)
+        self._missing_paths = None
         for followed in list(self.files.values()):
             self._follow(followed, *whereabouts(followed, listing, by_identity), listing)
         for identity, sightings in by_identity.items():
@@ -206,6 +210,23 @@ class InputFiles:
             self._shared.retry(followed)
             if followed.trouble is None:
                 self._can_read(followed.identity)
+
+    def meet_renamed(
+        self, path: str, former: str, since_millis: int, is_there: Callable[[], bool]
+    ) -> bool:
+        """Reads a file at `path`, which the input does not match, that was created since then as
+        `former`, which it does. `is_there` returns whether the file of that path is still the one
+        by the history of names. Returns whether the file is followed."""
+        try:
+            sighting = sighting_of(Path(path), is_link=False)
+        except OSError:
+            return False
+        if sighting is None or sighting.identity in self.files:
+            return False
+        if born_at(path) < since_millis * 1_000_000 - _TICK_NS or not is_there():
+            return False
+        self._meet(sighting, {}, former=former)
+        return sighting.identity in self.files
 
     def missing(self, followed: Followed, listing: Listing) -> None:
         """Handles a file that is no longer under any path that the input matches."""
@@ -346,7 +367,7 @@ class InputFiles:
         if not listing.complete:
             self.wants_all = self.wants_all or not followed.is_away
             return
-        path = find_by_inode(followed)
+        path = find_by_inode(followed, self._elsewhere(followed, listing))
         if path:
             self.rename(followed, path)
             return
@@ -362,13 +383,27 @@ class InputFiles:
             followed.is_missed(self._shared.now)
             self.leaving[followed] = None
 
+    def _elsewhere(self, followed: Followed, listing: Listing) -> dict[int, list[str]]:
+        """The paths of missing files in the folders that the input searches, when one is missed for
+        the first time. They are looked for once in a listing."""
+        if followed.missing_since is not None:
+            return {}
+        if self._missing_paths is None:
+            missing = {each.identity[1] for each in self.files.values() if each.fd is None}
+            missing |= {known.inode for known in self.memory.unfinished()}
+            self._missing_paths = paths_by_inode(sorted(listing.folders), missing)
+        return self._missing_paths
+
     def _meet(
         self,
         sighting: Sighting,
         by_identity: dict[Identity, list[Sighting]],
         *,
         is_meant: bool = True,
+        former: str = "",
     ) -> None:
+        """Opens a file that is not followed. `former`: its name that the input matches, if its
+        present one does not."""
         shared = self._shared
         identity, wall = sighting.identity, shared.wall()
         if has_compressed_name(sighting.path):
@@ -385,7 +420,7 @@ class InputFiles:
         if not is_begun and self._is_too_old(sighting, wall):
             return
         try:
-            fd, status = shared.handles.open(sighting.path)
+            fd, status = shared.handles.open(sighting.path, former)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
@@ -413,7 +448,8 @@ class InputFiles:
             return
         if known is None:
             self._lose_remembered(identity)
-        followed = Followed(sighting.path, identity, status, shared.handles)
+        followed = Followed(former or sighting.path, identity, status, shared.handles)
+        followed.call(sighting.path)
         shared.attention.meet(followed, shared.now)
         followed.belong(self.input)
         if known is not None:

@@ -269,6 +269,8 @@ class MissedNames:
             return
         gone, self._went = self._went, []
         gone += self._settle_moved_folders()
+        if self._read_renamed(every_input, before):
+            self.note_what_was_written(every_input)
         self._report_maybe_emptied(before, now)
         files = [followed for input_files in every_input for followed in input_files.files.values()]
         followed = {file.current_path for file in files if not file.nameless}
@@ -292,6 +294,32 @@ class MissedNames:
             self._report_missed(input_files, self._not_unpacked(input_files, candidates, news), now)
         if len(self._came) > _MOST_COME:
             self._shared.watcher.overflowed = True  # falls back to folder times
+
+    def _read_renamed(self, every_input: Iterable[InputFiles], before: int) -> bool:
+        """Reads new files that had a name that an input matches, and got another one before they
+        were opened, as by two rotations while no agent ran. Returns whether there are any.
+
+        The history of names shows which file that is, as long as nothing has happened to its name
+        by the time that it was found there."""
+        has_some = False
+        for place, came in list(self._came.items()):
+            is_renamed = came.is_made and not came.is_folder and len(came.places) > 1
+            if not is_renamed or self._listed.get(place) is not came:
+                continue
+            path = below(*place)
+            if has_compressed_name(path) or any(each.survey.means(path) for each in every_input):
+                continue
+
+            def is_there(place: tuple[str, str] = place, came: NameHistory[str] = came) -> bool:
+                self._shared.watcher.collect()
+                self._follow(before)
+                return self._came.get(place) is came
+
+            for input_files in every_input:
+                if (former := _missed(input_files, came)) is not None:
+                    former_path = below(*former)
+                    has_some |= input_files.meet_renamed(path, former_path, came.since, is_there)
+        return has_some
 
     def _settle_moved_folders(self) -> list[NameHistory[str]]:
         """Locates names in moved folders by the folder's present path. Returns those gone."""

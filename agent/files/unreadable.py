@@ -80,7 +80,7 @@ class UnreadableFiles:
 
     def bar(self, identity: Identity, path: str, since_millis: int) -> list[NeverRead]:
         """Adds a file that cannot be read. Returns the one that it has replaced, if any."""
-        born, before = _born(path), self._files.get(identity)
+        born, before = born_at(path), self._files.get(identity)
         if before is not None and not were_made_apart(before.born_ns, born):
             return []
         self._files[identity] = _File(path, since_millis, born)
@@ -159,10 +159,10 @@ def _stands(path: str, before: Stamp | None, now: Stamp | None) -> bool:
     """Whether no name came or went in a folder. Its ctime differs, since its mode has changed."""
     if before is None or now is None or before[:3] != now[:3]:
         return False
-    return before.is_sure or _born(path) == now.mtime_ns
+    return before.is_sure or born_at(path) == now.mtime_ns
 
 
-def _born(path: str) -> int:
+def born_at(path: str) -> int:
     """The creation time of a file or folder, readable or not; 0 if unknown."""
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)

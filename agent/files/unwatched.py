@@ -9,7 +9,8 @@ content. If names came or went for longer, or the last change was a removal, the
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -36,6 +37,7 @@ from agent.history.blind_times import (
 from agent.names import folder_of
 from agent.recognition.file_properties import born_ns
 from agent.recognition.followed import Followed
+from agent.recognition.identity import Identity
 
 Place = tuple[str, tuple[int, int]]
 """A path, and the device and inode of the file there."""
@@ -151,7 +153,7 @@ def blind_statements(
     changed = [path for path, stamp in now.items() if not _is_same(before.folders.get(path), stamp)]
     names = {}
     if len(changed) <= MOST_SAID:
-        names = {folder: _names(folder, listing, known) for folder in changed}
+        names = {folder: _names(folder, listing, known, before.millis) for folder in changed}
     return elsewhere + statements(
         *(blind, before.folders, now),
         unreadable=unreadable,
@@ -181,7 +183,7 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
     return before is not None and before.shows(now)
 
 
-def _names(folder: str, listing: Listing, known: Iterable[Place]) -> Names:
+def _names(folder: str, listing: Listing, known: Iterable[Place], since_millis: int) -> Names:
     sighted = {sighting.path: sighting.identity for sighting in listing.sightings}
     before = {path: identity for path, identity in known if folder_of(path) == folder}
     identities = set(before.values())
@@ -189,7 +191,29 @@ def _names(folder: str, listing: Listing, known: Iterable[Place]) -> Names:
     return Names(
         new=[_name(path) for path in here if sighted[path] not in identities],
         gone=[_name(path) for path, identity in before.items() if sighted.get(path) != identity],
+        unread=list(_unread(folder, sighted, identities, since_millis)),
     )
+
+
+def _unread(
+    folder: str, sighted: Container[str], known: Container[Identity], since_millis: int
+) -> Iterator[str]:
+    """Files made since then whose names the input does not match, with their sizes: one of them may
+    have had a name that it does."""
+    since_ns = since_millis * _MILLIS - _TICK_NS
+    try:
+        with os.scandir(folder) as entries:
+            for entry in islice(entries, _MOST_LOOKED_AT):
+                if entry.path in sighted or not entry.is_file(follow_symlinks=False):
+                    continue
+                status = entry.stat(follow_symlinks=False)
+                is_known = (status.st_dev, status.st_ino) in known
+                if status.st_ctime_ns < since_ns or is_known:
+                    continue
+                if _born_ns(entry.path) >= since_ns:
+                    yield f"{entry.name} ({status.st_size:,} bytes)"
+    except OSError:
+        return
 
 
 def _name(path: str) -> str:
@@ -223,6 +247,8 @@ def never_clear(followed: Followed, topic: str, what: str, now_millis: int) -> U
     )
 
 
+_MILLIS: Final = 1_000_000  # nanoseconds
+_MOST_LOOKED_AT: Final = 10_000  # names of a folder
 _MOMENT_NS: Final = 1_000_000_000
 _TICK_NS: Final = 20_000_000
 

@@ -163,10 +163,11 @@ class LookedAt(msgspec.Struct, frozen=True):
 
 
 class Names(msgspec.Struct, frozen=True):
-    """New names in a folder, and known names that are gone."""
+    """New names in a folder, known names that are gone, and new files that are not read."""
 
     new: Sequence[str] = ()
     gone: Sequence[str] = ()
+    unread: Sequence[str] = ()
 
 
 class MaybeEmptied(msgspec.Struct, frozen=True):
@@ -291,7 +292,7 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
 
 
 def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
-    news = (("new", names.new), ("gone", names.gone))
+    news = (("new", names.new), ("gone", names.gone), ("new under no pattern", names.unread))
     return [(word, changed) for word, changed in news if changed]
 
 

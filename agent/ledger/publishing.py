@@ -39,7 +39,7 @@ from agent.topic_schemas.values import TopicSchema
 from client.connection.connection import SOFTWARE_VERSION
 from client.producing.delivery import Batch, TopicPartition
 from ground.printable import path_text
-from ledger.health import HealthProbe, HealthReports
+from ledger.health import HealthProbe, HealthReports, Problem
 from schemas.envelope import Encoder
 from schemas.errors import BadMessage
 from wire.record_batches.compression import Codec
@@ -194,6 +194,7 @@ class Ledger:
             certificates=config.certificate_files,
         )
         self._health_reports = HealthReports(clock=clock)
+        self.problems: Sequence[Problem] = ()  # may be set at any time
         self._told: tuple[Mapping[str, int], int] | None = None
         self._paths_said: dict[str, float] = {}
         self._files = PublishedFiles(journal.known_source)
@@ -253,7 +254,7 @@ class Ledger:
         pending = self._with_files(pending, files)
         if heartbeats:
             pending.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
-        health = self._probe.health()
+        health = self._probe.health(problems=self.problems)
         # The first entry of a new agent has a heartbeat, by which the audit knows the agent.
         is_known = bool(heartbeats or self._journal.ledger_seq)
         says_health = is_known and self._health_reports.is_due(health)

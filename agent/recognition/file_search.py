@@ -8,8 +8,11 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path, PurePath
+from typing import Final
 
 from agent.names import folder_of
 from agent.recognition.file_properties import born_ns, read_head
@@ -24,14 +27,16 @@ from agent.recognition.identity import (
     shows_emptied,
 )
 
+_MOST_FOLDERS: Final = 1_000
 
-def find_by_inode(followed: Followed) -> str:
-    """Opens the file in one of its folders, and returns its path; empty if it is not there, or
-    could not be recognised. The file of a symbolic link that now leads elsewhere is where it was.
-    """
+
+def find_by_inode(followed: Followed, elsewhere: Mapping[int, Sequence[str]]) -> str:
+    """Opens the file in one of its folders, or at one of the paths `elsewhere` with its inode
+    number. Returns its path; empty if it is not there, or could not be recognised. The file of a
+    symbolic link that now leads elsewhere is where it was."""
     if not is_shown(followed.remembered()):
         return ""
-    for path in _names_in_its_folders(followed):
+    for path in chain(_names_in_its_folders(followed), elsewhere.get(followed.identity[1], ())):
         try:
             fd = followed.open(path, sought=True)
         except OSError:
@@ -40,6 +45,27 @@ def find_by_inode(followed: Followed) -> str:
         if fd is not None:
             return path
     return ""
+
+
+def paths_by_inode(folders: Iterable[str], inodes: Collection[int]) -> dict[int, list[str]]:
+    """The paths of files with these inode numbers in the folders and those directly below them, as
+    for rotated files; in no more than `_MOST_FOLDERS` folders. The caller checks the device."""
+    paths: dict[int, list[str]] = defaultdict(list)
+    search = dict.fromkeys(folders)
+    for folder in list(search):
+        search |= dict.fromkeys(_folders_in(folder)) if len(search) < _MOST_FOLDERS else {}
+    for folder in islice(search, _MOST_FOLDERS):
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.inode() in inodes and entry.is_file(follow_symlinks=False):
+                    paths[entry.inode()].append(entry.path)
+    return paths
+
+
+def _folders_in(folder: str) -> list[str]:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return []
 
 
 def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | None:

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from agent.accounting.parcels import Parcel
@@ -29,6 +29,7 @@ from agent.shipping.topics import Placement, Topics, TopicUnusable
 from agent.topic_schemas.values import TopicSchema
 from client.patience import NEVER
 from client.producing.delivery import TopicPartition
+from ledger.health import Problem
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 
 REQUEST_SECONDS: Final = 30.0
@@ -91,6 +92,7 @@ class Shipper:
             stand_seconds=stand_seconds,
         )
         self._stalled: dict[str, str] = {}
+        self._standing: frozenset[str] = frozenset()
         self._trouble_since: dict[TopicPartition, float] = {}
         self._journal_trouble = ""
         self._thread = threading.Thread(target=self._run, name="shipping", daemon=True)
@@ -164,6 +166,11 @@ class Shipper:
         """Topics that are not moving, and the reasons."""
         return self._stalled
 
+    def standing(self) -> Mapping[str, str]:
+        """The stalled topics that an operator must put right, and the reasons."""
+        standing = self._standing
+        return {topic: why for topic, why in self._stalled.items() if topic in standing}
+
     def in_flight(self, topic: str) -> tuple[int, int]:
         """The batches and bytes of a topic that are not acknowledged."""
         return self._in_flight.in_flight(topic)
@@ -174,6 +181,10 @@ class Shipper:
     def heartbeat(self, until: Mapping[str, int], lag_bytes: int) -> None:
         """Sets the times up to which topics are acknowledged, in milliseconds."""
         self._ledger.heartbeat(until, lag_bytes)
+
+    def report_problems(self, problems: Sequence[Problem]) -> None:
+        """Sets the problems for the next statement of health."""
+        self._ledger.problems = problems
 
     # The shipping thread
 
@@ -283,8 +294,11 @@ class Shipper:
         troubles = self._dispatch.troubles()
         self._trouble_since = {target: self._trouble_since.get(target, now) for target in troubles}
         stalled: dict[str, str] = {}
+        standing = set()
         for queue in self._dispatch.queues():
             why = queue.why
+            if queue.stands:
+                standing.add(queue.target.topic)
             since = self._trouble_since.get(queue.target, now)
             if why is None and now - since >= _PATIENCE_WITH_TROUBLE:
                 why = str(troubles[queue.target])
@@ -295,6 +309,8 @@ class Shipper:
         for topic, error in self._topics.troubles().items():
             if self._topics.known(topic) is None or isinstance(error, TopicUnusable):
                 stalled.setdefault(topic, str(error))
+                standing.add(topic)
+        self._standing = frozenset(standing)
         if stalled != self._stalled:
             self._log_stalls(stalled)
             self._stalled = stalled

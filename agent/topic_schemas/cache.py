@@ -3,7 +3,8 @@
 The file `schemas` in the data directory has a line with format, version and the CRC-32C of the
 rest, then JSON. It is replaced as a whole. Ids are valid for one registry only, so the file has the
 registry's addresses, and is ignored if none of them is configured any more. An unreadable cache is
-filled from the registry again.
+filled from the registry again, and so are schemas of Penstock's own entries that another release
+has written: they lack fields that this one writes.
 """
 
 import logging
@@ -14,10 +15,11 @@ from typing import Final
 import crc32c
 import msgspec
 
-from agent.topic_schemas.values import Purpose, TopicPurpose, TopicSchema
+from agent.topic_schemas.values import BUILT_IN_FOR, Purpose, TopicPurpose, TopicSchema
 from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 from schemas.errors import InvalidSchema
+from schemas.event_schemas import built_in
 from schemas.parsing import parse
 
 FILE_NAME: Final = "schemas"
@@ -58,9 +60,10 @@ def read_cache(directory: Path, registry: Sequence[str]) -> dict[TopicPurpose, T
                 ",".join(content.registry),
             )
             return {}
-        return {
+        schemas = {
             TopicPurpose(entry.topic, entry.purpose): _schema(entry) for entry in content.schemas
         }
+        return {wanted: schema for wanted, schema in schemas.items() if _is_ours(wanted, schema)}
     except FileNotFoundError:
         return {}
     except (OSError, _Damaged, InvalidSchema) as error:
@@ -103,3 +106,10 @@ def _content(data: bytes) -> _Content:
 def _schema(entry: _Entry) -> TopicSchema:
     schema = parse(entry.schema, strict=False)
     return TopicSchema(entry.topic, entry.id, entry.version, schema)
+
+
+def _is_ours(wanted: TopicPurpose, schema: TopicSchema) -> bool:
+    """Whether this release writes with the schema. It writes lines with any release's."""
+    if wanted.purpose not in {Purpose.LEDGER, Purpose.DEAD_LETTERS}:
+        return True
+    return schema.schema.text == built_in(BUILT_IN_FOR[wanted.purpose]).text

@@ -114,6 +114,12 @@ class TopicSchemas:
                 return self._problems.get(wanted) or self._trouble or _WAITING
         return ""
 
+    def problem(self, each: Input) -> str:
+        """Why the registry has no schema for the input; empty if it has, or has not answered."""
+        wanted = (wanted_for(each), dead_letters_of(each.topic))
+        missing = (self._problems.get(key, "") for key in wanted if key not in self._known)
+        return next(missing, "")
+
     def warning(self, each: Input) -> str:
         """A problem of an input that has a schema; empty if there is none."""
         wanted = wanted_for(each)

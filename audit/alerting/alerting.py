@@ -53,7 +53,7 @@ from audit.api.queries import AgentsQuery, AlertsQuery
 from audit.clusters.state import AuditState
 from audit.configuration.config import AuditConfig
 from audit.cures.program_commands import ProgramCommands
-from audit.programs import LOADER, ZOOKEEPER, Program, ProgramKind, this_audit
+from audit.programs import INPUTS, LOADER, ZOOKEEPER, Program, ProgramKind, this_audit
 from audit.store.fleet.agents import patience
 from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.reading import StoreReading
@@ -100,8 +100,8 @@ class Alerting:
         self._offer_at = 0.0
         self.groups: Mapping[str, Group] = {}  # of current alerts, by id
         after = int(config.alerts.after * 1000)
-        kinds = (*(kind.value for kind in FAULTS), UNLOADED, AWAY, DEAD, ALTERED, CLOCK, ZOOKEEPER)
-        self._after = dict.fromkeys(kinds, after)
+        kinds = (UNLOADED, AWAY, DEAD, ALTERED, CLOCK, ZOOKEEPER, INPUTS)
+        self._after = dict.fromkeys((*(kind.value for kind in FAULTS), *kinds), after)
         self._conditions: Conditions = {}
         self._since: dict[AlertKey, int] = {}
         self._waiting: tuple[WaitingCondition, ...] = ()

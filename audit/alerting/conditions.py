@@ -6,8 +6,8 @@ whose loads fail; about a topic that waits; or about one host. It lasts until th
 or accepted, and does not hide faults of other hours.
 
 Problems of programs are alerts, too: a program that is away, an expiring certificate, a full disk,
-a lost session with ZooKeeper. They are known from statements in the ledger, and those of the audit
-from its own host.
+a lost session with ZooKeeper, an input that an agent does not read. They are known from statements
+in the ledger, and those of the audit from its own host.
 
 A condition must last for a while before it is raised, so that a transient one is not. It is
 resolved once it is gone, if that proves that it is over: a loader must have loaded something. The
@@ -33,6 +33,7 @@ from audit.headline import length_words
 from audit.programs import (
     CERTIFICATE,
     DISK,
+    INPUTS,
     LOADER,
     MIRROR,
     ZOOKEEPER,
@@ -60,7 +61,7 @@ FAULTS: Final = (State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED)
 KINDS: Final = (
     *(state.value for state in FAULTS),
     *(UNLOADED, LATE, SILENT, DEAD, ALTERED, AWAY, CLOCK),
-    *(MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK),
+    *(MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK, INPUTS),
 )
 
 _OF_AUDIT: Final = frozenset({CERTIFICATE, DISK})  # without a cluster, it is the audit's own
@@ -254,9 +255,9 @@ def of_programs(
     as_of: Mapping[str, int],
     now: int,
 ) -> dict[AlertKey, Condition]:
-    """Absent mirrors and loaders, brokers without ZooKeeper, disks that fill up and certificates
-    that expire. `as_of` is how far each cluster's ledger was read; programs of other clusters are
-    left out, except those of no cluster."""
+    """Absent mirrors and loaders, brokers without ZooKeeper, inputs that an agent does not read,
+    disks that fill up and certificates that expire. `as_of` is how far each cluster's ledger was
+    read; programs of other clusters are left out, except those of no cluster."""
     by_key: dict[AlertKey, list[Condition]] = {}
     brokers: dict[str, list[Program]] = {}
     for program in programs:

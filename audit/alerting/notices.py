@@ -28,7 +28,7 @@ from audit.alerting.conditions import (
 from audit.configuration.receivers import Severity
 from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
-from audit.programs import CERTIFICATE, DISK, LOADER, MIRROR, ZOOKEEPER
+from audit.programs import CERTIFICATE, DISK, INPUTS, LOADER, MIRROR, ZOOKEEPER
 from audit.reconciling.findings import CommandKind
 from audit.store.rows import Alert
 from ground.printable import one_line
@@ -48,7 +48,7 @@ _EFFECTS: Final = {
     CommandKind.ACCEPTS: "accepts the loss: only if no copy can be shipped again",
     CommandKind.LOOKS: "shows more",
 }
-_OF_PROGRAMS: Final = frozenset({AWAY, MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK})
+_OF_PROGRAMS: Final = frozenset({AWAY, MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK, INPUTS})
 
 # By kind: the severity, the words, and the command of Penstock that shows it.
 _REPORT: Final = "penstock report {topic}"  # with the time of the fault
@@ -73,6 +73,7 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "zookeeper": (Severity.CRITICAL, "ZooKeeper is not reached or incomplete", ""),
     "certificate": (Severity.WARNING, "certificates expire soon", ""),
     "disk": (Severity.CRITICAL, "disks are nearly full", ""),
+    "inputs": (Severity.WARNING, "agents do not read all of their inputs", ""),
     "test": (Severity.INFO, "this is a test", ""),
 }
 

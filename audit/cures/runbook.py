@@ -254,6 +254,24 @@ ENTRIES: Final = (
         ),
     ),
     RunbookEntry(
+        kind="inputs",
+        title="Inputs that an agent does not read",
+        meaning="An agent reports a problem because of which it does not read, or does not ship, "
+        "some lines: it rejects a file of `inputs_dir` or its configuration, may not read files or "
+        "folders, or has stopped an input for want of a schema or because the topic takes no "
+        "batches. The lines stay in their files until these are rotated away; no count has them.",
+        steps=(
+            "On the host: `penstock agent --status` lists every problem.",
+            "A rejected file: `penstock check-config inputs FILE` (`agent FILE` for the "
+            "configuration) names each mistake by line. The agent takes a mended file by itself, "
+            "the configuration at the next reload. What the file said before stays in effect, but "
+            "not over a restart.",
+            "Permission denied: `namei -l PATH` shows which folder or file, and whose it is. Give "
+            "the agent's group read access; it tries again by itself.",
+            "A stopped input: register the schema, or put the topic right, as the text says.",
+        ),
+    ),
+    RunbookEntry(
         kind="zookeeper",
         title="ZooKeeper",
         meaning="A broker has lost its session with ZooKeeper, or not all ZooKeeper servers serve. "

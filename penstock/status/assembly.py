@@ -30,7 +30,7 @@ _JUST_STARTED_MILLIS: Final = 60_000  # until the audit has heard of a new agent
 _MOST_OF_ONE_KIND: Final = 10  # lines
 _NOT_HEARD: Final = ("never", "silent")
 # Kinds of alerts about programs that nothing else here is about.
-_OF_PROGRAMS: Final = frozenset({"mirror", "loader", "zookeeper", "disk", "certificate"})
+_OF_PROGRAMS: Final = frozenset({"mirror", "loader", "zookeeper", "disk", "certificate", "inputs"})
 
 
 class StatusParts(msgspec.Struct, frozen=True):
@@ -52,7 +52,8 @@ def assembled(parts: StatusParts, now: int) -> PipelineStatus:
         lags = [topic.end - topic.landed for topic in topics if min(topic.end, topic.landed) >= 0]
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
     audit = parts.audit
-    verdict = _verdict(rows, topics, silent)
+    known = audit.headlines.get(cluster) if audit else None
+    verdict = _verdict(rows, topics, is_partly_unread=bool(silent) or _is_pending(known))
     until = [topic.complete_until for topic in topics if topic.complete_until >= 0]
     until += [agent.heard for agent in silent if agent.heard > 0]
     headline = _headline(audit, cluster, verdict, min(until, default=-1) if silent else None)
@@ -177,6 +178,10 @@ def _headline(
     return made_headline(pending) if headline is None or not _is_wrong(headline) else headline
 
 
+def _is_pending(headline: answers.Headline | None) -> bool:
+    return headline is not None and headline.state is State.PENDING
+
+
 def _is_wrong(headline: answers.Headline) -> bool:
     return headline.state.is_fault or headline.mark == NOT_LOADED
 
@@ -190,12 +195,13 @@ def _cure(audit: AuditPart | None, cluster: str) -> Cure:
 def _verdict(
     rows: Mapping[str, answers.TopicRow],
     topics: Sequence[TopicStatus],
-    silent: Sequence[answers.AgentRow],
+    *,
+    is_partly_unread: bool,
 ) -> str:
-    """The worst state of all topics; empty if the brokers have none. A silent agent may have unread
-    lines, so with one nothing is complete up to now."""
+    """The worst state of all topics; empty if the brokers have none. While an agent is silent, or
+    does not read all of its inputs, nothing is complete up to now."""
     state = worst([row.state for row in rows.values()]) if rows else ""
-    if state is State.COMPLETE and silent:
+    if state is State.COMPLETE and is_partly_unread:
         return State.PENDING
     return "" if state in {State.EMPTY, State.COMPLETE} and not topics else state
 
@@ -304,12 +310,14 @@ def _silent_agents(parts: StatusParts, cluster: str, now: int) -> list[answers.A
 def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
     """Programs with a problem that the audit knows of, except those that other lines report: silent
     agents, and brokers and registries that do not answer."""
+    local = parts.agent.agent if parts.agent else None
     rows = [
         row
         for row in (parts.audit.unwell if parts.audit else [])
         if row.kind in _OF_PROGRAMS
         and row.cluster in {cluster, ""}
         and (row.program, row.kind) != ("broker", "zookeeper")  # ZooKeeper's own row says it
+        and not (row.kind == "inputs" and row.name == local)  # it says so itself
     ]
     for row in rows[:_MOST_OF_ONE_KIND]:
         about = f"{row.program}: {row.words}"

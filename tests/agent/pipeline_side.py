@@ -21,9 +21,10 @@ from agent.files.files import Files
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.pipeline import Pipeline
+from agent.problems import problems_of
 from agent.reading.intake import Intake
 from agent.shipping.shipper import Shipper
-from agent.status import AgentPhase, Status
+from agent.status import AgentPhase, Refusal, Status
 from agent.status_report import AgentParts, status_of
 from agent.topic_schemas.cache import write_cache
 from agent.topic_schemas.current_schemas import TopicSchemas
@@ -57,9 +58,10 @@ class ToldCluster(Shipper):
         self.heartbeats: dict[str, int] = {}  # the last that was said
         self.lag_bytes = -1
 
-    def stall(self, *topics: str) -> None:
+    def stall(self, *topics: str, standing: Collection[str] = ()) -> None:
         """These do not move, and no others."""
         self._stalled = dict.fromkeys(topics, "the test says so")
+        self._standing = frozenset(standing)
 
     def acknowledge(self, *topics: str) -> None:
         """All that is open of them."""
@@ -215,13 +217,19 @@ class PipelineSide:
         found = [each for each in intakes if each.followed.current_path == str(path)]
         return found[0] if found else None
 
+    @property
+    def parts(self) -> AgentParts:
+        built = self.journal, self.schemas, self.shipper, self.files, self.pipeline
+        return AgentParts(*built, "", "")
+
     def status(self) -> Status:
-        parts = AgentParts(
-            self.journal, self.schemas, self.shipper, self.files, self.pipeline, "", ""
-        )
-        return status_of(
-            self.config, self.inputs, parts, phase=AgentPhase.RUNNING, started_millis=0, failure=""
-        )
+        state: dict[str, Any] = {"phase": AgentPhase.RUNNING, "started_millis": 0, "failure": ""}
+        return status_of(self.config, self.inputs, self.parts, **state)
+
+    def problems(self, *refusals: Refusal) -> list[tuple[str, str, str]]:
+        """Those for the ledger: kind, subject, text."""
+        found = problems_of(refusals, self.inputs, self.parts, "/etc/d/")
+        return [(each.kind.value, each.subject, each.text) for each in found]
 
     def close(self) -> None:
         """As after kill -9: what is held is gone."""

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 from agent.accounting.parcels import Parcel
 from agent.accounting.runs import Run, SourceId
 from agent.journal.contents import MOST_WAITING
-from agent.status import FileStatus, InputStatus
+from agent.problems import LastingProblems
+from agent.status import FileStatus, InputStatus, Refusal
 from harness.processes.waiting import wait_until
+from ledger.health import Problem, ProblemKind
 from tests.agent.nobody import as_nobody, open_folder
 from tests.agent.pipeline_side import PipelineSide, append, input_of, pipeline_side
 
@@ -50,6 +52,8 @@ def test_what_cannot_be_read_is_named_until_it_can_be_or_is_gone(
             (str(secret), "Permission denied"),
         ]
         assert (logs.unreadable_files, none.unreadable_files, none.unreadable) == (2, 0, ())
+        denied = "unreadable", str(gone), "Permission denied; and 1 more of input logs"
+        assert side.problems() == [denied]
         gone.unlink()
         secret.chmod(0o644)
         with as_nobody():
@@ -105,6 +109,30 @@ def test_why_an_input_stands_still_is_said(tmp_path: Path) -> None:
         assert input_status(side).stopped == (
             "topic logs: the test says so; topic logs.dead: the test says so"
         )
+        assert side.problems() == [], "brokers that are away have alerts of their own"
+        side.cluster.stall("logs", "another", standing={"logs", "another"})
+        rejected = [Refusal(path="/etc/d", why="gone"), Refusal(path="/etc/d/a", why="line 1")]
+        stopped = "stopped", "logs", "topic logs: the test says so"
+        unread = ("unreadable", "/etc/d", "gone"), ("rejected", "/etc/d/a", "line 1")
+        assert side.problems(*rejected) == [*unread, stopped]
+        side.pipeline.feeds["logs"].fail(OSError("a reason"))
+        ((_, _, text),) = side.problems()
+        assert (
+            text == "reading failed, see the log: OSError('a reason'); topic logs: the test says so"
+        )
+
+
+@pytest.mark.parametrize(
+    ("looks", "lasting"),
+    [("a a", "a0"), ("a", ""), ("a . a .", ""), ("a a .", "a0"), ("a a . a", "a0"), ("a a . .", ""),
+     ("a a . . a a", "a4"), ("a ab b", "a0 b1"), ("a ab b .", "b1")],
+)  # fmt: skip
+def test_a_problem_begins_and_ends_with_the_second_look(looks: str, lasting: str) -> None:
+    problems = LastingProblems()
+    for at, names in enumerate(looks.split()):
+        current = [Problem(ProblemKind.OTHER, name, "", 99) for name in names.strip(".")]
+        shown = problems.look(current, at)
+    assert " ".join(f"{each.subject}{each.since}" for each in shown) == lasting
 
 
 def test_what_is_read_and_not_acknowledged_is_lag(tmp_path: Path) -> None:

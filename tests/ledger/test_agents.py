@@ -115,11 +115,7 @@ BEAT_AT_1 = said("a", 0, beat(50, "x"), time=1)
             id="one of two agents",
         ),
         pytest.param(
-            [
-                BEAT_AT_1,
-                HostRetired("host-of-a", "", 80, 10),
-                HostRetired("host-of-a", "", 70, 9),
-            ],
+            [BEAT_AT_1, HostRetired("host-of-a", "", 80, 10), HostRetired("host-of-a", "", 70, 9)],
             80,
             id="the latest retirement counts",
         ),

@@ -12,11 +12,15 @@ from harness.logins.certificates import Authority
 from ledger.entries import LedgerEntries
 from ledger.health import (
     LONGEST_LABEL,
+    LONGEST_TEXT,
+    MOST_PROBLEMS,
     Certificate,
     Disk,
     Health,
     HealthProbe,
     HealthReports,
+    Problem,
+    ProblemKind,
     ZooKeeperSession,
 )
 from schemas.event_schemas import LEDGER, built_in
@@ -29,6 +33,7 @@ HEALTH = Health(
     disks=(Disk("/d", 100 * MIB, 900 * MIB), Disk("/full", 1, MIB)),
     certificates=(Certificate("/c", 9),),
     zookeeper=ZooKeeperSession(connected=True, since=5, servers=3, serving=3),
+    problems=(Problem(ProblemKind.REJECTED, "/a.yaml", "line 1", 7),),
 )
 
 
@@ -59,6 +64,8 @@ def test_a_probe_sees_disks_and_certificates(tmp_path: Path) -> None:
         ({"certificates": (Certificate("/c", 10),)}, True),
         ({"zookeeper": ZooKeeperSession(connected=False, since=6)}, True),
         ({"started": 2}, True),
+        ({"problems": ()}, True),
+        ({"problems": (Problem(ProblemKind.REJECTED, "/a.yaml", "line 2", 7),)}, False),
     ],
 )
 def test_a_statement_is_due_when_something_changes_notably(
@@ -68,10 +75,22 @@ def test_a_statement_is_due_when_something_changes_notably(
     reports = HealthReports(600.0, lambda: now[0])
     assert reports.is_due(HEALTH), "at the start"
     reports.reported(HEALTH)
-    now[0] = 599.9
+    now[0] = 29.9
     assert reports.is_due(replace(HEALTH, **change)) == is_due
+    now[0] = 599.9
+    assert reports.is_due(replace(HEALTH, **change)) == (is_due or "problems" in change)
     now[0] = 600.0
     assert reports.is_due(HEALTH), "in any case after a while"
+
+
+def test_many_problems_and_long_ones_are_cut() -> None:
+    problem = Problem(ProblemKind.UNREADABLE, "/" + "d" * 999, "no\n" * 999, 5)
+    few = HealthProbe("0.1").health(problems=[problem] * MOST_PROBLEMS).problems
+    more = HealthProbe("0.1").health(problems=[problem] * (MOST_PROBLEMS + 1)).problems
+    assert (len(few), few[:-1]) == (MOST_PROBLEMS, more[:-1])
+    assert (len(few[0].subject), len(few[0].text)) == (LONGEST_LABEL, LONGEST_TEXT)
+    assert few[0].text.isprintable()
+    assert more[-1] == Problem(ProblemKind.OTHER, "", "2 more problems", 5)
 
 
 def test_statements_come_back_as_they_were_written() -> None:

@@ -264,10 +264,7 @@ def test_what_cannot_be_read_is_left_out_and_counted(
 
 
 def test_a_batch_that_is_damaged_is_passed_over(
-    broker: BrokerProcess,
-    brokers: Brokers,
-    reader: LedgerReader,
-    caplog: pytest.LogCaptureFixture,
+    broker: BrokerProcess, brokers: Brokers, reader: LedgerReader, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(brokers, entry("a", 0), entry("a", 1, host="spoilt"), entry("a", 2))
     producer = Producer(brokers, LEDGER_TOPIC)  # not compressed: its bytes can be found

@@ -33,10 +33,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(length)
         self.server.asked.append(
             Asked(
-                self.command,
-                self.path,
-                json.loads(body) if body else None,
-                self.client_address[1],
+                self.command, self.path, json.loads(body) if body else None, self.client_address[1]
             )
         )
         self.server.next_answer()(self)

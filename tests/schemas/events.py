@@ -29,12 +29,7 @@ EVERYTHING: Final = parse(
                 {"name": "day", "type": {"type": "int", "logicalType": "date"}},
                 {
                     "name": "price",
-                    "type": {
-                        "type": "bytes",
-                        "logicalType": "decimal",
-                        "precision": 9,
-                        "scale": 2,
-                    },
+                    "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
                 },
                 {"name": "suit", "type": {"type": "enum", "name": "Suit", "symbols": ["A", "B"]}},
                 {"name": "key", "type": {"type": "fixed", "name": "Key", "size": 3}},
@@ -304,6 +299,7 @@ EVENTS: Final[dict[str, Event]] = {
                     "servers": 3,
                     "serving": -1,
                 },
+                "problems": [{"kind": "rejected", "subject": "/a", "text": "typo", "since": 7}],
             }
         ],
     },

@@ -82,12 +82,7 @@ def test_blocks_may_say_their_size() -> None:
 
 @pytest.mark.parametrize(
     "of",
-    [
-        "null",
-        record(name="Nothing"),
-        holding("null"),
-        {"type": "fixed", "name": "None", "size": 0},
-    ],
+    ["null", record(name="Nothing"), holding("null"), {"type": "fixed", "name": "None", "size": 0}],
 )
 def test_what_takes_no_byte_is_counted(of: Any) -> None:
     """Five bytes would otherwise fill the memory."""

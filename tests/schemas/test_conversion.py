@@ -58,12 +58,7 @@ def test_what_differs_in_words_only_is_taken_as_it_is() -> None:
             {"a": 1, "b": "x"},
             {"b": "x", "c": 7},
         ),
-        (
-            record(field("a", "int")),
-            record(field("z", "long", aliases=["a"])),
-            {"a": 1},
-            {"z": 1},
-        ),
+        (record(field("a", "int")), record(field("z", "long", aliases=["a"])), {"a": 1}, {"z": 1}),
         # Two records that look alike: the second stays the second.
         (
             record(field("u", [A, B]), field("gone", "int")),
@@ -90,12 +85,7 @@ def test_what_differs_in_words_only_is_taken_as_it_is() -> None:
             {"a": {"k": {"x": 1}, "l": 2}},
             {"a": {"k": {"x": 1}, "l": 2}},
         ),
-        (
-            enum("E", "P", "Q"),
-            enum("E", "P", "O", default="O"),
-            "Q",
-            "O",
-        ),
+        (enum("E", "P", "Q"), enum("E", "P", "O", default="O"), "Q", "O"),
         # Other units: the first differ in nothing else.
         (decimal(12, 2), decimal(12, 4), b"\x04\xd2", b"\x01\xe2\x08"),
         (decimal(12, 4), decimal(12, 2), b"\x01\xe2\x08", b"\x04\xd2"),
@@ -132,11 +122,7 @@ def test_what_is_different_is_resolved(writer: Any, target: Any, value: Any, exp
         ("string", "int", "x"),
         (["null", "string"], "string", None),
         (record(field("a", "int")), record(field("b", "int")), {"a": 1}),
-        (
-            enum("E", "P", "Q"),
-            enum("E", "P"),
-            "Q",
-        ),
+        (enum("E", "P", "Q"), enum("E", "P"), "Q"),
         (decimal(12, 2), decimal(12, 1), b"\1"),
         (decimal(12, 2), decimal(4, 3), b"\x04\xd2"),
         (decimal(12, 2), "bytes", b"\1"),

@@ -59,11 +59,7 @@ CHANGES = [
         [f("a", {**DECIMAL, "scale": 2})],
         ["~ a: bytes (decimal 9,0) → bytes (decimal 9,2)"],
     ),
-    (
-        [f("a", array("int"))],
-        [f("a", map_of("int"))],
-        ["~ a: array of int → map of int"],
-    ),
+    ([f("a", array("int"))], [f("a", map_of("int"))], ["~ a: array of int → map of int"]),
     (
         [f("a", array(map_of("int")))],
         [f("a", array(map_of(["null", "int"])))],
@@ -152,11 +148,7 @@ CHANGES = [
         [f("a", record(f("b", "long"), name="B")), f("c", "B")],
         ["~ a.b: int → long"],
     ),
-    (
-        [f("next", ["null", "Page"])],
-        [f("next", ["null", "Page"]), A],
-        ["+ a: int"],
-    ),
+    ([f("next", ["null", "Page"])], [f("next", ["null", "Page"]), A], ["+ a: int"]),
 ]
 
 

@@ -13,7 +13,7 @@ from audit.alerting.conditions import AWAY, CLOCK, LATE, SILENT
 from audit.api.answers import FailingLoad, Headline, TopicFinding
 from audit.headline import JudgedTopics, headline
 from audit.http.endpoints.topic_lookup import findings
-from audit.programs import LOADER, MIRROR
+from audit.programs import INPUTS, LOADER, MIRROR
 from audit.reconciling.findings import WORST_FIRST, Kinds, State, summed, worst
 from audit.reconciling.picture import TierKind
 from audit.service.service import KeptFindings, Service
@@ -25,7 +25,13 @@ _MOST_TOPICS: Final = 5  # judged for a headline
 _KEPT_FACTOR: Final = 10
 _SOON_MILLIS: Final = 300_000
 # Alerts about programs that hold up lines, or reports about them.
-_HOLDING_UP: Final = frozenset({AWAY, CLOCK, LATE, LOADER, MIRROR, SILENT})
+_HOLDING_UP: Final = frozenset({AWAY, CLOCK, INPUTS, LATE, LOADER, MIRROR, SILENT})
+# Those whose lines are in no report.
+_UNREPORTED: Final = {
+    SILENT: "an agent is silent",
+    INPUTS: "an agent does not read all of its inputs",
+}
+_REPORTED: Final = "all that was reported is accounted for"
 
 
 def headline_of(
@@ -40,6 +46,7 @@ def headline_of(
     partly_unseen: bool,
 ) -> Headline:
     faulty = service.reading.faulty_topics(cluster, hours.start, hours.stop)
+    held_up = _held_up(service, cluster)
     state = worst(state for state, topics in by_state.items() if topics)
     calm = ""
     if not sum(by_state.values()):
@@ -48,8 +55,9 @@ def headline_of(
         calm = f"no events in the last {len(hours)} hours"
     elif state is State.COMPLETE and not _is_loaded(service, cluster):
         calm = "every line has reached the brokers"
-    if not state.is_fault and state is not State.EMPTY and SILENT in _held_up(service, cluster):
-        state, calm = State.PENDING, "an agent is silent; all that was reported is accounted for"
+    unreported = [words for kind, words in _UNREPORTED.items() if kind in held_up]
+    if unreported and not state.is_fault and state is not State.EMPTY:
+        state, calm = State.PENDING, f"{unreported[0]}; {_REPORTED}"
     reported = _reported_until(service, cluster, now) if state is State.PENDING else now
     return headline(
         JudgedTopics(
@@ -61,7 +69,7 @@ def headline_of(
             calm=calm,
             complete_until=min(_complete_until(service, cluster), reported),
             settled=reported > now - _soon(service) and is_settled(service, cluster, now),
-            held_up=bool(_held_up(service, cluster)),
+            held_up=bool(held_up),
             today=now,
             accepted_unknown=partly_unseen,
         )

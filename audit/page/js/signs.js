@@ -121,6 +121,7 @@ const ALERTS = {
   zookeeper: ["missing", "ZooKeeper", "a broker has lost ZooKeeper, or a server of it is down"],
   certificate: ["unloaded", "Certificate", "a certificate expires soon"],
   disk: ["unloaded", "Disk", "a disk is nearly full"],
+  inputs: ["missing", "Inputs", "an agent does not read all of its inputs"],
 };
 export const ALERT_KINDS = Object.keys(ALERTS);
 export const alertBadge = (kind) => badge(...(ALERTS[kind] ?? ["unknown", kind]).slice(0, 2));

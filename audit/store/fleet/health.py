@@ -3,8 +3,8 @@ tier.
 
 An agent is identified by its journal, any other program by its host and name. A fleet of ten
 thousand makes as many statements in ten minutes, so only the last one of each journal in a chunk is
-read. A cluster keeps the `MOST_PROGRAMS` programs heard last; texts, disks and certificates of a
-statement are capped at what a program writes.
+read. A cluster keeps the `MOST_PROGRAMS` programs heard last; texts, disks, certificates and
+problems of a statement are capped at what a program writes.
 """
 
 import sqlite3
@@ -23,11 +23,15 @@ from audit.store.folding.keyed_intervals import grouped
 from ground.known_types import known_type
 from ledger.health import (
     LONGEST_LABEL,
+    LONGEST_TEXT,
     MOST_CERTIFICATES,
     MOST_DISKS,
+    MOST_PROBLEMS,
     Certificate,
     Disk,
     Health,
+    Problem,
+    ProblemKind,
     ZooKeeperSession,
 )
 
@@ -105,11 +109,20 @@ def _checked(statement: dict[str, Any]) -> Health:
             servers=_within(zookeeper["servers"], _MOST_SERVERS),
             serving=max(-1, min(zookeeper["serving"], _MOST_SERVERS)),
         ),
+        problems=tuple(
+            Problem(
+                ProblemKind(item["kind"]),
+                _short(item["subject"]),
+                _short(item["text"], LONGEST_TEXT),
+                _within(item["since"], MOST_TIME),
+            )
+            for item in statement["problems"][:MOST_PROBLEMS]
+        ),
     )
 
 
-def _short(text: str) -> str:
-    return cut(text[:LONGEST_LABEL])
+def _short(text: str, most: int = LONGEST_LABEL) -> str:
+    return cut(text[:most])
 
 
 def _within(number: int, most: int) -> int:

@@ -40,12 +40,7 @@ def stretch_of(
     keys: Sequence[bytes] | None = None,
 ) -> Stretch:
     return Stretch(
-        source.frame(plan),
-        times=times,
-        seqs=seqs,
-        positions=positions,
-        bodies=bodies,
-        keys=keys,
+        source.frame(plan), times=times, seqs=seqs, positions=positions, bodies=bodies, keys=keys
     )
 
 

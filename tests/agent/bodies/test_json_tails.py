@@ -141,11 +141,7 @@ def test_fields_are_taken_as_they_stand() -> None:
     tails = JsonTails(TailEncoder(VIEW), take=["ts", "status", "agent"])
     lines = [line(ts="now", status="5"), line(ts=7), b"broken", line(agent=None), line(status="x")]
     got = tails.encode(lines)
-    assert got.taken == (
-        ["now", 7, None, None, None],
-        ["5", 200, None, 200, "x"],
-        [None] * 5,
-    )
+    assert got.taken == (["now", 7, None, None, None], ["5", 200, None, 200, "x"], [None] * 5)
     assert sorted(got.refused) == [2, 4]
     check(TailEncoder(VIEW), lines, take=["ts", "status", "agent"])
 

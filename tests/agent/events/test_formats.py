@@ -150,11 +150,7 @@ def test_named_groups() -> None:
         ),
         (
             "Nov 20 14:37:00 host last message repeated 3 times",
-            {
-                "time": "Nov 20 14:37:00",
-                "host": "host",
-                "message": "last message repeated 3 times",
-            },
+            {"time": "Nov 20 14:37:00", "host": "host", "message": "last message repeated 3 times"},
         ),
         (
             "Nov 20 14:37:00 host postfix/smtpd[12]: x\n y",

@@ -74,12 +74,8 @@ def test_a_folder_is_removed_and_made_again(
     assert (said.path, said.traces) == (str(folder), Traces.CHANGED)
 
 
-@pytest.mark.parametrize("is_read", [False, True])
-def test_another_file_has_its_name_before_the_look_comes_to_it(
-    logs: LogFolder, is_read: bool
-) -> None:
-    """The kernel has told of the first one, and not yet of what became of it. One that the look
-    came to in time is followed under whatever name."""
+def test_another_file_has_its_name_before_the_look_comes_to_it(logs: LogFolder) -> None:
+    """The kernel has told of the first one, and not yet of what became of it."""
     log, amid = logs.log, Amid()
     files = logs.follow("*.log", boot=amid)
     append(logs / "other.log", "other\n")
@@ -90,14 +86,10 @@ def test_another_file_has_its_name_before_the_look_comes_to_it(
         append(log, "two\n")
 
     append(log, "one\n")
-    if is_read:
-        files.turn()
     amid.after(BEFORE_LISTING, act)
     settle(files)
-    assert (b"one" in files.text) == is_read
-    assert b"two" in files.text
-    said = [each.reason for each in files.unwatched]
-    assert said == ([] if is_read else ["came and went between two looks: app.log"])
+    assert {b"one", b"two"} < set(files.text.split())
+    assert not files.unwatched
 
 
 def test_an_idle_file_grows_after_the_kernel_was_asked(logs: LogFolder) -> None:

@@ -237,10 +237,7 @@ def test_bytes_that_are_flipped(tmp_path: Path, suffix: str) -> None:
     ],
 )
 def test_what_cannot_be_unpacked_says_why(tmp_path: Path, head: bytes, size: int, why: str) -> None:
-    with (
-        archive_of(tmp_path, head + b"a" * size) as fd,
-        pytest.raises(ArchiveDamaged, match=why),
-    ):
+    with archive_of(tmp_path, head + b"a" * size) as fd, pytest.raises(ArchiveDamaged, match=why):
         list(unpacked(fd))
 
 

@@ -37,11 +37,7 @@ SWITCH = "write pods/1.log three; rm current.log; link pods/1.log current.log; "
         "write app.log seen; rest; stop; write app.log unseen; rm app.log; start; settle; rest; "
         "stop; start; settle",
         "seen",
-        (
-            "changed .: *",
-            "vanished app.log from 5: ",
-            "unchanged .: *",
-        ),
+        ("changed .: *", "vanished app.log from 5: ", "unchanged .: *"),
         counts={"ended": 0},
     ),
     Scenario(
@@ -51,6 +47,19 @@ SWITCH = "write pods/1.log three; rm current.log; link pods/1.log current.log; "
         ("changed .: *", "unchanged .: *"),
         "current.log",
         counts={"sources": 2, "ended": 1},
+    ),
+    Scenario(
+        "moved below its folder under no pattern while nobody looked: it is found there",
+        "mkdir d; write app.log 1; rest; stop; write app.log 2; mv app.log d/1; start; settle",
+        "1 2",
+        ("changed .: *",),
+        counts={"sources": 1, "ended": 1},
+    ),
+    Scenario(
+        "begun and renamed under no pattern, without a history of names: it is said where it lies",
+        "touch app.log; rest; stop; rm app.log; write app.log unseen; mv app.log b; start; settle",
+        "",
+        ("changed .: *; new under no pattern: b (7 bytes)",),
     ),
     *(
         Scenario(

@@ -46,11 +46,7 @@ def test_a_look_is_sure_once_the_clock_of_the_file_system_has_moved_on() -> None
 )
 def test_a_folder_before_and_after(before: Stamp | None, now: Stamp | None, traces: Traces) -> None:
     (said,) = statements(
-        BLIND,
-        {"/a": before} if before else {},
-        {"/a": now} if now else {},
-        unreadable=[],
-        names={},
+        BLIND, {"/a": before} if before else {}, {"/a": now} if now else {}, unreadable=[], names={}
     )
     assert (said.path, said.traces) == ("/a", traces)
     assert (said.from_millis, said.to_millis) == (10, 20)

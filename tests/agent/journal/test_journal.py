@@ -366,11 +366,7 @@ def test_what_is_written_together_is_written_at_once(tmp_path: Path) -> None:
 def test_what_could_not_be_written_together_comes_before_anything_else(tmp_path: Path) -> None:
     journal, _ = open_journal(tmp_path)
     path = files(tmp_path)[-1]
-    with (
-        no_file_beyond(path.stat().st_size + 10),
-        pytest.raises(JournalFull),
-        journal.together(),
-    ):
+    with no_file_beyond(path.stat().st_size + 10), pytest.raises(JournalFull), journal.together():
         journal.source(known(A))
         journal.history(HistoryPosition("e1", 7))
     with journal.together():

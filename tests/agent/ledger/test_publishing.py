@@ -15,6 +15,7 @@ from agent.config import BatchCompression, Batches
 from agent.ledger.publishing import NAMED_SECONDS, Heartbeats
 from agent.recognition.identity import fingerprint
 from harness.processes.waiting import wait_until
+from ledger.health import Problem, ProblemKind
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from tests.agent.journal.samples import files
 from tests.agent.shipping.agent_side import WINDOW_MILLIS, AgentSide, KnownSchemas, agent_side
@@ -246,6 +247,7 @@ def test_lines_without_event_files_that_ended_and_heartbeats(tmp_path: Path) -> 
             progress = {source.id: Progress(position + 40, source.seq)}
             side.journal.parcel(Parcel((), [eventless], progress))
             side.journal.finished(source.id, 1)
+            side.shipper.report_problems([Problem(ProblemKind.REJECTED, "/a.yaml", "line 1", 7)])
             side.shipper.heartbeat({TOPIC: 5 * WINDOW_MILLIS + 1}, 12)
         entries = broker.events(LEDGER_TOPIC)
         (finished,) = (each for entry in entries for each in entry["finished"])
@@ -255,6 +257,7 @@ def test_lines_without_event_files_that_ended_and_heartbeats(tmp_path: Path) -> 
         assert beat["lag_bytes"] == 12
         (health,) = (each for entry in entries for each in entry["health"])
         assert [disk["label"] for disk in health["disks"]] == [str(tmp_path)]
+        assert [problem["text"] for problem in health["problems"]] == ["line 1"]
         bare = [each for each in broker.passages() if each["partition"] < 0]
         assert [run["excepted"][0]["bytes"] for passage in bare for run in passage["runs"]] == [40]
 

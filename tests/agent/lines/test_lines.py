@@ -175,11 +175,7 @@ STACK = b"1 Error\n  at a\n  at b\n2 fine\n3 Error\n  at c\n"
 
 @pytest.mark.parametrize(
     "multiline",
-    [
-        Multiline(start=r"^\d"),
-        Multiline(continuation=r"^\s"),
-        Multiline(indentation=True),
-    ],
+    [Multiline(start=r"^\d"), Multiline(continuation=r"^\s"), Multiline(indentation=True)],
 )
 def test_several_lines_are_one_event(multiline: Multiline) -> None:
     outcome = read(reader_of(multiline=multiline), STACK)

@@ -63,7 +63,7 @@ def test_what_stands_still_goes_on_in_order(tmp_path: Path, code: ErrorCode) -> 
         refusing = Times(broker, code, times=-1, after=10)
         source, other = side.new_source(REFUSED), side.new_source(OTHER)
         ship_lines(side, source, 40)
-        why = wait_until(lambda: side.shipper.stalled().get(REFUSED, ""))
+        why = wait_until(lambda: side.shipper.standing().get(REFUSED, ""))
         words = "not allowed" if "authorization" in code.name else code.name.replace("_", " ")
         assert words in why
         ship_lines(side, other, 10)

@@ -356,10 +356,7 @@ def test_a_topic_that_was_made_anew_gets_what_is_open(before: Before) -> None:
     before.recovered()
     assert before.lines() == ["2", "3", "4", "5", "6", "7", "8", "9"]
     journal, state = Journal.open(
-        before.directory,
-        sync=False,
-        limit_bytes=1 << 26,
-        host_binding=Binding.of(before.directory),
+        before.directory, sync=False, limit_bytes=1 << 26, host_binding=Binding.of(before.directory)
     )
     assert state.partitions[TOPIC].topic_id == before.topic_id
     assert state.acknowledged_offsets[TARGET] == 7

@@ -51,7 +51,7 @@ def test_a_topic_that_takes_nothing_stands_still(
     with RefusingBroker() as broker, agent_side(broker.bootstrap, tmp_path) as side:
         broker.configs["max.message.bytes"] = "50"
         assert side.shipper.target(TOPIC) is None
-        why = wait_until(lambda: side.shipper.stalled().get(TOPIC, ""))
+        why = wait_until(lambda: side.shipper.standing().get(TOPIC, ""))
         assert "cannot take any batch" in why
         assert "max.message.bytes=50" in why
         broker.configs.clear()

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.topic_schemas.cache import FILE_NAME, read_cache, write_cache
-from agent.topic_schemas.values import Purpose, TopicPurpose, TopicSchema, dead_letters_of
+from agent.topic_schemas.values import (
+    LEDGER_SCHEMA,
+    Purpose,
+    TopicPurpose,
+    TopicSchema,
+    dead_letters_of,
+)
 from schemas.event_schemas import DEAD_LETTER, LOG_LINE, built_in
 
 HERE = ("http://a:8081", "http://b:8081")
@@ -26,8 +32,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 def test_what_was_kept_is_there_again(tmp_path: Path) -> None:
     assert read_cache(tmp_path, HERE) == {}
+    of_another_release = {LEDGER_SCHEMA: TopicSchema("_audit", 9, 1, built_in(DEAD_LETTER))}
     write_cache(tmp_path, HERE, {})
-    write_cache(tmp_path, HERE, KEPT)
+    write_cache(tmp_path, HERE, KEPT | of_another_release)
     assert read_cache(tmp_path, HERE) == KEPT
     assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
 

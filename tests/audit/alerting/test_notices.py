@@ -11,7 +11,7 @@ from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
 from audit.reconciling.findings import CommandKind
 from audit.store.rows import Alert, TopicShare
-from ledger.health import Certificate, Disk, ZooKeeperSession
+from ledger.health import Certificate, Disk, Problem, ProblemKind, ZooKeeperSession
 from tests.audit.alerting.alerts_made import (
     HOSTILE,
     LINKS,
@@ -144,7 +144,10 @@ SESSION = ZooKeeperSession(connected=False, since=NOW, servers=3, serving=2)
 PROGRAMS = [
     program("audit", certificates=(Certificate("/old", 1_059_999), Certificate("/new", 1_060_000)),
             disks=(Disk("/full", 2**20 - 1, 2**30), Disk("/enough", 2**20, 2**30))),
-    program("agent", heard=1, disks=(Disk("/small", 2**17, 2**21), Disk("/tiny", 4, 31))),
+    program("agent", heard=1, disks=(Disk("/small", 2**17, 2**21), Disk("/tiny", 4, 31)), problems=(
+            Problem(ProblemKind.REJECTED, "/a.yaml", "line 3", 7),
+            Problem(ProblemKind.UNREADABLE, "/b", "denied"), Problem(ProblemKind.OTHER, "", "more"),
+            Problem(ProblemKind.STOPPED, "c", "none"))),
     program("mirror", heard=NOW - 150_001, name="m1"),
     program("mirror", heard=NOW - 150_000, name="m2"),
     program("loader", heard=NOW - 180_001, name="file:/x"),
@@ -169,6 +172,9 @@ def test_what_else_is_worth_an_alert() -> None:
         "/old",
         ("disk", "", "", "a1"): "the audit on a1 has 1,024.0 KiB of 1.0 GiB left in /full",
         ("disk", "dc1", "", "a1"): "the agent on a1 has 128.0 KiB of 2.0 MiB left in /small",
+        ("inputs", "dc1", "", "a1"): "the agent on a1 rejects /a.yaml: line 3; the agent on a1 "
+        "cannot read /b: denied; the agent on a1 has more; the agent on a1 has stopped input c: "
+        "none",
         ("mirror", "dc1", "", "a1"): f"mirror m1 on a1 was last heard at {AT}4:09 UTC, and should "
         "be heard every minute",
         ("loader", "dc1", "", "a1"): "the loader on a1 into file:/x was last at work at "
@@ -181,12 +187,13 @@ def test_what_else_is_worth_an_alert() -> None:
     cures = {key[0]: each.cure for key, each in found.items() if key[1] and each.cure.command}
     assert {kind: cure.command for kind, cure in cures.items()} == {
         "disk": "df -h /small  # on a1",
+        "inputs": "penstock check-config inputs /a.yaml  # on a1",
         "mirror": "systemctl restart penstock-mirror  # on a1",
         "loader": "systemctl restart penstock-load.timer  # on a1",
         "zookeeper": ZOOKEEPER,
     }
     assert {kind for kind, cure in cures.items() if cure.command_kind == "looks"} == {
-        *("disk", "zookeeper"),
+        *("disk", "inputs", "zookeeper"),
     }
     hostile = program("agent", disks=(Disk(HOSTILE, 1, 2**30),),
                       certificates=(Certificate("/$(id)", 1),))  # fmt: skip

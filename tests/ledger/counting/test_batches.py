@@ -46,9 +46,7 @@ def add(counting: Counting, into: PartitionCount, batch: bytes, *, gaps: bool = 
         st.tuples(st.booleans(), TIMES, st.sampled_from(Codec), st.integers(-1, 2)), max_size=12
     )
 )
-def test_every_event_counts_in_its_window(
-    made: list[tuple[bool, list[int], Codec, int]],
-) -> None:
+def test_every_event_counts_in_its_window(made: list[tuple[bool, list[int], Codec, int]]) -> None:
     counting, count = Counting(WINDOW), empty_count()
     times: list[int] = []
     size = crc_sum = 0

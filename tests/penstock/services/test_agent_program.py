@@ -129,12 +129,11 @@ def test_a_configuration_is_taken_if_it_is_valid(
 
         reload(inputs=[{"paths": ["/x"]}])
         wait_until(
-            lambda: agent.said("rejected", "topic", "is required"), what="what is wrong is said"
+            lambda: "topic: is required" in agent.http("/readyz")[1], what="what is wrong is said"
         )
         reload(inputs=before, window=30)
         wait_until(
-            lambda: agent.said("rejected", "changing window needs a restart"),
-            what="so is that",
+            lambda: agent.said("rejected", "changing window needs a restart"), what="so is that"
         )
         assert inputs(agent) == ["main", "other"]
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.status import AgentPhase
-from audit.api.answers import HealthRow
+from audit.api.answers import Headline, HealthRow
 from audit.reconciling.findings import State
 from penstock.status.assembly import StatusParts, assembled
 from penstock.status.audit import OpenTopic
@@ -118,6 +118,10 @@ def test_nothing_is_complete_up_to_now_while_an_agent_is_silent() -> None:
     assert (status.verdict, status.complete_until) == ("pending", NOW - 39_000)
     assert status.calm == "pending: every line up to 08:29:21 UTC is accounted for"
     assert status.mark == "…"
+    words = Headline(state=State.PENDING, mark="…", title="an agent reads not all", badge="…")
+    unread = replace(audit_part([topic_row("t")]), headlines={"c": words})
+    status = assembled(StatusParts(cluster=cluster_part(t=100), audit=unread), NOW)
+    assert (status.verdict, status.calm) == ("pending", words.title)
 
 
 def test_partitions_without_a_leader_are_a_problem() -> None:
@@ -187,8 +191,10 @@ def test_programs_with_something_wrong_are_problems() -> None:
     rows = [
         *(unwell("disk", command="df -h /d  # on h"), unwell("certificate", ""), unwell("silent")),
         *(unwell("zookeeper"), unwell("disk", "other"), *(unwell("mirror") for _ in range(9))),
+        replace(unwell("inputs"), name="local"),
     ]
-    problems = assembled(StatusParts(audit=audit_part(clusters=["c"], unwell=rows)), NOW).problems
+    audit = audit_part(clusters=["c"], unwell=rows)
+    problems = assembled(StatusParts(agent=agent_status("local"), audit=audit), NOW).problems
     assert problems[:2] == (
         "agent: it is disk; what to do: df -h /d  # on h",
         "agent: it is certificate",

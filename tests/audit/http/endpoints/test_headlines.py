@@ -52,6 +52,7 @@ def test_only_a_loader_may_take_hours(figures: TopicFigures, *, settled: bool) -
         (alert("silent"), False),
         (alert("silent", "elsewhere"), True),
         (alert("clock", ""), False),
+        (alert("inputs"), False),
         (alert("certificate"), True),
     ],
 )

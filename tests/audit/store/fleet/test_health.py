@@ -11,7 +11,14 @@ from audit.configuration.config import AlertsConfig, AuditConfig
 from audit.http.endpoints.health import health
 from audit.service.service import Service
 from audit.store.fleet.health import MOST_PROGRAMS
-from ledger.health import LONGEST_LABEL, MOST_DISKS, HealthProbe
+from ledger.health import (
+    LONGEST_LABEL,
+    MOST_DISKS,
+    MOST_PROBLEMS,
+    HealthProbe,
+    Problem,
+    ProblemKind,
+)
 from tests.audit.audited_ledger import AuditedLedger
 from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, TOPIC, Json, entry
 
@@ -59,6 +66,8 @@ def test_what_a_program_says_is_bounded(ledger: AuditedLedger) -> None:
         "started": 2**63 - 1,
         "interval_millis": -5,
         "disks": disks,
+        "problems": [{"kind": "stopped", "subject": "s" * 999, "text": "t" * 999, "since": -1}]
+        * 99,
     }
     session = {"connected": True, "since": -1, "servers": 2**31 - 1, "serving": -(2**31)}
     ledger.fold(said("broker", "b", time=2**62, **huge, zookeeper=session))
@@ -68,6 +77,9 @@ def test_what_a_program_says_is_bounded(ledger: AuditedLedger) -> None:
     assert [(len(each.label), each.free) for each in statement.disks] == [
         (LONGEST_LABEL, 0)
     ] * MOST_DISKS
+    assert (
+        statement.problems == (Problem(ProblemKind.STOPPED, "s" * 200, "t" * 400),) * MOST_PROBLEMS
+    )
     assert statement.zookeeper is not None
     assert (statement.zookeeper.since, statement.zookeeper.serving) == (0, -1)
 
