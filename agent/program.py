@@ -25,16 +25,17 @@ import msgspec
 from prometheus_client.metrics_core import Metric
 
 from agent.agent import Agent
-from agent.batches import framing
-from agent.bodies import plain_json
-from agent.config import AgentConfig
+from agent.configuration.config import AgentConfig
+from agent.configuration.inputs_directory import InputsDirectory, ReadFile
+from agent.configuration.refusals import Refusal
+from agent.encoding.batches import framing
+from agent.encoding.bodies import plain_json
+from agent.encoding.events import times
+from agent.encoding.lines import splitting
 from agent.errors import AgentError, ConfigRejected
-from agent.events import times
-from agent.http.pages import AgentServer, agent_pages
-from agent.inputs_directory import InputsDirectory, ReadFile
-from agent.kept.store import take_over
-from agent.lines import splitting
-from agent.status import Refusal, Status
+from agent.monitoring.pages import AgentServer, agent_pages
+from agent.monitoring.status import Status
+from agent.open_files.descriptor_store import take_over
 from ground import systemd
 from ground.http.exposition import certificate_family, door_families
 from ground.network.refusals import Refusals

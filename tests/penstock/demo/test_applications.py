@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from agent.configuration.inputs import Format, Input
-from agent.events.fields import by_named_groups, fields_of_syslog
+from agent.encoding.events.fields import by_named_groups, fields_of_syslog
 from penstock.demo.applications.log_writer import SHIFTED_FILES, Application, RotatedLog, Shifted
 from penstock.demo.applications.payments import PAYMENTS
 from penstock.demo.applications.shop import SHOP
