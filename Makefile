@@ -95,14 +95,14 @@ release-twice: $(VENV)/.installed-development ## is dist/release the same, byte 
 	nice $(PYTHON) -m tests.bundle.twice --release dist/release $(ARGS)
 
 clean: ## remove everything that was made here
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache dist build wire/_*.so columns/_*.so broker/*/_*.so agent/*/_*.so
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache dist build wire/_*.so columns/_*.so broker/*/*/_*.so agent/*/*/_*.so
 
 $(PYTHON):
 	$(PYTHON3) -m venv $(VENV)
 
 # PySpark is the loader's, and carries the jars of ZooKeeper: the largest part of the download.
 # Where there is a C compiler, the modules in C are compiled as well.
-$(VENV)/.installed-programs: pyproject.toml constraints.txt hatch_build.py $(wildcard wire/*.[ch] columns/*.[ch] broker/*/*.c agent/*/*.c) | $(PYTHON)
+$(VENV)/.installed-programs: pyproject.toml constraints.txt hatch_build.py $(wildcard wire/*.[ch] columns/*.[ch] broker/*/*/*.c agent/*/*/*.c) | $(PYTHON)
 	@echo "Installing Penstock and PySpark (455 MB) into $(VENV): once, and some minutes long"
 	@$(PIP_INSTALL) --editable '.[all]'
 	@touch $@

@@ -20,12 +20,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = (
     "wire/_records.c",
-    "broker/storage/_many_files.c",
+    "broker/storage/segments/_many_files.c",
     "columns/_avro_columns.c",
-    "agent/lines/_line_splitting.c",
-    "agent/events/_iso_times.c",
-    "agent/batches/_record_framing.c",
-    "agent/bodies/_json_bodies.c",
+    "agent/encoding/lines/_line_splitting.c",
+    "agent/encoding/events/_iso_times.c",
+    "agent/encoding/batches/_record_framing.c",
+    "agent/encoding/bodies/_json_bodies.c",
 )
 _ROOT = Path(__file__).resolve().parent
 _SUFFIX = sysconfig.get_config_var("EXT_SUFFIX") or ".so"

@@ -1,6 +1,6 @@
 """Assembles an agent: its journal, its schemas, its files, and the two threads that do the work.
 
-    pipeline    scans, reads, packs, writes the journal         agent.pipeline
+    pipeline    scans, reads, packs, writes the journal         agent.reading.pipeline
     shipping    numbers, sends, processes acknowledgements      agent.shipping.shipper
 
 They share the journal and the shipper's queue. A stop follows the direction of the data: reading
@@ -15,24 +15,25 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from agent.config import AgentConfig
+from agent.configuration.config import AgentConfig
 from agent.configuration.file_inputs import FileInput, read_inputs, write_inputs
 from agent.configuration.inputs import Input
+from agent.configuration.refusals import Refusal
+from agent.encoding.topic_schemas.current_schemas import TopicSchemas
 from agent.errors import AgentError
 from agent.files.files import Files
 from agent.history.blind_times import Looked
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.journal.state import JournalState
-from agent.kept.kept_files import Keeping
-from agent.kept.store import DescriptorStore, HandedOver
-from agent.pipeline import Pipeline
-from agent.problems import LastingProblems, problems_of
-from agent.recognition.opening import Opening
+from agent.monitoring.problems import LastingProblems, problems_of
+from agent.monitoring.status import AgentPhase, Status
+from agent.monitoring.status_report import AgentParts, status_of
+from agent.open_files.descriptor_store import DescriptorStore, HandedOver
+from agent.open_files.kept_files import Keeping
+from agent.open_files.opening import Opening
+from agent.reading.pipeline import Pipeline
 from agent.shipping.shipper import Shipper
-from agent.status import AgentPhase, Refusal, Status
-from agent.status_report import AgentParts, status_of
-from agent.topic_schemas.current_schemas import TopicSchemas
 
 _STUCK_SECONDS: Final = 60.0
 _PATIENCE_SECONDS: Final = 2.0

@@ -13,21 +13,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from agent.config import AgentConfig
+from agent.configuration.config import AgentConfig
 from agent.configuration.inputs import Format, Input
-from agent.errors import InputError, NoSchema
-from agent.events.reader import EventReader
-from agent.files.listing import Survey
-from agent.recognition.compressed import has_compressed_name
-from agent.recognition.opening import Opening
-from agent.topic_schemas.registry_lookup import find, register_files
-from agent.topic_schemas.values import (
+from agent.encoding.events.reader import EventReader
+from agent.encoding.topic_schemas.registry_lookup import find, register_files
+from agent.encoding.topic_schemas.values import (
     LEDGER_SCHEMA,
     TopicPurpose,
     TopicSchema,
     dead_letters_of,
     wanted_for,
 )
+from agent.errors import InputError, NoSchema
+from agent.files.listing import Survey
+from agent.open_files.opening import Opening
+from agent.recognition.compressed import has_compressed_name
 from client.admin.new_topics import NewTopics, new_topics
 from client.admin.topics import topic_configs
 from client.connection.brokers import Brokers

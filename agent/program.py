@@ -25,21 +25,22 @@ import msgspec
 from prometheus_client.metrics_core import Metric
 
 from agent.agent import Agent
-from agent.batches import framing
-from agent.bodies import plain_json
-from agent.config import AgentConfig
+from agent.configuration.config import AgentConfig
+from agent.configuration.inputs_directory import InputsDirectory, ReadFile
+from agent.configuration.refusals import Refusal
+from agent.encoding.batches import framing
+from agent.encoding.bodies import plain_json
+from agent.encoding.events import times
+from agent.encoding.lines import splitting
 from agent.errors import AgentError, ConfigRejected
-from agent.events import times
-from agent.http.pages import AgentServer, agent_pages
-from agent.inputs_directory import InputsDirectory, ReadFile
-from agent.kept.store import take_over
-from agent.lines import splitting
-from agent.status import Refusal, Status
-from ground import supervisor as supervising
-from ground.exposition import certificate_family, door_families
+from agent.monitoring.pages import AgentServer, agent_pages
+from agent.monitoring.status import Status
+from agent.open_files.descriptor_store import take_over
+from ground import systemd
+from ground.http.exposition import certificate_family, door_families
 from ground.network.refusals import Refusals
 from ground.printable import one_line
-from ground.supervisor import Supervisor
+from ground.systemd import Supervisor
 from ground.tls.certificate_expiry import CertificateWatch
 
 CANNOT_START: Final = 1
@@ -123,7 +124,7 @@ class _Program:
         self._certificates.start()
         self._agent.start()
         self._running = True
-        self._supervisor.tell(supervising.READY, supervising.status(self._in_short()))
+        self._supervisor.tell(systemd.READY, systemd.status(self._in_short()))
         self._log_server_state()
         if config.is_open_to_anybody:
             log.warning(
@@ -166,7 +167,7 @@ class _Program:
                 looked = time.monotonic()
             self._log_server_state()
             if not self._agent.stuck():
-                self._supervisor.tell(supervising.ALIVE, supervising.status(self._in_short()))
+                self._supervisor.tell(systemd.ALIVE, systemd.status(self._in_short()))
         return self._agent.failure or ""
 
     def end(self) -> None:
@@ -184,14 +185,14 @@ class _Program:
 
     def _stop(self, why: signal.Signals) -> None:
         log.info("stopping signal=%s", why.name)
-        extra = supervising.needs(self._config.drain + _PATIENCE_SECONDS)
-        self._supervisor.tell(supervising.STOPPING, extra, supervising.status("draining"))
+        extra = systemd.needs(self._config.drain + _PATIENCE_SECONDS)
+        self._supervisor.tell(systemd.STOPPING, extra, systemd.status("draining"))
         drained = self._agent.stop()
         self._running = False
         log.info("stopped drained=%s", "yes" if drained else "no, sends the rest at the next start")
 
     def _reload(self) -> None:
-        self._supervisor.tell(supervising.reloading())
+        self._supervisor.tell(systemd.reloading())
         try:
             config = self._load()
             check_takeable(self._config, config)
@@ -209,7 +210,7 @@ class _Program:
             self._config, self._directory = config, directory
             self._loaded_millis = _now_millis()
             log.info("configuration loaded inputs=%d", len(directory.inputs))
-        self._supervisor.tell(supervising.READY, supervising.status(self._in_short()))
+        self._supervisor.tell(systemd.READY, systemd.status(self._in_short()))
 
     def _look_for_inputs(self) -> None:
         before = self._directory.inputs

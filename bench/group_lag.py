@@ -25,7 +25,7 @@ from client.groups.offset_commits import Consumed
 from client.producing.delivery import TopicPartition
 from client.producing.producer import Producer
 from harness.penstock.broker import BrokerProcess
-from harness.penstock.zookeepers import ZooKeepers
+from harness.penstock.clusters.zookeepers import ZooKeepers
 from wire.record_batches.records import Codec
 
 _GROUPS: Final = 3

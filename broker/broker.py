@@ -20,6 +20,7 @@ from pathlib import Path
 from prometheus_client.metrics_core import Metric
 
 from broker.access.authorization import Authorization
+from broker.access.producer_ids import ProducerIds
 from broker.admin.acls import AclAdmin
 from broker.admin.broker_configs import BrokerConfigAdmin
 from broker.admin.deletions import Deletions
@@ -43,26 +44,25 @@ from broker.controller.leaders import Leaders
 from broker.controller.preferred import PreferredLeaders
 from broker.counting.broker_health import BrokerHealth
 from broker.counting.counter import CountingFindings, LedgerCounter
-from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
+from broker.groups.coordinated_groups import CoordinatorRules
 from broker.groups.coordinator import Coordinator
-from broker.groups.registry import CoordinatorRules
-from broker.groups.values import GroupRules
-from broker.http import BrokerHttpServer
+from broker.groups.membership.values import GroupRules
 from broker.logins.logins import Logins
-from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
-from broker.producer_ids import ProducerIds
+from broker.monitoring.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
+from broker.monitoring.pages import BrokerHttpServer
 from broker.replicas.data_directory import DataDirectory
 from broker.replicas.flusher import Flusher
 from broker.replicas.housekeeping import Housekeeping
 from broker.replicas.log_cuts import LogCuts
+from broker.replicas.log_losses import Withdrawal, Withdrawals
 from broker.replicas.log_opening import LogOpener
 from broker.replicas.open_files import Descriptors, OpenLogs
 from broker.replicas.partitions import Partitions
-from broker.replicas.withdrawals import Withdrawal, Withdrawals
+from broker.replicas.replication_status import ReplicationStatus
 from broker.replication.replication import Replication
-from broker.replication_status import ReplicationStatus
-from broker.server import Server
+from broker.server.dispatch import Dispatcher
+from broker.server.server import Server
 from broker.storage.directory.acknowledged import FILE_NAME as ACKNOWLEDGED
 from broker.storage.directory.acknowledged import AcknowledgedFile
 from broker.storage.directory.identity import DirectoryOwner
@@ -85,10 +85,10 @@ from cluster.records.users import UsersView, login_key
 from cluster.session.session import Session
 from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
-from ground.administration import Program
-from ground.administration_log import FILE_NAME as ADMINISTRATION_LOG
-from ground.administration_log import AdministrationLog, CannotRemember
-from ground.exposition import certificate_family, door_families
+from ground.administration.entries import Program
+from ground.administration.log import FILE_NAME as ADMINISTRATION_LOG
+from ground.administration.log import AdministrationLog, CannotRemember
+from ground.http.exposition import certificate_family, door_families
 from ground.http.page_door import BadLocks, PageDoor
 from ground.network.refusals import Refusals
 from ground.tls.certificate_expiry import CertificateWatch

@@ -29,7 +29,7 @@ from broker.storage.errors import StorageError
 from cluster.errors import ClusterError, EmbeddedError, NobodyThere, Unavailable
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from ground.network.listening import CannotListen
-from ground.supervisor import READY, STOPPING, Supervisor, stay_alive
+from ground.systemd import READY, STOPPING, Supervisor, stay_alive
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from client.errors import ClientError
-from ground.chance import chance
+from ground.randomness import chance
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0

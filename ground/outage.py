@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from ground.chance import chance
+from ground.randomness import chance
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0

@@ -40,8 +40,8 @@ from ledger.counting.journal import PartitionKey
 from ledger.health import HealthProbe, HealthReports
 from ledger.names import VERSION
 from mirror.config import MirrorConfig
-from mirror.partitions.batches import Gap
 from mirror.partitions.copied_count import CopiedCount, Spread
+from mirror.partitions.gaps import Gap
 from mirror.partitions.partition import CopiedPartition
 from mirror.topics import TopicCopy
 from schemas.errors import SchemaError

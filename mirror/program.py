@@ -29,14 +29,14 @@ from mirror.clusters.group_offsets import GroupsSync
 from mirror.clusters.scanner import ClusterScanner
 from mirror.comparing.comparison import Comparison
 from mirror.config import MirrorConfig
-from mirror.copier import Copier
-from mirror.data_directory import held
 from mirror.errors import MirrorFailure
 from mirror.ledger_reporter import APP, KIND, LedgerReporter
 from mirror.monitoring.metrics import MirrorMetrics
 from mirror.monitoring.pages import page_server
 from mirror.monitoring.status import MirrorStatus
-from mirror.partition_sharing import Sharing
+from mirror.worker.copier import Copier
+from mirror.worker.data_directory import held
+from mirror.worker.partition_sharing import Sharing
 
 CANNOT_START: Final = 1
 

@@ -5,7 +5,6 @@ another user's, or was promoted: it is left alone. So is a copy of something els
 that name that was deleted since; the reason is reported.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -14,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from mirror.partitions.batches import Gap
+from mirror.partitions.gaps import Gap, gaps_of
 from wire.mirrored import ACCEPT_GAP, MIRROR_OF, PAUSED, MirrorOf
 
 SCHEMAS: Final = "_schemas"
@@ -30,7 +29,6 @@ _NOT_FOLLOWED: Final = frozenset(
     }
 )
 _FOREIGN: Final = ("confluent.", "remote.", "local.")
-_GAPS: Final = re.compile(r"(\d{1,6}):(\d{1,19})-(\d{1,19})")
 
 
 class Names(msgspec.Struct, frozen=True):
@@ -219,18 +217,3 @@ def _altered(
     }
     gone = (name for name in has if name not in wanted and _is_followed(name, keep))
     return {**changed, **dict.fromkeys(gone)}
-
-
-def gaps_of(text: str) -> dict[int, Gap]:
-    """Parse `penstock.mirror.accept.gap` into gaps by partition."""
-    gaps = {}
-    for part in text.split(","):
-        match = _GAPS.fullmatch(part.strip())
-        if match:
-            gaps[int(match[1])] = Gap(int(match[2]), int(match[3]))
-    return gaps
-
-
-def gaps_text(gaps: Mapping[int, Gap]) -> str | None:
-    """The value of the config; None for no gaps."""
-    return ",".join(f"{partition}:{gap}" for partition, gap in sorted(gaps.items())) or None

@@ -16,7 +16,7 @@ from ground.known_types import known_type
 from loader.landing.pieces import hours_of_each
 from loader.landing.task import land
 from loader.landing.task_spec import LandingJob, unpacked
-from loader.tables import Slice
+from loader.values.tables import Slice
 
 JOB: Final = "job"  # the option
 COLUMNS: Final = "kind string, slice int, dt string, hour string, value string"

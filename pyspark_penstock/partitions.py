@@ -7,9 +7,9 @@ from pyarrow import RecordBatch
 from pyspark.sql.datasource import InputPartition
 
 from ground.known_types import known_type
-from loader.source.batch_plan import Task
-from loader.source.description import unpacked
-from loader.source.reading import read
+from loader.spark.data_source.batch_plan import Task
+from loader.spark.data_source.description import unpacked
+from loader.spark.data_source.reading import read
 
 
 class TaskPartition(InputPartition):

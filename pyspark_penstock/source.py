@@ -27,14 +27,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from loader.errors import OptionRefused
-from loader.source.batch_plan import batch_tasks
-from loader.source.description import (
-    describe,
-    row_schema_for_spark,
-    unpacked,
-)
-from loader.source.options import read_options
-from loader.source.ranges import Condition, Operator
+from loader.spark.data_source.batch_plan import batch_tasks
+from loader.spark.data_source.description import describe, row_schema_for_spark, unpacked
+from loader.spark.data_source.options import read_options
+from loader.spark.data_source.ranges import Condition, Operator
 from pyspark_penstock.partitions import partitions_of, rows_of
 
 Comparison = EqualTo | In | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual

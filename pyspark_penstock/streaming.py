@@ -16,8 +16,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from loader.source.options import read_options
-from loader.source.stream import TopicStream, from_json
+from loader.spark.data_source.options import read_options
+from loader.spark.data_source.stream import TopicStream, from_json
 from pyspark_penstock.partitions import partitions_of, rows_of
 
 

@@ -13,7 +13,7 @@ from client.connection.security import Security
 from cluster.errors import InvalidTopicName
 from cluster.layout.names import check_topic_name
 from cluster.session.security import ZooKeeperSecurity
-from ground.administration_log import AdministrationLogConfig
+from ground.administration.log import AdministrationLogConfig
 from ground.http.security import HttpAccess, HttpSecurity, access_to, check_scheme
 from ground.network.listening import check_exposed, is_everywhere, is_loopback
 from ground.settings import Bytes, FilePath, HostAndPort, Port, Seconds

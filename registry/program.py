@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 import uvloop
 
 from ground.network.listening import CannotListen
-from ground.supervisor import READY, STOPPING, Supervisor, stay_alive
+from ground.systemd import READY, STOPPING, Supervisor, stay_alive
 from registry.config import RegistryConfig
 from registry.errors import RegistryFailure
 from registry.http.server import RegistryHttpServer

@@ -24,14 +24,7 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
-from penstock.cli.address_variables import (
-    AGENT,
-    AUDIT,
-    BOOTSTRAP,
-    BROKER_HTTP,
-    PROFILE,
-    REGISTRY,
-)
+from penstock.cli.address_variables import AGENT, AUDIT, BOOTSTRAP, BROKER_HTTP, PROFILE, REGISTRY
 from tests.runner.session_mark import SESSION, processes_with
 
 pytest_plugins = [

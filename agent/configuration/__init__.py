@@ -1,1 +1,1 @@
-"""The configuration of inputs, and of their lines."""
+"""The configuration of an agent, of its inputs, and of their lines."""

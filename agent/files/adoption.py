@@ -24,9 +24,9 @@ from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.source_ends import DELETED_REST
-from agent.kept.kept_files import Keeping, KeptKind, read_name
-from agent.kept.store import HandedOver
-from agent.names import DELETED
+from agent.open_files.descriptor_store import HandedOver
+from agent.open_files.kept_files import Keeping, KeptKind, read_name
+from agent.open_files.paths import DELETED
 from agent.recognition.followed import Followed
 from agent.recognition.identity import Identity, IdentityVerdict, kept
 from agent.recognition.memory import FoundFile

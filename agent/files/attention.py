@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from agent.history.watcher import Watcher
+from agent.open_files.open_file_limit import Handles
 from agent.recognition.followed import Followed
-from agent.recognition.handles import Handles
 from agent.recognition.identity import is_untouched
 
 _QUIET: Final = 0.15

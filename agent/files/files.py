@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.accounting.runs import KnownSource, SourceId
-from agent.config import AgentLimits, HoldDeleted
+from agent.configuration.config import AgentLimits, HoldDeleted
 from agent.configuration.file_inputs import FileInput
 from agent.files.adoption import Adoption
 from agent.files.attention import Attention
@@ -45,13 +45,13 @@ from agent.files.unwatched import past_of
 from agent.history.blind_times import Looked, LookedAt, Patterns
 from agent.history.position import HistoryPosition
 from agent.history.watcher import LeftHistory, Watcher
-from agent.kept.kept_files import Keeping, KeptKind
-from agent.kept.store import HandedOver
-from agent.names import below, folder_of
+from agent.open_files.descriptor_store import HandedOver
+from agent.open_files.kept_files import Keeping, KeptKind
+from agent.open_files.open_file_limit import Handles, most_handles
+from agent.open_files.opening import Opening
+from agent.open_files.paths import below, folder_of
 from agent.recognition.followed import Followed
-from agent.recognition.handles import Handles, most_handles
 from agent.recognition.identity import IdentityVerdict, doubted
-from agent.recognition.opening import Opening
 
 log = logging.getLogger(__name__)
 

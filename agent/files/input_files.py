@@ -29,7 +29,7 @@ from agent.files.unpacking import Unpacking
 from agent.files.unreadable import Left, NeverRead, UnreadableFiles, born_at
 from agent.files.unwatched import Folders, never_clear
 from agent.history.blind_times import Looked, Traces, may_hide
-from agent.names import DELETED, folder_of
+from agent.open_files.paths import DELETED, folder_of
 from agent.recognition.compressed import has_compressed_name
 from agent.recognition.file_search import (
     device_above,

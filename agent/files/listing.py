@@ -15,7 +15,7 @@ import msgspec
 
 from agent.files.patterns import Exclusion, Rests, Steps, roots, steps
 from agent.history.blind_times import Stamp, is_sure
-from agent.names import below, folder_of
+from agent.open_files.paths import below, folder_of
 from agent.recognition.identity import Identity, Sighting
 
 

@@ -35,7 +35,7 @@ from agent.history.blind_times import (
 from agent.history.memory import LastLook
 from agent.history.name_events import NameHistory, Places, follow
 from agent.history.position import MOST_PENDING, HistoryPosition, Pending
-from agent.names import below, folder_of
+from agent.open_files.paths import below, folder_of
 from agent.recognition.compressed import has_compressed_name
 
 _FROZEN: Final = 5.0

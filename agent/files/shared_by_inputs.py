@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 
 from agent.accounting.runs import SourceId
-from agent.config import HoldDeleted
+from agent.configuration.config import HoldDeleted
 from agent.files.attention import Attention
 from agent.files.happenings import Happening, ReadableAgain, Unreadable
 from agent.history.watcher import Watcher
+from agent.open_files.open_file_limit import Handles
 from agent.recognition.followed import Followed
-from agent.recognition.handles import Handles
 
 
 class SharedByInputs(msgspec.Struct):

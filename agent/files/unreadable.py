@@ -13,7 +13,7 @@ import msgspec
 from agent.accounting.runs import SourceId
 from agent.files.listing import Listing, Survey
 from agent.history.blind_times import Stamp, Traces, Unwatched
-from agent.names import folder_of
+from agent.open_files.paths import folder_of
 from agent.recognition.compressed import has_compressed_name
 from agent.recognition.file_properties import born_ns
 from agent.recognition.identity import Identity, Places, were_made_apart

@@ -34,7 +34,7 @@ from agent.history.blind_times import (
     not_remembered,
     statements,
 )
-from agent.names import folder_of
+from agent.open_files.paths import folder_of
 from agent.recognition.file_properties import born_ns
 from agent.recognition.followed import Followed
 from agent.recognition.identity import Identity

@@ -27,7 +27,7 @@ from inotify_simple import INotify, flags
 from agent.history.memory import EventMemory, FolderNote, LastLook, NoteKind, RawEvent
 from agent.history.name_events import ANY_NAME, IGNORED, Event
 from agent.history.position import HistoryPosition
-from agent.names import below
+from agent.open_files.paths import below
 
 _FOLDER: Final = ANY_NAME | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
 _GONE: Final = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED

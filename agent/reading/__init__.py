@@ -1,1 +1,1 @@
-"""From a piece of a file to finished batches of a destination."""
+"""The pipeline thread: from a piece of a file to finished batches of a destination."""

@@ -23,18 +23,18 @@ from agent.accounting.alterations import Alteration, Altered, AlteredText
 from agent.accounting.cuts import Cut
 from agent.accounting.parcels import BatchKind, Eventless, Parcel
 from agent.accounting.runs import Excepted, Fate, Progress, Run, SourceId
-from agent.batches.packer import Packer
-from agent.batches.plan import SourceHeader, TopicPlan
-from agent.bodies.tail_encoder import TailEncoder, path_is_framed
-from agent.config import AgentConfig
+from agent.configuration.config import AgentConfig
+from agent.encoding.batches.packer import Packer
+from agent.encoding.batches.plan import SourceHeader, TopicPlan
+from agent.encoding.bodies.tail_encoder import TailEncoder, path_is_framed
+from agent.encoding.topic_schemas.current_schemas import TopicSchemas
+from agent.encoding.topic_schemas.values import TopicSchema
 from agent.files.happenings import Lost
 from agent.journal.journal import Journal
 from agent.reading.departures import Departures
 from agent.reading.feeds import Feed
 from agent.recognition.followed import Followed
 from agent.shipping.shipper import Shipper
-from agent.topic_schemas.current_schemas import TopicSchemas
-from agent.topic_schemas.values import TopicSchema
 
 _NO_SCHEMA: Final = 0
 

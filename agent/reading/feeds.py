@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from agent.accounting.alterations import Alteration, Altered
 from agent.accounting.cuts import Cut
 from agent.accounting.runs import Fate, Run
-from agent.config import Times
+from agent.configuration.config import Times
 from agent.configuration.inputs import Input, LongLines
+from agent.encoding.events.reader import EventReader
+from agent.encoding.topic_schemas.values import TopicSchema
 from agent.errors import InputError
-from agent.events.reader import EventReader
-from agent.topic_schemas.values import TopicSchema
 from ground.printable import one_line
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from agent.accounting.accounts import added_up
 from agent.accounting.alterations import Alteration
 from agent.accounting.cuts import Cut
-from agent.events.reader import EventReader
+from agent.encoding.events.reader import EventReader
 from agent.recognition.followed import Followed
 
 PIECE_BYTES: Final = 256 * 1024

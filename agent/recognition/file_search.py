@@ -14,10 +14,10 @@ from itertools import chain, islice
 from pathlib import Path, PurePath
 from typing import Final
 
-from agent.names import folder_of
+from agent.open_files.open_file_limit import Handles
+from agent.open_files.paths import folder_of
 from agent.recognition.file_properties import born_ns, read_head
 from agent.recognition.followed import Followed
-from agent.recognition.handles import Handles
 from agent.recognition.identity import (
     Identity,
     IdentityVerdict,

@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from agent.accounting.runs import Fingerprint, KnownSource, Progress, SourceId
 from agent.configuration.file_inputs import FileInput
 from agent.history.blind_times import Traces
-from agent.names import DELETED
+from agent.open_files.open_file_limit import Handle, Handles, there_millis
+from agent.open_files.paths import DELETED
 from agent.recognition.file_properties import born_ns, read_head, read_tail
-from agent.recognition.handles import Handle, Handles, there_millis
 from agent.recognition.identity import (
     FULL,
     NONE,

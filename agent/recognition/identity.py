@@ -1,4 +1,4 @@
-"""Decides which file is which, by comparing a file with what is remembered of a source. Pure.
+"""Recognises rotated files: compares a file with what is remembered of a source. Pure.
 
 A source is one incarnation of a file. Names move at every rotation, inodes are reused, and files
 with the same beginning are common, so no single property identifies a file. The caller collects the

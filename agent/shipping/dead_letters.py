@@ -12,8 +12,8 @@ import msgspec
 
 from agent.accounting.accounts import bytes_of_events
 from agent.accounting.runs import Run, SourceId
+from agent.encoding.topic_schemas.values import TopicSchema
 from agent.shipping.rebuilding import event_header
-from agent.topic_schemas.values import TopicSchema
 from ground.printable import path_text
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import DEAD_LETTER, built_in

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from agent.accounting.accounts import bytes_of_events, divided
 from agent.accounting.parcels import BatchKind, Eventless, Outgoing
 from agent.accounting.runs import Excepted, Fate, Run, SourceId, WindowCount
+from agent.encoding.topic_schemas.values import TopicSchema
 from agent.shipping import rebuilding
 from agent.shipping.cures import Cure
 from agent.shipping.dead_letters import RefusedLetters, shortened
@@ -29,7 +30,6 @@ from agent.shipping.rebuilding import (
     contents,
     event_header,
 )
-from agent.topic_schemas.values import TopicSchema
 from client.producing.delivery import TopicPartition
 from ledger.names import DEAD_SUFFIX
 from schemas.envelope import Decoder, Encoder, split

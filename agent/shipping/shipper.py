@@ -14,19 +14,19 @@ from typing import Final, Protocol
 
 from agent.accounting.parcels import Parcel
 from agent.accounting.runs import SourceId
-from agent.config import AgentConfig
+from agent.configuration.config import AgentConfig
+from agent.encoding.topic_schemas.values import TopicSchema
 from agent.errors import JournalFull
 from agent.journal.journal import Journal
 from agent.journal.state import JournalState
-from agent.ledger.publishing import Ledger
 from agent.shipping.dead_letters import RefusedLetters
 from agent.shipping.dispatch import CLIENT_ID, Dispatch, ShippingCounts
 from agent.shipping.in_flight import InFlight, Sending, origin_of
+from agent.shipping.ledger.publishing import Ledger
 from agent.shipping.partition_queue import STAND_SECONDS
 from agent.shipping.questions import Questions
 from agent.shipping.replacements import DeadLetterTopic, Replacer
 from agent.shipping.topics import Placement, Topics, TopicUnusable
-from agent.topic_schemas.values import TopicSchema
 from client.patience import NEVER
 from client.producing.delivery import TopicPartition
 from ledger.health import Problem

@@ -11,7 +11,7 @@ from typing import Final
 from audit.configuration.config import Cluster
 from client.connection.brokers import Brokers
 from client.errors import ClientError
-from ground.chance import chance
+from ground.randomness import chance
 
 ANSWER_S: Final = 5.0  # for one request
 

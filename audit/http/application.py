@@ -43,7 +43,7 @@ from audit.http.statements import MOST_BYTES, Statements
 from audit.http.statements import PATHS as STATEMENTS
 from audit.http.stream import Streams
 from audit.service.service import Service, now_millis
-from ground.exposition import EXPOSITION_TYPE, Histogram
+from ground.http.exposition import EXPOSITION_TYPE, Histogram
 
 THREADS: Final = 4  # compute responses
 

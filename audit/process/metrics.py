@@ -24,7 +24,7 @@ from audit.process.altered_metrics import altered_families
 from audit.service.service import Service, now_millis
 from audit.store.fleet.agents import patience
 from audit.store.judged_hours import TopicFigures
-from ground.exposition import certificate_family, exposition_of
+from ground.http.exposition import certificate_family, exposition_of
 
 PREFIX: Final = "penstock_audit_"
 

@@ -26,7 +26,7 @@ from audit.errors import NotNow, StoreDamaged
 from audit.store.judged_hours import TopicFigures
 from audit.store.reading import StoreReading
 from client.connection.connection import SOFTWARE_VERSION
-from ground.exposition import Histogram
+from ground.http.exposition import Histogram
 from ledger.health import HealthProbe
 
 _MOST_KEPT: Final = 256  # parts of answers

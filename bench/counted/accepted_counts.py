@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from agent.batches import framing
-from agent.bodies import plain_json
-from agent.events import times
-from agent.lines import splitting
+from agent.encoding.batches import framing
+from agent.encoding.bodies import plain_json
+from agent.encoding.events import times
+from agent.encoding.lines import splitting
 from bench.counted.paths import PATHS
 from columns import native
 from wire.record_batches import record_check

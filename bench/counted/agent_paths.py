@@ -5,12 +5,12 @@ from itertools import count
 from pathlib import Path
 
 from agent.accounting.runs import Progress, SourceId
-from agent.batches.packer import Packer
-from agent.batches.plan import SourceHeader, TopicPlan
-from agent.config import Times
+from agent.configuration.config import Times
 from agent.configuration.inputs import Format, Input
 from agent.configuration.lines import Time
-from agent.events.reader import EventReader
+from agent.encoding.batches.packer import Packer
+from agent.encoding.batches.plan import SourceHeader, TopicPlan
+from agent.encoding.events.reader import EventReader
 from bench.contents.log_lines import LINE_BYTES, REQUEST_SCHEMA, Line, block, json_line, plain_line
 from bench.counted.paths import Act
 from schemas.parsing import AvroSchema, parse

@@ -13,13 +13,13 @@ import msgspec
 from bench.counted.paths import Act
 from bench.loads.requests import produce_request, record_batch
 from broker.access.authorization import Authorization
+from broker.access.producer_ids import ProducerIds
 from broker.api import fetch, produce
 from broker.api.appending import Needs as ProduceNeeds
 from broker.configs.topic_config import TopicConfig
 from broker.connections.caller import Caller
 from broker.connections.large_requests import Turns
-from broker.metrics import BrokerMetrics
-from broker.producer_ids import ProducerIds
+from broker.monitoring.metrics import BrokerMetrics
 from broker.replicas.flusher import Flusher
 from broker.replicas.open_files import OpenLogs
 from broker.replicas.partition import Partition

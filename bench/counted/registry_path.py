@@ -16,9 +16,9 @@ from bench.counted.paths import Act
 from bench.loads.registry_requests import NUMBER, numbered, post_schema, wide_schema
 from registry.access.authentication import Authenticator, LoginMethods
 from registry.access.permissions import Permissions
-from registry.http.messages import HttpResponse
+from registry.http.connections.messages import HttpResponse
+from registry.http.connections.request_reader import Bodies, RequestReader
 from registry.http.metrics import RegistryMetrics
-from registry.http.request_reader import Bodies, RequestReader
 from registry.http.routes import RegistryRoutes
 from registry.schemas_topic.contents import RegistryContents
 from registry.schemas_topic.log_records import SchemaRecord

@@ -34,7 +34,7 @@ from harness.kafka.apache_kafka import (
 )
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.broker_metadata import ask_cluster
-from harness.penstock.zookeepers import ZooKeepers
+from harness.penstock.clusters.zookeepers import ZooKeepers
 
 BROKERS = 3
 CORES = 2  # of a host

@@ -50,7 +50,7 @@ from cluster.records import configs
 from cluster.session.session import Session
 from cluster.values import NO_LEADER, ClusterSnapshot, ControllerEpoch, PartitionInfo, TopicInfo
 from cluster.view import ClusterView
-from ground.chance import chance
+from ground.randomness import chance
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from broker.api.changes import REMEMBERED, Known
 from broker.connections.caller import Caller
-from ground.administration import Change, Kind, Who
-from ground.administration_log import AdministrationLog
+from ground.administration.entries import Change, Kind, Who
+from ground.administration.log import AdministrationLog
 
 Ended = Callable[[Any], None]
 """To be called with the response, or with None if there is none."""

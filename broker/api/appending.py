@@ -13,12 +13,12 @@ from typing import Final, Protocol
 import msgspec
 
 from broker.access.authorization import Authorization, Rights
+from broker.access.producer_ids import ProducerIds
 from broker.connections.complaints import Complaints
 from broker.connections.connection import Connection, Reply
 from broker.connections.large_requests import Turns
 from broker.errors import ApiError
-from broker.metrics import BrokerMetrics
-from broker.producer_ids import ProducerIds
+from broker.monitoring.metrics import BrokerMetrics
 from broker.replicas.partition import Partition
 from broker.replicas.partitions import Partitions
 from broker.storage.errors import OtherBatch, StorageError

@@ -25,7 +25,7 @@ from broker.errors import ApiError
 from broker.replicas.partitions import Partitions
 from cluster.values import ClusterSnapshot
 from cluster.view import ClusterView
-from ground.administration import OK, Change, Kind
+from ground.administration.entries import OK, Change, Kind
 from ground.logins.scram import of_code
 from wire.acls import Operation, PatternType, Permission, ResourceType
 from wire.errors import ErrorCode

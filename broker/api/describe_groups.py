@@ -7,7 +7,7 @@ from broker.access.authorization import Rights
 from broker.api.group_requests import REFUSED, Needs, refuses
 from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.groups.turns import Client, client_of
+from broker.groups.client_fairness import Client, client_of
 from wire.acls import Operation, ResourceType
 from wire.messages.describe_groups import (
     NOT_ASKED,

@@ -31,7 +31,7 @@ from broker.connections.caller import ANONYMOUS, Caller
 from broker.connections.connection import Connection, Reply
 from broker.connections.large_requests import InTurns
 from broker.errors import ApiError
-from broker.metrics import BrokerMetrics
+from broker.monitoring.metrics import BrokerMetrics
 from broker.replicas.open_files import NoRoom, OpenLogs
 from broker.replicas.partition import Partition
 from broker.replicas.partitions import Partitions

@@ -2,8 +2,8 @@
 
 Each request gets a new id with epoch 0, even one that names its previous id: as in Kafka, only
 transactional producers keep theirs. No two producers ever get the same id, in any cluster, and no
-other principal can use it (`broker.producer_ids`). A principal with WRITE on some topic needs no
-further right, as since Kafka 2.8.
+other principal can use it (`broker.access.producer_ids`). A principal with WRITE on some topic
+needs no further right, as since Kafka 2.8.
 
 Not here: transactions. A transactional id is answered as by FindCoordinator.
 """
@@ -11,9 +11,9 @@ Not here: transactions. A transactional id is answered as by FindCoordinator.
 import msgspec
 
 from broker.access.authorization import Authorization
+from broker.access.producer_ids import ProducerIds
 from broker.api.find_coordinator import without_transactions
 from broker.connections.caller import Caller
-from broker.producer_ids import ProducerIds
 from wire.acls import THE_CLUSTER, Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -8,8 +8,8 @@ from typing import Final
 from broker.api.group_requests import REFUSED, Needs
 from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.groups.turns import client_of
-from broker.groups.values import Joining, Protocol
+from broker.groups.client_fairness import client_of
+from broker.groups.membership.values import Joining, Protocol
 from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember

@@ -3,7 +3,7 @@
 from broker.api.group_requests import REFUSED, Needs
 from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.groups.values import Leaving
+from broker.groups.membership.values import Leaving
 from wire.acls import Operation
 from wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 

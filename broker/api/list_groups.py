@@ -7,7 +7,7 @@ client that may not describe the cluster gets the groups that it may describe.
 from broker.api.group_requests import Needs
 from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.groups.turns import client_of
+from broker.groups.client_fairness import client_of
 from wire.acls import Operation, ResourceType
 from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 

@@ -20,8 +20,8 @@ from collections.abc import Awaitable, Iterable, Set
 import msgspec
 from msgspec.structs import replace
 
+from broker.access.acls import ON
 from broker.access.authorization import Authorization, Rights
-from broker.access.permissions import ON
 from broker.admin.topics import TopicAdmin
 from broker.api.administration import Administration
 from broker.connections.caller import Caller

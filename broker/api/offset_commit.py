@@ -13,8 +13,8 @@ from broker.access.authorization import Authorization, Rights
 from broker.api import group_requests
 from broker.connections.caller import Caller
 from broker.errors import ApiError
+from broker.groups.client_fairness import client_of
 from broker.groups.coordinator import Coordinator
-from broker.groups.turns import client_of
 from cluster.values import CommittedOffset, TopicPartition
 from cluster.view import ClusterView
 from wire.acls import Operation

@@ -7,7 +7,7 @@ Subscriptions are known of the `consumer` protocol alone.
 from broker.api.group_requests import REFUSED, Needs, refuses
 from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.groups.turns import client_of
+from broker.groups.client_fairness import client_of
 from cluster.errors import InvalidTopicName
 from cluster.layout.names import check_topic_name
 from cluster.values import TopicPartition

@@ -8,8 +8,8 @@ from broker.access.authorization import Rights
 from broker.api.group_requests import REFUSED, Needs, refuses
 from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.groups.store import Offsets
-from broker.groups.turns import Client, client_of
+from broker.groups.client_fairness import Client, client_of
+from broker.groups.group_store import Offsets
 from cluster.errors import InvalidTopicName
 from cluster.layout.names import check_topic_name
 from cluster.values import TopicPartition

@@ -6,7 +6,7 @@ The answer waits until the leader's assignment is durable.
 from broker.api.group_requests import REFUSED, Needs
 from broker.connections.caller import Caller
 from broker.errors import ApiError
-from broker.groups.values import Syncing
+from broker.groups.membership.values import Syncing
 from wire.acls import Operation
 from wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from broker.access.authorization import Authorization
+from broker.access.producer_ids import ProducerIds
 from broker.admin.acls import AclAdmin
 from broker.admin.broker_configs import BrokerConfigAdmin
 from broker.admin.leaders import LeaderAdmin
@@ -79,8 +80,7 @@ from broker.connections.complaints import Complaints
 from broker.connections.large_requests import Turns
 from broker.connections.quotas import Quotas
 from broker.groups.coordinator import Coordinator
-from broker.metrics import BrokerMetrics
-from broker.producer_ids import ProducerIds
+from broker.monitoring.metrics import BrokerMetrics
 from broker.replicas.open_files import OpenLogs
 from broker.replicas.partitions import Partitions
 from broker.replication.sessions import FetchSessions

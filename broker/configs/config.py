@@ -11,7 +11,7 @@ from broker.configs.listeners import PLAINTEXT, BetweenBrokers, ListenerConfig, 
 from broker.logins.tokens import TokenRules
 from client.connection.security import Mechanism
 from cluster.session.security import ZooKeeperSecurity
-from ground.administration_log import AdministrationLogConfig
+from ground.administration.log import AdministrationLogConfig
 from ground.http.page_locks import PageLocks, check_pages
 from ground.http.security import HttpSecurity
 from ground.network.listening import check_exposed, is_loopback

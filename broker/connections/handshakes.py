@@ -1,4 +1,4 @@
-"""TLS handshakes under way: the stage between an accepted socket and a connection.
+"""Bounds the TLS handshakes under way, the stage between an accepted socket and a connection.
 
 A handshake costs the broker up to a millisecond, and a client that begins one nothing. So a silent
 client costs a descriptor and no TLS memory; handshakes that can proceed wait in line, and one turn

@@ -31,8 +31,8 @@ from broker.counting.reports import (
     Task,
     framed,
 )
+from broker.replicas.log_losses import Withdrawals
 from broker.replicas.partitions import Partitions
-from broker.replicas.withdrawals import Withdrawals
 from broker.storage.log import Log
 from ground.known_types import known_type
 from ledger.counting.counted_offsets import EpochStart

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from broker.counting.reports import Led
-from broker.replicas.withdrawals import UNKNOWN
+from broker.replicas.log_losses import UNKNOWN
 from ledger.counting.counted_offsets import CountedUpTo, History
 from ledger.counting.counter import Counter, Withdrawn
 from ledger.counting.journal import CountPosition, PartitionKey

@@ -11,7 +11,7 @@ Everything blocks; any thread may call it.
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from broker.groups.values import GroupDescription, MemberDescription, State
+from broker.groups.membership.values import GroupDescription, MemberDescription, State
 from cluster.errors import Cause, ClusterError, Conflict, GroupHasMembers
 from cluster.groups import claims as group_claims
 from cluster.groups import offsets as group_offsets

@@ -11,9 +11,10 @@ Rule 2: a broker that has no ZooKeeper for a whole session gives up all its grou
         have taken them over, or will.
 Rule 3: for each group, one save is under way at a time, and one load or deletion.
 Rule 4: what clients can make the coordinator hold is bounded: the number of groups, the bytes of
-        all members, those of each group (`GroupRules`), and the commits that wait (`commits.py`).
-Rule 5: clients take turns (`turns.py`) at requests that need ZooKeeper: none waits behind another
-        client that sends many.
+        all members, those of each group (`GroupRules`), and the commits that wait
+        (`offset_commits.py`).
+Rule 5: clients take turns (`client_fairness.py`) at requests that need ZooKeeper: none waits
+        behind another client that sends many.
 
 Offsets expire, and unused groups are removed: see `retention.py`. Groups of Penstock's own
 consumers have no coordinator, but an operator may ask for them as for others (`claimed_groups.py`).
@@ -31,15 +32,12 @@ from prometheus_client.metrics_core import Metric
 
 from broker.errors import ApiError
 from broker.groups import claimed_groups
-from broker.groups.counts import GroupCounts
-from broker.groups.errors import OfClaims, code_of, told
-from broker.groups.expiry import subscribed
-from broker.groups.member import details_of
-from broker.groups.registry import CoordinatorRules, Failed, Registry
-from broker.groups.retention import Retention
-from broker.groups.store import Offsets
-from broker.groups.turns import Client
-from broker.groups.values import (
+from broker.groups.client_fairness import Client
+from broker.groups.coordinated_groups import CoordinatedGroups, CoordinatorRules, Failed
+from broker.groups.error_codes import OfClaims, code_of, told
+from broker.groups.group_store import Offsets
+from broker.groups.membership.member import details_of
+from broker.groups.membership.values import (
     NO_MEMBER,
     GroupDescription,
     Joining,
@@ -50,15 +48,12 @@ from broker.groups.values import (
     Syncing,
     SyncOutcome,
 )
+from broker.groups.metrics import GroupCounts
+from broker.groups.offset_expiry import subscribed
+from broker.groups.retention import Retention
 from cluster.errors import ClusterError
 from cluster.session.session import Session
-from cluster.values import (
-    ClusterSnapshot,
-    CommittedOffset,
-    GroupInfo,
-    GroupKind,
-    TopicPartition,
-)
+from cluster.values import ClusterSnapshot, CommittedOffset, GroupInfo, GroupKind, TopicPartition
 from wire.consumer_protocol import PROTOCOL_TYPE
 from wire.errors import ErrorCode
 
@@ -83,35 +78,35 @@ class Coordinator:
         self._rules = rules
         self._loop = asyncio.get_running_loop()
         self._counts = GroupCounts()
-        self._registry = Registry(session, broker_id, rules, self._counts, failed)
-        self._retention = Retention(self._registry, rules, self._counts)
+        self._groups = CoordinatedGroups(session, broker_id, rules, self._counts, failed)
+        self._retention = Retention(self._groups, rules, self._counts)
 
     def give_up(self) -> None:
         """Stop coordinating: this broker is about to stop. Waiting clients are answered."""
         self._retention.give_up()
-        self._registry.give_up()
+        self._groups.give_up()
 
     async def stop(self) -> None:
         await self._retention.stop()
-        await self._registry.stop()
+        await self._groups.stop()
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        self._registry.follow(snapshot)
+        self._groups.follow(snapshot)
         self._retention.follow(snapshot)
 
     def coordinator_of(self, name: str) -> int | None:
         """By this broker's map; None if no broker can coordinate."""
-        return self._registry.coordinator_of(name)
+        return self._groups.coordinator_of(name)
 
     # Requests of members
 
     async def join(self, name: str, joining: Joining, client: Client = None) -> JoinOutcome:
         """Cancel it when the client disconnects."""
         self._check_member_group(name)
-        live = await self._registry.find(name, make=joining.member_id == NO_MEMBER, client=client)
+        live = await self._groups.find(name, make=joining.member_id == NO_MEMBER, client=client)
         if live is None:
             return JoinOutcome(code=ErrorCode.unknown_member_id, member_id=joining.member_id)
-        if not self._registry.members_bytes.has_room(live.maker, details_of(joining).size):
+        if not self._groups.members_bytes.has_room(live.maker, details_of(joining).size):
             code = ErrorCode.group_max_size_reached
             return JoinOutcome(code=code, member_id=joining.member_id)
         done: asyncio.Future[JoinOutcome] = self._loop.create_future()
@@ -121,18 +116,18 @@ class Coordinator:
 
         live.touched += 1
         live.group.join(joining, answer, self._loop.time())
-        self._registry.after(live, look=True)
+        self._groups.after(live, look=True)
         try:
             return await done
         except asyncio.CancelledError:
             live.group.gone(answer, self._loop.time())
-            self._registry.after(live)
+            self._groups.after(live)
             raise
 
     async def sync(self, name: str, syncing: Syncing) -> SyncOutcome:
         """Cancel it when the client disconnects."""
         self._check_member_group(name)
-        live = await self._registry.find(name)
+        live = await self._groups.find(name)
         if live is None:
             return SyncOutcome(code=ErrorCode.unknown_member_id)
         done: asyncio.Future[SyncOutcome] = self._loop.create_future()
@@ -141,35 +136,35 @@ class Coordinator:
             _tell(done, outcome)
 
         live.group.sync(syncing, answer, self._loop.time())
-        self._registry.after(live)
+        self._groups.after(live)
         try:
             return await done
         except asyncio.CancelledError:
             live.group.gone(answer, self._loop.time())
-            self._registry.after(live)
+            self._groups.after(live)
             raise
 
     async def heartbeat(
         self, name: str, member_id: str, instance_id: str | None, generation: int
     ) -> ErrorCode:
-        live = self._registry.groups.get(name)
+        live = self._groups.live.get(name)
         if live is None:
             self._check_member_group(name)
-            live = await self._registry.find(name)
+            live = await self._groups.find(name)
         if live is None:
             return ErrorCode.unknown_member_id
         code = live.group.heartbeat(member_id, instance_id, generation, self._loop.time())
-        self._registry.after(live)
+        self._groups.after(live)
         return code
 
     async def leave(self, name: str, leaving: Sequence[Leaving]) -> LeaveOutcome:
         self._check_member_group(name)
-        live = await self._registry.find(name)
+        live = await self._groups.find(name)
         if live is None:
             codes = (ErrorCode.unknown_member_id,) * len(leaving)
             return LeaveOutcome(ErrorCode.none, codes)
         outcome = live.group.leave(leaving, self._loop.time())
-        self._registry.after(live)
+        self._groups.after(live)
         return outcome
 
     async def commit(
@@ -184,7 +179,7 @@ class Coordinator:
     ) -> ErrorCode:
         """Returns NONE once durable; with no offsets, whether a commit would be allowed."""
         try:
-            live = await self._registry.find(
+            live = await self._groups.find(
                 name, make=generation < 0 and bool(offsets), client=client
             )
         except OfClaims:
@@ -199,12 +194,12 @@ class Coordinator:
             return ErrorCode.none if generation < 0 else ErrorCode.illegal_generation
         now = self._loop.time()
         code = live.group.check_commit(member_id, instance_id, generation, now)
-        self._registry.after(live)
+        self._groups.after(live)
         if code is not ErrorCode.none or not offsets:
             return code
         live.touched += 1
-        return await self._registry.written(
-            live, self._registry.commits.commit(live.fence, offsets, client)
+        return await self._groups.written(
+            live, self._groups.commits.commit(live.fence, offsets, client)
         )
 
     async def offsets(
@@ -214,11 +209,11 @@ class Coordinator:
         client: Client = None,
     ) -> Offsets:
         with contextlib.suppress(OfClaims):  # both kinds store offsets alike
-            if await self._registry.find(name, client=client) is None:
+            if await self._groups.find(name, client=client) is None:
                 return {}
         try:
-            return await self._registry.in_thread(
-                lambda: self._registry.store.offsets(name, partitions), client
+            return await self._groups.in_thread(
+                lambda: self._groups.store.offsets(name, partitions), client
             )
         except ClusterError as error:
             raise told(error) from None
@@ -227,7 +222,7 @@ class Coordinator:
 
     async def describe(self, name: str, client: Client = None) -> GroupDescription:
         try:
-            live = await self._registry.find(name, client=client)
+            live = await self._groups.find(name, client=client)
         except OfClaims:
             return await self._of_claims(
                 lambda session: claimed_groups.describe(session, name), client
@@ -238,17 +233,17 @@ class Coordinator:
 
     async def listed(self, client: Client = None) -> list[tuple[str, str, State]]:
         """Name, protocol type and state of each group that this broker coordinates."""
-        self._registry.check_serves()
+        self._groups.check_serves()
         try:
-            stored, states = await self._registry.in_thread(self._listed, client)
+            stored, states = await self._groups.in_thread(self._listed, client)
         except ClusterError as error:
             raise told(error) from None
         groups = []
         for info in stored:
-            live = self._registry.groups.get(info.name)
+            live = self._groups.live.get(info.name)
             if live is not None:
                 groups.append((live.name, live.group.protocol_type or "", live.group.state))
-            elif not self._registry.is_ours(info.name):
+            elif not self._groups.is_ours(info.name):
                 continue
             elif info.kind is GroupKind.PENSTOCK:
                 groups.append((info.name, PROTOCOL_TYPE, states.get(info.name, State.EMPTY)))
@@ -258,14 +253,14 @@ class Coordinator:
 
     def _listed(self) -> tuple[list[GroupInfo], dict[str, State]]:
         """Runs on a thread: all groups, and the states of those without a coordinator."""
-        stored = self._registry.store.listed()
+        stored = self._groups.store.listed()
         names = [group.name for group in stored if group.kind is GroupKind.PENSTOCK]
-        ours = [name for name in names if self._registry.is_ours(name)]
+        ours = [name for name in names if self._groups.is_ours(name)]
         return stored, claimed_groups.states(self._session, ours)
 
     async def delete(self, name: str, client: Client = None) -> ErrorCode:
         try:
-            live = await self._registry.find(name, client=client)
+            live = await self._groups.find(name, client=client)
         except OfClaims:
             return await self._of_claims(
                 lambda session: claimed_groups.delete(session, name), client
@@ -275,7 +270,7 @@ class Coordinator:
         if not live.is_empty:
             return ErrorCode.non_empty_group
         try:
-            await asyncio.shield(self._registry.begin_deleting(live))
+            await asyncio.shield(self._groups.begin_deleting(live))
         except ClusterError as error:
             return code_of(error)
         return ErrorCode.none
@@ -285,7 +280,7 @@ class Coordinator:
     ) -> tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]:
         """Returns the group's error code, and one for each partition."""
         try:
-            live = await self._registry.find(name, client=client)
+            live = await self._groups.find(name, client=client)
         except OfClaims:
             return await self._of_claims(
                 lambda session: claimed_groups.delete_offsets(session, name, partitions), client
@@ -307,22 +302,22 @@ class Coordinator:
         going = [partition for partition, code in codes.items() if code is ErrorCode.none]
         if not going:
             return ErrorCode.none, codes
-        return await self._registry.written(
-            live, self._registry.commits.delete(live.fence, going, client)
+        return await self._groups.written(
+            live, self._groups.commits.delete(live.fence, going, client)
         ), codes
 
     def families(self) -> Iterator[Metric]:
         """Metrics; may be called on any thread."""
-        groups = tuple(self._registry.groups.values())
+        groups = tuple(self._groups.live.values())
         return self._counts.families(
             ((live.group.state, len(live.group)) for live in groups),
-            self._registry.members_bytes.taken,
+            self._groups.members_bytes.taken,
         )
 
     async def _of_claims(self, ask: Callable[[Session], T], client: Client) -> T:
         """Call this for a group of Penstock's own consumers."""
         try:
-            return await self._registry.in_thread(lambda: ask(self._session), client)
+            return await self._groups.in_thread(lambda: ask(self._session), client)
         except ClusterError as error:
             raise told(error) from None
 

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from broker.groups.group import Group
-from broker.groups.turns import Client
-from broker.groups.values import State
+from broker.groups.client_fairness import Client
+from broker.groups.membership.group import Group
+from broker.groups.membership.values import State
 from cluster.values import GroupFence
 
 

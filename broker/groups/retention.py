@@ -1,7 +1,7 @@
 """Removes expired offsets and unused groups.
 
 Rule 1: offsets expire when the group has been without members, and they have not been committed,
-        for the retention time (`expiry.py`).
+        for the retention time (`offset_expiry.py`).
 Rule 2: a group without members and offsets for the retention time is removed at the next check:
         until then it exists, and is empty. One that never had a member is removed at once.
 Rule 3: offsets of a topic are removed when the topic is deleted: as soon as the map shows that, or,
@@ -21,11 +21,11 @@ from functools import partial
 from typing import Final
 
 from broker.errors import ApiError
-from broker.groups.counts import GroupCounts
-from broker.groups.expiry import too_old
+from broker.groups.coordinated_groups import CoordinatedGroups, CoordinatorRules, now_ms
+from broker.groups.group_store import Offsets
 from broker.groups.live_group import LiveGroup
-from broker.groups.registry import CoordinatorRules, Registry, now_ms
-from broker.groups.store import Offsets
+from broker.groups.metrics import GroupCounts
+from broker.groups.offset_expiry import too_old
 from cluster.errors import ClusterError
 from cluster.values import ClusterSnapshot, GroupInfo, GroupKind
 from wire.errors import ErrorCode
@@ -36,20 +36,22 @@ _AT_ONCE: Final = 50  # groups checked before others get their turn
 
 
 class Retention:
-    def __init__(self, registry: Registry, rules: CoordinatorRules, counts: GroupCounts) -> None:
-        self._registry = registry
+    def __init__(
+        self, groups: CoordinatedGroups, rules: CoordinatorRules, counts: GroupCounts
+    ) -> None:
+        self._groups = groups
         self._rules = rules
         self._counts = counts
         self._loop = asyncio.get_running_loop()
         self._snapshot = ClusterSnapshot()
-        registry.on_unused = self._watch_unused
+        groups.on_unused = self._watch_unused
         self._looking = asyncio.ensure_future(self._look_after_all())
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
         gone = self._snapshot.topic_names.keys() - snapshot.topic_names.keys()
         self._snapshot = snapshot
         if gone and not self._looking.cancelled():
-            self._registry.start(self._forget_topics())
+            self._groups.start(self._forget_topics())
 
     def give_up(self) -> None:
         self._looking.cancel()
@@ -63,8 +65,8 @@ class Retention:
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
-                    await self._registry.changed.wait()
-            self._registry.changed.clear()
+                    await self._groups.changed.wait()
+            self._groups.changed.clear()
             try:
                 infos = await self._load_all()
                 if self._loop.time() >= due:
@@ -79,15 +81,15 @@ class Retention:
         """Load groups that are assigned to this broker and not here yet: all their members may have
         gone unnoticed. Returns those without a coordinator."""
         try:
-            stored = await self._registry.in_thread(self._registry.store.listed)
+            stored = await self._groups.in_thread(self._groups.store.listed)
         except ClusterError as error:
             log.warning("groups not looked after error=%r", str(error))
             return []
-        ours = [info for info in stored if self._registry.is_ours(info.name)]
+        ours = [info for info in stored if self._groups.is_ours(info.name)]
         for info in ours:
-            if info.name not in self._registry.groups and info.kind is GroupKind.KAFKA:
+            if info.name not in self._groups.live and info.kind is GroupKind.KAFKA:
                 with contextlib.suppress(ApiError):  # logged already
-                    await self._registry.find(info.name)
+                    await self._groups.find(info.name)
         return [info for info in ours if info.kind is GroupKind.PENSTOCK]
 
     async def _look_after_claimed(self, infos: list[GroupInfo]) -> None:
@@ -96,9 +98,9 @@ class Retention:
             batch, now = infos[at : at + _AT_ONCE], now_ms()
             before = now - round(self._rules.retention_seconds * 1000)
             with contextlib.suppress(ClusterError):  # ZooKeeper is away, which is logged already
-                self._counts.expired += await self._registry.in_thread(
+                self._counts.expired += await self._groups.in_thread(
                     partial(
-                        self._registry.store.look_after_claimed,
+                        self._groups.store.look_after_claimed,
                         batch,
                         now_ms=now,
                         before_ms=before,
@@ -106,7 +108,7 @@ class Retention:
                 )
 
     async def _expire_all(self) -> None:
-        for number, live in enumerate(tuple(self._registry.groups.values())):
+        for number, live in enumerate(tuple(self._groups.live.values())):
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
             await self._expire(live)
@@ -117,7 +119,7 @@ class Retention:
         if (
             offsets is None
             or live.touched != touched
-            or self._registry.groups.get(live.name) is not live
+            or self._groups.live.get(live.name) is not live
         ):
             return
         before_ms = now_ms() - round(self._rules.retention_seconds * 1000)
@@ -127,9 +129,7 @@ class Retention:
             self._counts.expired += len(old)
             await self._forget(live)
         elif old:
-            code = await self._registry.written(
-                live, self._registry.commits.delete(live.fence, old)
-            )
+            code = await self._groups.written(live, self._groups.commits.delete(live.fence, old))
             self._counts.expired += len(old) if code is ErrorCode.none else 0
         elif not offsets and self._may_be_forgotten(live) and live.is_empty_since(before_ms):
             await self._forget(live)
@@ -137,13 +137,13 @@ class Retention:
     def _watch_unused(self, live: LiveGroup) -> None:
         """Remove a group that never had a member, and has no offsets."""
         live.is_watched = True
-        self._registry.start(self._forget_unused(live))
+        self._groups.start(self._forget_unused(live))
 
     async def _forget_unused(self, live: LiveGroup) -> None:
         touched = live.touched
         offsets = await self._read_quietly(live)
         live.is_watched = False
-        is_here = self._registry.groups.get(live.name) is live
+        is_here = self._groups.live.get(live.name) is live
         if offsets == {} and live.touched == touched and is_here and self._may_be_forgotten(live):
             await self._forget(live)
 
@@ -152,31 +152,31 @@ class Retention:
 
     async def _forget(self, live: LiveGroup) -> None:
         with contextlib.suppress(ClusterError):  # it is loaded again when a client asks
-            await asyncio.shield(self._registry.begin_deleting(live))
+            await asyncio.shield(self._groups.begin_deleting(live))
 
     async def _read_quietly(self, live: LiveGroup) -> Offsets | None:
         try:
-            return await self._registry.in_thread(lambda: self._registry.store.offsets(live.name))
+            return await self._groups.in_thread(lambda: self._groups.store.offsets(live.name))
         except ClusterError as error:
             log.warning("offsets not read group=%r error=%r", live.name, str(error))
             return None
 
     async def _forget_topics(self) -> None:
         """Remove offsets of deleted topics: they mean nothing for new ones of the same name."""
-        for live in tuple(self._registry.groups.values()):
+        for live in tuple(self._groups.live.values()):
             await self._remaining_offsets(live)
         try:
-            stored = await self._registry.in_thread(self._registry.store.listed)
+            stored = await self._groups.in_thread(self._groups.store.listed)
         except ClusterError:
             return
         claimed = [group for group in stored if group.kind is GroupKind.PENSTOCK]
-        await self._look_after_claimed([i for i in claimed if self._registry.is_ours(i.name)])
+        await self._look_after_claimed([i for i in claimed if self._groups.is_ours(i.name)])
 
     async def _remaining_offsets(self, live: LiveGroup) -> Offsets | None:
         """The offsets left after removing those of deleted topics; None if unknown."""
         touched = live.touched
         try:
-            stored = await self._registry.in_thread(lambda: self._registry.store.stored(live.name))
+            stored = await self._groups.in_thread(lambda: self._groups.store.stored(live.name))
         except ClusterError as error:
             log.warning("offsets not read group=%r error=%r", live.name, str(error))
             return None
@@ -184,12 +184,10 @@ class Retention:
             partition for partition, stored_offset in stored.items() if stored_offset.is_left_over
         ]
         if going:
-            is_here = self._registry.groups.get(live.name) is live
+            is_here = self._groups.live.get(live.name) is live
             if live.touched != touched or not is_here:
                 return None  # it may have been committed since, for another topic
-            code = await self._registry.written(
-                live, self._registry.commits.delete(live.fence, going)
-            )
+            code = await self._groups.written(live, self._groups.commits.delete(live.fence, going))
             if code is not ErrorCode.none:
                 return None
         return {

@@ -25,8 +25,8 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
+from broker.replicas.log_losses import Withdrawal, Withdrawals
 from broker.replicas.partition import Partition
-from broker.replicas.withdrawals import Withdrawal, Withdrawals
 from broker.storage.log import Log
 from cluster.errors import Conflict, UnknownTopic
 from cluster.values import PartitionInfo

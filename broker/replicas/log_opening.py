@@ -30,7 +30,7 @@ from uuid import UUID
 import msgspec
 
 from broker.replicas.data_directory import JOURNAL, DataDirectory
-from broker.replicas.withdrawals import UNKNOWN, Withdrawal, Withdrawals
+from broker.replicas.log_losses import UNKNOWN, Withdrawal, Withdrawals
 from broker.storage import layout
 from broker.storage.config import LogConfig
 from broker.storage.directory import directories
@@ -38,7 +38,7 @@ from broker.storage.directory.acknowledged import AcknowledgedFile, Acknowledged
 from broker.storage.directory.checkpoints import Key
 from broker.storage.errors import EndMissing
 from broker.storage.log import Log
-from broker.storage.repair import cut_off_end
+from broker.storage.recovery.repair import cut_off_end
 from cluster.errors import ClusterError
 from cluster.values import PartitionInfo
 from ledger.counting.journal import CounterFileDamaged, CountingJournal, CountPosition

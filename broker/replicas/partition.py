@@ -26,12 +26,12 @@ from uuid import UUID
 from broker.configs.topic_config import TopicConfig
 from broker.configs.topic_config_table import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from broker.errors import ApiError
-from broker.metrics import BrokerMetrics, TopicTraffic
+from broker.monitoring.metrics import BrokerMetrics, TopicTraffic
 from broker.replicas.flush_timing import FlushTiming
 from broker.replicas.flusher import Flusher
 from broker.replicas.open_files import OpenLogs
 from broker.replication.followers import Followers
-from broker.replication.in_sync import InSyncChanges
+from broker.replication.in_sync_changes import InSyncChanges
 from broker.storage.errors import DiskFull
 from broker.storage.flush import FlushTicket
 from broker.storage.log import Log

@@ -27,7 +27,7 @@ import msgspec
 from broker.configs.topic_config import TopicConfig, TopicDefaults
 from broker.configs.topic_rules import replication_factor
 from broker.errors import ApiError
-from broker.metrics import BrokerMetrics, PartitionGauge
+from broker.monitoring.metrics import BrokerMetrics, PartitionGauge
 from broker.replicas.data_directory import Checkpoint, DataDirectory
 from broker.replicas.flusher import Flusher
 from broker.replicas.log_cuts import LogCuts

@@ -1,4 +1,5 @@
-"""What the leader of a partition knows of the other replicas. No I/O, no clock.
+"""Decides which followers are in sync, and what is committed, by what a partition's leader knows of
+its replicas. No I/O, no clock.
 
 Rule 1: a follower's offset is its flushed end: it fetches from there.
 Rule 2: committed is what every in-sync replica has flushed. While a change of the in-sync set is

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from broker.configs.config import BrokerConfig
 from broker.configs.dynamic_configs import FOLLOWER_RATE, LEADER_RATE, rate
 from broker.replication.copying import Copying
-from broker.replication.in_sync import InSyncChanges, LedPartition, Live, Write
+from broker.replication.in_sync_changes import InSyncChanges, LedPartition, Live, Write
 from broker.replication.leader_link import Fetching
 from broker.replication.throttle import Throttle
 from client.connection.bootstrap import access_to

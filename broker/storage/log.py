@@ -54,14 +54,14 @@ from broker.storage.errors import (
 )
 from broker.storage.flush import FlushTicket, PendingFlush
 from broker.storage.log_reader import LogReader
-from broker.storage.recovery import RecoveredLog, nothing_yet, recover
+from broker.storage.recovery.recovery import RecoveredLog, nothing_yet, recover
+from broker.storage.recovery.truncation import Truncation
 from broker.storage.retention import expired
 from broker.storage.segments.batches import Appended
 from broker.storage.segments.segment import MAX_POSITION, UNPREPARED, Segment
 from broker.storage.segments.segments import Segments
 from broker.storage.segments.timestamps import TimestampedOffset
 from broker.storage.state.repeated_batches import is_repeated
-from broker.storage.truncation import Truncation
 from wire.errors import ErrorCode
 from wire.framing.slices import FileSlice
 from wire.record_batches.batch import NO_PRODUCER, BatchHeader, stamp

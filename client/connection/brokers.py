@@ -18,7 +18,7 @@ from client.connection.conversation import Memory, fresh_memory
 from client.connection.metadata import ClusterMetadata, TopicMetadata, metadata_of
 from client.errors import ClientError, ErrorCode, NotReachable, Refused, UnknownTopic
 from client.patience import Patience
-from ground.chance import shuffled
+from ground.randomness import shuffled
 from wire.acls import Operation
 from wire.framing.codec import Api
 from wire.messages import metadata as metadata_api

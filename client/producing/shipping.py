@@ -28,7 +28,7 @@ from client.producing.identity import Identity
 from client.producing.leader_cache import LeaderCache
 from client.producing.produce_errors import MOVED
 from client.producing.stream import Numbering, Stream
-from ground.chance import shuffled
+from ground.randomness import shuffled
 from ground.varints import unsigned_varint
 from wire.messages import produce
 from wire.messages.produce import PartitionProduceResponse, ProduceResponse

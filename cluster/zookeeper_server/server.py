@@ -20,13 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from cluster.errors import (
-    ClusterError,
-    DidNotStart,
-    DirectoryUnusable,
-    EmbeddedError,
-    PortTaken,
-)
+from cluster.errors import ClusterError, DidNotStart, DirectoryUnusable, EmbeddedError, PortTaken
 from cluster.session.security import ZooKeeperSecurity
 from cluster.session.session import guard_root
 from cluster.zookeeper_server import files as zookeeper_files
@@ -37,7 +31,7 @@ from cluster.zookeeper_server.status import Asking
 from ground.files.directory_lock import DirectoryLock, InUse
 from ground.files.durable_files import replace_file
 from ground.network import listening
-from ground.supervisor import ALIVE, READY, STOPPING, Supervisor, status
+from ground.systemd import ALIVE, READY, STOPPING, Supervisor, status
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _START_S: Final = 30.0

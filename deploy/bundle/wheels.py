@@ -33,12 +33,12 @@ _SHOWN_OUTPUT: Final = 2000
 # The C modules, which `hatch_build` compiles for a single Python.
 MODULES: Final = (
     "wire/_records",
-    "broker/storage/_many_files",
+    "broker/storage/segments/_many_files",
     "columns/_avro_columns",
-    "agent/lines/_line_splitting",
-    "agent/events/_iso_times",
-    "agent/batches/_record_framing",
-    "agent/bodies/_json_bodies",
+    "agent/encoding/lines/_line_splitting",
+    "agent/encoding/events/_iso_times",
+    "agent/encoding/batches/_record_framing",
+    "agent/encoding/bodies/_json_bodies",
 )
 
 

@@ -1,1 +1,1 @@
-"""HTTP: a client, a small server for a few pages, and their security."""
+"""HTTP: a client, a small server for pages and metrics, and their security."""

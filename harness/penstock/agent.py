@@ -1,4 +1,4 @@
-"""Runs a Penstock agent as a child process (penstock_process.py)."""
+"""Runs a Penstock agent as a child process (program.py)."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Runs a Penstock audit as a child process (penstock_process.py).
+"""Runs a Penstock audit as a child process (program.py).
 
 It is ready once everything that was in the clusters' ledgers at its start has been read and judged.
 Without a cluster, it counts as started once it has reported that.

@@ -1,4 +1,4 @@
-"""Runs a Penstock broker as a child process (penstock_process.py)."""
+"""Runs a Penstock broker as a child process (program.py)."""
 
 import re
 from collections.abc import Mapping

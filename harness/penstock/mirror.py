@@ -1,4 +1,4 @@
-"""Runs `penstock mirror` as a child process (penstock_process.py)."""
+"""Runs `penstock mirror` as a child process (program.py)."""
 
 import json
 import subprocess

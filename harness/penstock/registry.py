@@ -1,4 +1,4 @@
-"""Runs a Penstock registry as a child process (penstock_process.py)."""
+"""Runs a Penstock registry as a child process (program.py)."""
 
 import json
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ from typing import Final
 from cluster.zookeeper_server import files as zookeeper_files
 from cluster.zookeeper_server.jars import find_class_path
 from harness.logins.certificates import Authority
-from harness.penstock.zookeepers import ZooKeeperProcess, zookeeper_command
+from harness.penstock.clusters.zookeepers import ZooKeeperProcess, zookeeper_command
 from harness.processes.server_process import free_ports
 
 _NETTY: Final = (

@@ -22,9 +22,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from loader.commit.layout import hour_path
-from loader.manifests import HourState, Manifest
 from loader.store.store import Entry
-from loader.tables import Hour
+from loader.values.manifests import HourState, Manifest
+from loader.values.tables import Hour
 
 NO_HOUR: Final = HourState(rows=0, files=())
 IN_TURN_MILLIS: Final = 3_600_000  # a file is not verified again within this time

@@ -19,11 +19,11 @@ from typing import Final
 
 from loader.checks.comparison import NO_HOUR, FaultyFile, HourOutcome
 from loader.checks.statements import printable
+from loader.commit.commit_log import CommitLog
 from loader.commit.layout import DAMAGED, SUCCESS, hour_path, no_marker, success_marker
-from loader.commit.manifest_log import ManifestLog
 from loader.errors import StoreError
-from loader.manifests import HourState, Marker
-from loader.tables import Hour
+from loader.values.manifests import HourState, Marker
+from loader.values.tables import Hour
 
 MOST_FAULTS: Final = 100  # that a marker names
 _MOST_BYTES: Final = 1024 * 1024  # of a marker
@@ -33,11 +33,11 @@ Cure = Callable[[Hour, Sequence[FaultyFile]], str]
 class DamageMarkers:
     """The damage markers of one table."""
 
-    def __init__(self, manifest_log: ManifestLog, cure: Cure, warn: Callable[[str], None]) -> None:
+    def __init__(self, commit_log: CommitLog, cure: Cure, warn: Callable[[str], None]) -> None:
         """`cure` says how to mend an hour with these faults; `warn` receives each change, and what
         prevents one."""
-        self._log = manifest_log
-        self._store = manifest_log.store
+        self._log = commit_log
+        self._store = commit_log.store
         self._cure = cure
         self._warn = warn
 

@@ -38,15 +38,15 @@ from loader.checks.comparison import (
 )
 from loader.checks.damage_markers import DamageMarkers
 from loader.checks.statements import digest, statements, weight
+from loader.commit.commit_log import CommitLog
 from loader.commit.layout import hour_path
-from loader.commit.manifest_log import ManifestLog
 from loader.commit.old_hours import recalled
 from loader.errors import RunTaken
 from loader.ledger.observations import divided
-from loader.manifests import Manifest
-from loader.parallel import in_parallel
+from loader.store.parallel import in_parallel
 from loader.store.store import PENSTOCK, Entry, Store
-from loader.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder, hour_of
+from loader.values.manifests import Manifest
+from loader.values.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder, hour_of
 
 COPYING: Final = "._COPYING_"
 _FEW: Final = 4  # up to this many hours of a day are listed one by one
@@ -197,7 +197,7 @@ class FileCheck:
 
     def __init__(
         self,
-        manifest_log: ManifestLog,
+        commit_log: CommitLog,
         topics: Sequence[str],
         *,
         young_millis: int,
@@ -208,7 +208,7 @@ class FileCheck:
     ) -> None:
         """`topics` feed the table. Each load verifies up to `most_bytes` of files that look
         unmodified."""
-        self._manifest_log = manifest_log
+        self._commit_log = commit_log
         self._topics = topics
         self._young_millis = young_millis
         self._count = count
@@ -229,10 +229,10 @@ class FileCheck:
         return self._check(latest, before, hours, now, all_=True)
 
     def _initial_state(self) -> tuple[Manifest, Checked]:
-        latest = self._manifest_log.latest()
-        if latest is None or not self._manifest_log.is_visible(latest.run):
+        latest = self._commit_log.latest()
+        if latest is None or not self._commit_log.is_visible(latest.run):
             raise self._run_taken()
-        data = self._manifest_log.store.read(state_path(self._manifest_log.table))
+        data = self._commit_log.store.read(state_path(self._commit_log.table))
         return latest, (data and from_bytes(data)) or Checked()
 
     def _young(self, latest: Manifest, now: int) -> set[Hour]:
@@ -249,14 +249,14 @@ class FileCheck:
         *,
         all_: bool,
     ) -> list[HourOutcome]:
-        table, store = latest.table, self._manifest_log.store
+        table, store = latest.table, self._commit_log.store
         present, names = listed(store, table, hours)
         wanted = sorted({*latest.hours, *present} if hours is None else hours)
         latest = recalled(store, latest, wanted, now)
         known = self._known(latest, before, wanted, all_=all_)
         spoilt = self._spoilt_files(known, wanted, present, now, all_=all_)
         outcomes = self._outcomes(latest, wanted, known, present, spoilt, all_=all_)
-        if max(self._manifest_log.runs(), default=0) != latest.run:
+        if max(self._commit_log.runs(), default=0) != latest.run:
             raise self._run_taken()
         self._markers.update(outcomes, names, latest.hours)
         digests = self._reported(before, outcomes, all_=all_)
@@ -281,7 +281,7 @@ class FileCheck:
         self, latest: Manifest, before: Checked, hours: Iterable[Hour], *, all_: bool
     ) -> dict[Hour, Files]:
         """The committed files of these hours, and of all hours in the saved state."""
-        runs = [run for run in self._manifest_log.runs() if run <= latest.run]
+        runs = [run for run in self._commit_log.runs() if run <= latest.run]
         if before.run > latest.run or (runs and before.run and runs[0] > before.run + 1):
             before = Checked()  # manifests in between are gone
         known = {hour: dict(before.files.get(hour, {})) for hour in {*before.files, *hours}}
@@ -289,9 +289,9 @@ class FileCheck:
         missing = {hour: files for hour, files in known.items() if hour not in before.files}
         for run in runs:
             if run > before.run:
-                apply_run(known, self._manifest_log.read(run))
+                apply_run(known, self._commit_log.read(run))
             elif all_:
-                apply_run(missing, self._manifest_log.read(run))
+                apply_run(missing, self._commit_log.read(run))
         return known
 
     def _spoilt_files(
@@ -325,7 +325,7 @@ class FileCheck:
         return spoilt
 
     def _checksum(self, path: str) -> str:
-        return self._manifest_log.store.checksum(path)
+        return self._commit_log.store.checksum(path)
 
     def _outcomes(
         self,
@@ -375,6 +375,5 @@ class FileCheck:
 
     def _run_taken(self) -> RunTaken:
         return RunTaken(
-            f"table {self._manifest_log.table}: another loader is at work; its files were not"
-            " checked"
+            f"table {self._commit_log.table}: another loader is at work; its files were not checked"
         )

@@ -11,7 +11,7 @@ from ledger.extra_files import move_command
 from loader.checks.comparison import FaultyFile, FileFaultKind
 from loader.commit.layout import hour_path
 from loader.errors import FilesDiffer
-from loader.tables import Hour, hour_folder
+from loader.values.tables import Hour, hour_folder
 
 MOST_MOVES: Final = 10  # that a text names
 

@@ -16,7 +16,7 @@ import msgspec
 
 from ground.printable import one_line
 from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind, HourOutcome
-from loader.tables import HOUR_MILLIS
+from loader.values.tables import HOUR_MILLIS
 
 Json = dict[str, Any]
 

@@ -17,9 +17,16 @@ import msgspec
 from ground.intervals import union
 from loader.commit.sources import LandedSources
 from loader.errors import Mismatch
-from loader.manifests import HourState, Passage
-from loader.reports import Account, ClosedIntervals, LandedWindow, SliceReport, closed, half_open
-from loader.tables import Hour, Slice, hour_of, log_name
+from loader.values.manifests import HourState, Passage
+from loader.values.reports import (
+    Account,
+    ClosedIntervals,
+    LandedWindow,
+    SliceReport,
+    closed,
+    half_open,
+)
+from loader.values.tables import Hour, Slice, hour_of, log_name
 
 Log = tuple[str, str, int]  # cluster, topic, partition
 

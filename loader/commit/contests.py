@@ -25,9 +25,9 @@ from msgspec.structs import replace
 
 from ground.intervals import Interval, Intervals, merged, minus, size, union
 from loader.decoding.decoded import COLLISION
-from loader.manifests import Collision, KnownSources
-from loader.reports import closed, intervals_of, landed_of
-from loader.tables import Partition, Slice
+from loader.values.manifests import Collision, KnownSources
+from loader.values.reports import closed, intervals_of, landed_of
+from loader.values.tables import Partition, Slice
 
 GONE: Final = -1  # the offset of an event that is no longer in the log
 

@@ -25,9 +25,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from loader.manifests import HourState, Marker
 from loader.store.store import PENSTOCK
-from loader.tables import Hour, hour_folder
+from loader.values.manifests import HourState, Marker
+from loader.values.tables import Hour, hour_folder
 
 DEAD: Final = "_dead"
 _MANIFEST: Final = re.compile(r"manifest-(\d{1,18})\.json")

@@ -35,7 +35,8 @@ from loader.commit.staging import Staged, StagedFile, check
 from loader.decoding.decoded import COLLISION
 from loader.errors import GapError, Mismatch, TooManyDead, TooManyDuplicates
 from loader.landing.pieces import FileKind
-from loader.manifests import (
+from loader.planning.plan import Plan
+from loader.values.manifests import (
     FIRST_RUN,
     VERSION,
     Added,
@@ -47,9 +48,8 @@ from loader.manifests import (
     RunKind,
     TopicState,
 )
-from loader.planning.plan import Plan
-from loader.reports import SliceReport
-from loader.tables import Hour, Slice, hour_of
+from loader.values.reports import SliceReport
+from loader.values.tables import Hour, Slice, hour_of
 
 FEW_DUPLICATES: Final = 100  # fewer are always accepted
 

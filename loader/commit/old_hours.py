@@ -12,9 +12,9 @@ import msgspec
 
 from ground.known_types import known_type
 from loader.commit.layout import DAMAGED, SUCCESS, hour_path
-from loader.manifests import HourState, Manifest
 from loader.store.store import Store
-from loader.tables import HOUR_MILLIS, Hour
+from loader.values.manifests import HourState, Manifest
+from loader.values.tables import HOUR_MILLIS, Hour
 
 DAY_MILLIS: Final = 24 * HOUR_MILLIS
 LISTED_MILLIS: Final = 30 * DAY_MILLIS  # since its last change

@@ -29,12 +29,12 @@ from client.errors import ClientError
 from client.groups.offset_commits import Consumed, commit_offsets
 from client.producing.delivery import TopicPartition
 from ledger.publishing import write_entries
+from loader.commit.commit_log import CommitLog
 from loader.commit.layout import DAMAGED, SUCCESS, run_folder_of, run_of_folder, staging
-from loader.commit.manifest_log import ManifestLog
 from loader.errors import StoreError
 from loader.ledger.entries import entries_of
-from loader.manifests import Added, Manifest, Marker
 from loader.store.store import CREATING, Entry, Store
+from loader.values.manifests import Added, Manifest, Marker
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
@@ -46,29 +46,29 @@ def publish(store: Store, manifest: Manifest) -> None:
 
     Once the run is visible, no matter which loader did it, later runs may have changed its hours.
     """
-    manifest_log = ManifestLog(store, manifest.table)
-    if manifest_log.is_visible(manifest.run):
+    commit_log = CommitLog(store, manifest.table)
+    if commit_log.is_visible(manifest.run):
         return
     try:
-        _publish(store, manifest_log, manifest)
+        _publish(store, commit_log, manifest)
     except StoreError:
-        if not manifest_log.is_visible(manifest.run):
+        if not commit_log.is_visible(manifest.run):
             raise
-    if manifest_log.is_visible(manifest.run):
-        restore_markers(store, manifest_log, since=manifest.run)
+    if commit_log.is_visible(manifest.run):
+        restore_markers(store, commit_log, since=manifest.run)
         return
-    manifest_log.mark_visible(manifest.run)
+    commit_log.mark_visible(manifest.run)
     for folder in sorted({run_folder_of(added.staged) for added in manifest.adds}):
         with suppress(StoreError):  # the run is visible, and the next load removes the folder
             store.delete(folder)
 
 
-def restore_markers(store: Store, manifest_log: ManifestLog, *, since: int) -> list[str]:
+def restore_markers(store: Store, commit_log: CommitLog, *, since: int) -> list[str]:
     """Restores markers that differ from the newest run that has them, of all runs from `since` on.
     Returns the paths of those that differed."""
     restored: list[str] = []
     while True:
-        manifests = [manifest_log.read(run) for run in manifest_log.runs() if run >= since]
+        manifests = [commit_log.read(run) for run in commit_log.runs() if run >= since]
         if not manifests:
             return restored
         newest = manifests[-1]
@@ -78,7 +78,7 @@ def restore_markers(store: Store, manifest_log: ManifestLog, *, since: int) -> l
             _mark(store, marker)
         restored += [marker.path for marker in wrong]
         # This may have overwritten a marker of a run committed meanwhile.
-        if not wrong or manifest_log.runs()[-1] == newest.run:
+        if not wrong or commit_log.runs()[-1] == newest.run:
             return restored
 
 
@@ -103,7 +103,7 @@ def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) 
 
 
 def _leftovers(store: Store, table: str, abandoned_after: int) -> Iterator[str]:
-    visible = ManifestLog(store, table).newest_visible()
+    visible = CommitLog(store, table).newest_visible()
     candidates: list[Entry] = []
     for entry in store.list(staging(table)):
         run = run_of_folder(entry.name)
@@ -131,7 +131,7 @@ def _store_time(store: Store) -> int:
     return times[0]
 
 
-def _publish(store: Store, manifest_log: ManifestLog, manifest: Manifest) -> None:
+def _publish(store: Store, commit_log: CommitLog, manifest: Manifest) -> None:
     """Makes files and markers visible. Returns early if another loader has done it."""
     adds: dict[str, list[Added]] = defaultdict(list)
     removes: dict[str, list[str]] = defaultdict(list)
@@ -143,13 +143,13 @@ def _publish(store: Store, manifest_log: ManifestLog, manifest: Manifest) -> Non
     for marker in manifest.markers:
         if marker.written:
             markers[_folder(marker.path)].append(marker)
-        elif manifest_log.is_visible(manifest.run):
+        elif commit_log.is_visible(manifest.run):
             return
         else:
             _mark(store, marker)
     for folder in sorted({*adds, *removes, *markers}):
         _publish_folder(store, adds[folder], removes[folder])
-        if markers[folder] and manifest_log.is_visible(manifest.run):
+        if markers[folder] and commit_log.is_visible(manifest.run):
             return
         for marker in markers[folder]:
             _mark(store, marker)
@@ -227,7 +227,7 @@ class Publication:
 
     def __init__(
         self,
-        manifest_log: ManifestLog,
+        commit_log: CommitLog,
         brokers: Brokers,
         registry: RegistryClient,
         *,
@@ -238,7 +238,7 @@ class Publication:
     ) -> None:
         """`topics` feed the table now. `doing` receives the current step, `warn` warnings for the
         operator."""
-        self._manifest_log = manifest_log
+        self._commit_log = commit_log
         self._brokers = brokers
         self._registry = registry
         self._topics = topics
@@ -250,13 +250,13 @@ class Publication:
 
     def publish_unfinished(self) -> None:
         """Publishes runs that were interrupted or that the ledger lacks."""
-        runs = self._manifest_log.runs()
+        runs = self._commit_log.runs()
         if runs:
             self._publish_owing(runs[-1])
             self._restore_markers(runs[-1])
 
     def _publish_owing(self, newest: int) -> None:
-        owing = [run for run in self._manifest_log.unpublished() if run <= newest]
+        owing = [run for run in self._commit_log.unpublished() if run <= newest]
         if not owing:
             return
         self._doing(f"completing run {owing[0]}")
@@ -264,25 +264,25 @@ class Publication:
             self._write_to_ledger(owing)
             return
         # A run is only committed once the one before it is visible: at most this one is not.
-        was_visible = self._manifest_log.is_visible(newest)
-        self.publish(self._manifest_log.read(newest))
+        was_visible = self._commit_log.is_visible(newest)
+        self.publish(self._commit_log.read(newest))
         if not was_visible:
             self.rolled_forward = newest
 
     def _restore_markers(self, newest: int) -> None:
         """Restores markers of the previous load, which may have made two runs."""
-        for path in restore_markers(self._manifest_log.store, self._manifest_log, since=newest - 1):
+        for path in restore_markers(self._commit_log.store, self._commit_log, since=newest - 1):
             self._warn(f"{path} differed from what the newest run wrote; it was restored")
 
     def publish(self, manifest: Manifest) -> None:
         """Publishes the newest run."""
         self._doing(f"publishing run {manifest.run}")
-        publish(self._manifest_log.store, manifest)
+        publish(self._commit_log.store, manifest)
         self._commit_offsets(manifest)
         if not manifest.ledger_entries:
-            self._manifest_log.mark_published(manifest.run)
+            self._commit_log.mark_published(manifest.run)
         # Another loader may have committed later runs, which are not visible yet.
-        owing = [run for run in self._manifest_log.unpublished() if run <= manifest.run]
+        owing = [run for run in self._commit_log.unpublished() if run <= manifest.run]
         self._write_to_ledger(owing, {manifest.run: manifest})
 
     def _write_to_ledger(
@@ -291,7 +291,7 @@ class Publication:
         if self._ledger_failed:
             return
         for run in owing:
-            manifest = at_hand.get(run) or self._manifest_log.read(run)
+            manifest = at_hand.get(run) or self._commit_log.read(run)
             try:
                 write_entries(
                     self._brokers,
@@ -303,7 +303,7 @@ class Publication:
                 self._ledger_failed = True
                 self._warn(f"run {run} and later ones are not in the ledger yet: {error}")
                 return
-            self._manifest_log.mark_published(run)
+            self._commit_log.mark_published(run)
 
     def _commit_offsets(self, manifest: Manifest) -> None:
         """Commits offsets so that Kafka's tools can show the loader's lag. Best effort."""

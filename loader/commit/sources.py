@@ -20,8 +20,8 @@ from typing import Final
 
 from ground.intervals import GrowingIntervals, Intervals, minus, union
 from loader.landing.task_spec import Seen
-from loader.manifests import SEVERAL, KnownSources
-from loader.reports import (
+from loader.values.manifests import SEVERAL, KnownSources
+from loader.values.reports import (
     MOST_INTERVALS,
     ClosedIntervals,
     Landed,
@@ -31,7 +31,7 @@ from loader.reports import (
     intervals_of,
     landed_of,
 )
-from loader.tables import HOUR_MILLIS, Hour, Partition, hour_of
+from loader.values.tables import HOUR_MILLIS, Hour, Partition, hour_of
 
 WITH_HOLES: Final = 4  # a source with gaps is kept this many times as long
 

@@ -21,10 +21,10 @@ from loader.commit.accounts import accounts_of, by_log
 from loader.commit.sources import LandedSources
 from loader.errors import Mismatch
 from loader.landing.pieces import PIECE_END, FileKind
-from loader.parallel import in_parallel
-from loader.reports import SliceReport, half_open
+from loader.store.parallel import in_parallel
 from loader.store.store import Entry, Store
-from loader.tables import Hour, Slice, hour_in_folder, hour_of
+from loader.values.reports import SliceReport, half_open
+from loader.values.tables import Hour, Slice, hour_in_folder, hour_of
 
 MOST_REPORT_BYTES: Final = 256 * 1024 * 1024
 READERS: Final = 8

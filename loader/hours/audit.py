@@ -16,7 +16,7 @@ from ground.http.security import HttpSecurity, access_to
 from ground.known_types import known_type
 from ground.printable import plain_words
 from loader.hours.completeness import MOST_NAMES, Complete, HourVerdict, Waiting
-from loader.tables import Hour
+from loader.values.tables import Hour
 
 _SECONDS: Final = 10.0  # timeout of an answer
 _MOST_BYTES: Final = 1024 * 1024

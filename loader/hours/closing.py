@@ -1,5 +1,5 @@
-"""Decides what to do with hours that are over: declare them complete or incomplete. Builds the
-manifest of the run that does so. Pure.
+"""Decides what to do with hours that are over: declare them complete (`_SUCCESS`) or incomplete
+(`_INCOMPLETE`). Builds the manifest of the run that does so. Pure.
 
 Rule 1: an hour's small files are merged in the run that declares it complete, never later.
 Rule 2: a complete hour stays complete, also when it is rebuilt. What is added afterwards is late.
@@ -17,27 +17,14 @@ from typing import Final
 
 import msgspec
 
-from loader.commit.layout import (
-    INCOMPLETE,
-    hour_path,
-    incomplete_marker,
-    no_marker,
-    success_marker,
-)
+from loader.commit.layout import INCOMPLETE, hour_path, incomplete_marker, no_marker, success_marker
 from loader.commit.next_state import at_rest
 from loader.commit.old_hours import trimmed_hours
 from loader.config import CompletenessConfig
 from loader.errors import Mismatch
 from loader.hours.completeness import Complete, HourVerdict
-from loader.manifests import (
-    VERSION,
-    Added,
-    HourState,
-    Manifest,
-    Marker,
-    RunKind,
-)
-from loader.tables import HOUR_MILLIS, Hour, hour_of
+from loader.values.manifests import VERSION, Added, HourState, Manifest, Marker, RunKind
+from loader.values.tables import HOUR_MILLIS, Hour, hour_of
 
 NO_ROWS: Final = HourState(rows=0, files=())
 LOOKED_BACK: Final = 48 * HOUR_MILLIS  # for hours without rows

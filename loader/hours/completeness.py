@@ -32,8 +32,8 @@ import msgspec
 from ledger.agents import Agents, Behind
 from ledger.names import DEAD_SUFFIX
 from loader.config import SETTLE_SECONDS
-from loader.manifests import TopicState
-from loader.tables import HOUR_MILLIS, Hour
+from loader.values.manifests import TopicState
+from loader.values.tables import HOUR_MILLIS, Hour
 
 MOST_NAMES: Final = 1_000  # in a marker
 _FEW: Final = 3  # hosts that a message names

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from ground.intervals import GrowingIntervals, Intervals, minus, missing, size
 from loader.landing.rows import Arrived, RowRange, ends, numbers, positions
 from loader.landing.task_spec import Seen
-from loader.reports import (
+from loader.values.reports import (
     MOST_INTERVALS,
     MOST_REPEATS,
     MOST_TRACKED,

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from loader.landing.rows import HeldBytes, RowRange, beginnings, ends, part_of, positions
-from loader.tables import HOUR_MILLIS, Hour, hour_of
+from loader.values.tables import HOUR_MILLIS, Hour, hour_of
 
 _FEW_ROWS: Final = 1024
 _FEW_HOURS: Final = 4  # stretches of one hour in a batch

@@ -23,7 +23,7 @@ from loader.decoding.decoded import Dead
 from loader.errors import Mismatch
 from loader.landing.duplicates import Duplicates
 from loader.landing.rows import bounds, counted
-from loader.reports import (
+from loader.values.reports import (
     MOST_HOURS_OF_RUN,
     Account,
     LandedWindow,
@@ -32,7 +32,7 @@ from loader.reports import (
     closed,
     too_many_hours,
 )
-from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour, Slice, hour_of
+from loader.values.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour, Slice, hour_of
 from wire.record_batches.batch import BatchHeader
 
 MOST_ACCOUNTS: Final = 200  # beyond that, duplicates do not get accounts of their own

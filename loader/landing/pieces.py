@@ -18,8 +18,8 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from loader.reports import SliceReport
-from loader.tables import Hour, hour_folder
+from loader.values.reports import SliceReport
+from loader.values.tables import Hour, hour_folder
 
 PIECES: Final = pa.schema(
     [

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from loader.tables import FIRST_TIME
+from loader.values.tables import FIRST_TIME
 
 _numbers: list[pa.Int64Array] = [pa.array(range(1 << 14), pa.int64())]
 RowRange = tuple[int, int]  # half-open

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from loader.config import FileCompression
 from loader.landing.pieces import HOUR_COLUMN, PIECE_END, FileKind, piece
 from loader.landing.rows import HeldBytes
-from loader.tables import Hour
+from loader.values.tables import Hour
 
 _SAMPLE: Final = 20_000  # rows that decide the encoding of columns
 _REPEATING: Final = 3  # a dictionary pays if a value occurs this often on average

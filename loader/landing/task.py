@@ -30,8 +30,8 @@ from loader.landing.rows import Arrived, beginnings, bounds
 from loader.landing.slice_files import SliceFiles
 from loader.landing.task_spec import NOTHING_SEEN, Seen, TaskSpec
 from loader.landing.writer_schemas import WriterSchemas
-from loader.reports import half_open
-from loader.tables import HOUR_MILLIS, Slice, hour_of
+from loader.values.reports import half_open
+from loader.values.tables import HOUR_MILLIS, Slice, hour_of
 from schemas.parsing import parse
 from wire.record_batches.batch import BatchHeader
 

@@ -15,9 +15,9 @@ from client.connection.security import Security
 from ground.intervals import union
 from ground.known_types import known_type
 from loader.config import FileCompression, HeaderColumns
-from loader.manifests import SEVERAL
-from loader.reports import ClosedIntervals, Landed, half_open, intervals_of, landed_of
-from loader.tables import FIRST_TIME, LAST_TIME, Hour, Partition, Slice
+from loader.values.manifests import SEVERAL
+from loader.values.reports import ClosedIntervals, Landed, half_open, intervals_of, landed_of
+from loader.values.tables import FIRST_TIME, LAST_TIME, Hour, Partition, Slice
 from schemas.remote.address import RegistryAddress
 
 Seen = Mapping[str, Landed]  # by source: its events that have landed

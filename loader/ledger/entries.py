@@ -20,9 +20,16 @@ from msgspec.structs import asdict
 from ground.intervals import merged, minus
 from ledger.names import NOWHERE, VERSION, topic_id_text
 from loader.config import LoaderConfig
-from loader.manifests import FIRST_RUN, Collision, LedgerJournal, Manifest, Passage, TopicState
-from loader.reports import LandedWindow, half_open
-from loader.tables import HOUR_MILLIS
+from loader.values.manifests import (
+    FIRST_RUN,
+    Collision,
+    LedgerJournal,
+    Manifest,
+    Passage,
+    TopicState,
+)
+from loader.values.reports import LandedWindow, half_open
+from loader.values.tables import HOUR_MILLIS
 from wire.mirrored import MirrorOf
 
 # These limits must not change: they determine the number of entries of committed manifests.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from loader.manifests import TopicState
+from loader.values.manifests import TopicState
 
 
 class Divergence(msgspec.Struct, frozen=True, kw_only=True):

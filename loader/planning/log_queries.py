@@ -22,9 +22,9 @@ from client.producing.delivery import TopicPartition
 from client.reading.batches_at import batches_at
 from client.reading.epochs import end_offsets_of_epochs
 from client.reading.offsets import offsets_of
-from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import Divergence, PartitionFacts, TopicFacts, is_another
-from loader.reports import LastBatch
+from loader.values.manifests import PartitionState, TopicState
+from loader.values.reports import LastBatch
 from wire.acls import Operation
 from wire.messages.list_offsets import EARLIEST, LATEST
 from wire.record_batches.batch import BatchHeader

@@ -14,11 +14,11 @@ import msgspec
 from msgspec.structs import replace
 
 from loader.errors import GapError
-from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import PartitionFacts, TopicFacts, is_another
 from loader.planning.slicing import Range, divide, share
-from loader.reports import LastBatch
-from loader.tables import Slice, SourceTopic, TableSource
+from loader.values.manifests import PartitionState, TopicState
+from loader.values.reports import LastBatch
+from loader.values.tables import Slice, SourceTopic, TableSource
 
 _ACCEPT = "To load the rest, and record the gap: --accept-gap"
 

@@ -7,11 +7,11 @@ since. Replacing such files would lose these for good, so it is refused.
 from collections.abc import Mapping, Sequence
 
 from client.producing.delivery import TopicPartition
-from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import TopicFacts, is_another
 from loader.planning.plan import Gap, Plan, Why, refusal
 from loader.planning.slicing import Range, divide
-from loader.tables import TableSource
+from loader.values.manifests import PartitionState, TopicState
+from loader.values.tables import TableSource
 
 _ACCEPT = "To rebuild the hours without them: --accept-gap"
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from loader.tables import Slice
+from loader.values.tables import Slice
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from cluster.errors import InvalidTopicName
 from cluster.layout.names import check_topic_name
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
-from loader.tables import SourceTopic, TableSource
+from loader.values.tables import SourceTopic, TableSource
 
 RESERVED: Final = frozenset({"_penstock", "_dead"})  # folders below the root other than tables
 

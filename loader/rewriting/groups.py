@@ -16,7 +16,7 @@ from loader.errors import Mismatch
 from loader.hours.closing import Merge, Merged, MergedFile
 from loader.rewriting.row_format import RowFormat
 from loader.store.store import Entry, Store
-from loader.tables import hour_folder
+from loader.values.tables import hour_folder
 
 _NUMBER: Final = re.compile(r"/(?:kind=rows/slice|merged_*)=(\d+)/")
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from loader.config import FileCompression
 from loader.landing.slice_files import SliceFiles
-from loader.tables import Hour
+from loader.values.tables import Hour
 
 NUMBER: Final = "number"
 HOUR: Final = "hour"

@@ -33,10 +33,10 @@ from loader.decoding.decoded import Decoded
 from loader.errors import TooManyDuplicates
 from loader.landing.task_spec import TaskSpec
 from loader.landing.writer_schemas import WriterSchemas
-from loader.manifests import KnownSources, Manifest
-from loader.reports import MOST_REPEATS, half_open, intervals_of
 from loader.run.load_context import TableLoad
-from loader.tables import Partition, Slice, hour_of
+from loader.values.manifests import KnownSources, Manifest
+from loader.values.reports import MOST_REPEATS, half_open, intervals_of
+from loader.values.tables import Partition, Slice, hour_of
 from schemas.errors import SchemaError
 from schemas.parsing import parse
 from wire.acls import Operation
@@ -173,11 +173,11 @@ class Comparison:
 
     def _former(self, remaining: Seqs) -> Iterator[Manifest]:
         """Earlier manifests, the newest first, while any event is still to be found."""
-        manifest_log = self._load.manifest_log
-        for run in reversed(manifest_log.runs()):
+        commit_log = self._load.commit_log
+        for run in reversed(commit_log.runs()):
             if not any(remaining.values()):
                 return
-            yield manifest_log.read(run)
+            yield commit_log.read(run)
 
     def _read(
         self, piece: Slice, offsets: Interval, contested: Seqs, schemas: WriterSchemas
@@ -244,7 +244,7 @@ class Comparison:
         """Positions a day before the events landed, or before the previous run was committed."""
         brokers = self._load.brokers
         metadata = brokers.refresh([LEDGER_TOPIC])
-        latest = self._load.manifest_log.latest()
+        latest = self._load.commit_log.latest()
         if latest is None or not metadata.has(LEDGER_TOPIC):
             return LedgerPositions()
         topic = metadata.topic(LEDGER_TOPIC, Operation.READ)

@@ -23,7 +23,7 @@ from loader.errors import LoaderError
 from loader.rewriting.files import columns_of
 from loader.rewriting.row_format import RowFormat
 from loader.store.store import Store
-from loader.tables import Hour, hour_folder, hour_in_folder
+from loader.values.tables import Hour, hour_folder, hour_in_folder
 
 FOLDERS: Final = ("dt", "hour")
 DAYS_AT_ONCE: Final = 4  # added by one statement: Spark sends 100 partitions in one call

@@ -23,14 +23,7 @@ from typing import TYPE_CHECKING, Final
 from client.connection.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
 from loader.config import LoaderConfig
-from loader.errors import (
-    GapError,
-    Interrupted,
-    LoaderError,
-    RunTaken,
-    StoreError,
-    cure_of,
-)
+from loader.errors import GapError, Interrupted, LoaderError, RunTaken, StoreError, cure_of
 from loader.hours.audit import Audit
 from loader.hours.completeness import Watermarks
 from loader.hours.ledger_reading import read_watermarks
@@ -38,17 +31,12 @@ from loader.ledger.observations import Observations
 from loader.planning.table_selection import matching, tables_of
 from loader.rewriting.row_format import check_format
 from loader.run.load_context import LoadContext, LoadRequest
-from loader.run.load_reports import (
-    report_failure,
-    report_health,
-    report_no_start,
-    report_successes,
-)
+from loader.run.load_reports import report_failure, report_health, report_no_start, report_successes
 from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.run.table import TableRun
 from loader.store.opening import open_store
 from loader.store.store import Store
-from loader.tables import TableSource
+from loader.values.tables import TableSource
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from client.connection.brokers import Brokers
-from loader.commit.manifest_log import ManifestLog
+from loader.commit.commit_log import CommitLog
 from loader.config import LoaderConfig
 from loader.errors import Interrupted
 from loader.hours.audit import Audit
@@ -20,7 +20,7 @@ from loader.hours.completeness import Watermarks
 from loader.ledger.observations import Observations
 from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.store.store import Store
-from loader.tables import Hour, TableSource
+from loader.values.tables import Hour, TableSource
 from schemas.registry_client import RegistryClient
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class TableLoad(msgspec.Struct, frozen=True):
     context: LoadContext
     table: TableSource
     brokers: Brokers
-    manifest_log: ManifestLog
+    commit_log: CommitLog
     outcome: TableOutcome  # filled during the load
 
     @property

@@ -35,19 +35,12 @@ from client.errors import ClientError
 from ground.known_types import known_type
 from ledger.health import Health, HealthProbe
 from loader.config import LoaderConfig
-from loader.errors import (
-    Interrupted,
-    LoaderError,
-    RunTaken,
-    StoreError,
-    cure_of,
-    reason_of,
-)
+from loader.errors import Interrupted, LoaderError, RunTaken, StoreError, cure_of, reason_of
 from loader.ledger.observations import Observations, divided
 from loader.run.load_context import LoadContext, LoadRequest
 from loader.run.outcomes import TableOutcome, has_failed
 from loader.store.store import PENSTOCK
-from loader.tables import TableSource
+from loader.values.tables import TableSource
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 

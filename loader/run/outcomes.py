@@ -7,7 +7,7 @@ import msgspec
 
 from loader.checks.comparison import FaultyFile
 from loader.errors import FilesDiffer
-from loader.tables import Hour
+from loader.values.tables import Hour
 
 
 class PartitionRange(msgspec.Struct, frozen=True):

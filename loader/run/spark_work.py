@@ -22,7 +22,7 @@ from loader.run.hive import register
 from loader.spark.job import land, working
 from loader.store.hadoop import HadoopStore
 from loader.store.store import Store
-from loader.tables import Hour
+from loader.values.tables import Hour
 
 
 class SparkWork:

@@ -17,23 +17,15 @@ from contextlib import contextmanager
 
 from client.connection.brokers import Brokers
 from loader.checks.comparison import NO_HOUR
-from loader.commit.manifest_log import Attempt, ManifestLog, check_untouched, with_checksums
+from loader.commit.commit_log import Attempt, CommitLog, check_untouched, with_checksums
 from loader.commit.next_state import next_run
 from loader.commit.old_hours import listed, recalled
 from loader.commit.publishing import Publication, clean
-from loader.errors import (
-    DamagedBatch,
-    Interrupted,
-    LoaderError,
-    RunTaken,
-    StoreError,
-    load_command,
-)
+from loader.errors import DamagedBatch, Interrupted, LoaderError, RunTaken, StoreError, load_command
 from loader.hours.closing import complete_hours
 from loader.hours.completeness import Completeness
 from loader.ledger.entries import destination_of, in_ledger
 from loader.ledger.origins import origins_of
-from loader.manifests import Manifest
 from loader.planning.plan import Plan
 from loader.rewriting.row_format import RowFormat
 from loader.run.load_context import LoadContext, TableLoad
@@ -42,7 +34,8 @@ from loader.run.table_check import TableCheck
 from loader.run.table_form import check_format, form_of
 from loader.run.table_hours import close_hours, completeness_of
 from loader.run.table_reading import TableReading, planned
-from loader.tables import HOUR_MILLIS, Hour, TableSource
+from loader.values.manifests import Manifest
+from loader.values.tables import HOUR_MILLIS, Hour, TableSource
 
 
 class TableRun:
@@ -50,10 +43,10 @@ class TableRun:
 
     def __init__(self, context: LoadContext, table: TableSource, brokers: Brokers) -> None:
         self.outcome = TableOutcome(table.name)
-        self._manifest_log = ManifestLog(context.store, table.name)
-        self._load = TableLoad(context, table, brokers, self._manifest_log, self.outcome)
+        self._commit_log = CommitLog(context.store, table.name)
+        self._load = TableLoad(context, table, brokers, self._commit_log, self.outcome)
         self._publication = Publication(
-            self._manifest_log,
+            self._commit_log,
             brokers,
             context.registry,
             topics=self._load.topics,
@@ -80,7 +73,7 @@ class TableRun:
         if (hours_to_check := context.request.check_files) is not None:
             self._check.on_request(hours_to_check or None)
             return
-        latest = self._manifest_log.latest()
+        latest = self._commit_log.latest()
         were_complete: tuple[Hour, ...] = ()
         self.outcome.destination = destination_of(latest, context.config)
         if latest is None:
@@ -138,7 +131,7 @@ class TableRun:
         try:
             yield
         except LoaderError as error:
-            if self.outcome.run is None and run in self._manifest_log.runs():
+            if self.outcome.run is None and run in self._commit_log.runs():
                 raise RunTaken(
                     f"table {self._load.name}: another loader committed run {run} meanwhile"
                 ) from error
@@ -147,7 +140,7 @@ class TableRun:
     def _read(self, latest: Manifest | None, plan: Plan) -> Manifest:
         """Makes the next run, of new events or of hours to rebuild."""
         reading = TableReading(self._load, latest, plan)
-        with Attempt(self._manifest_log, reading.folder) as attempt:
+        with Attempt(self._commit_log, reading.folder) as attempt:
             try:
                 manifest = reading.manifest()
             except DamagedBatch as error:
@@ -167,7 +160,7 @@ class TableRun:
         attempt.commit(manifest)
         self.outcome.run = manifest.run
         self._publication.publish(manifest)
-        self._manifest_log.forget(context.config.keep_manifests)
+        self._commit_log.forget(context.config.keep_manifests)
         return manifest
 
     def _close_if_possible(

@@ -20,10 +20,10 @@ from loader.checks.row_counter import RowCounter
 from loader.checks.statements import printable
 from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError, cure_of
 from loader.ledger.entries import destination_of
-from loader.manifests import Manifest, TopicState
 from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
-from loader.tables import HOUR_MILLIS, Hour, hour_folder
+from loader.values.manifests import Manifest, TopicState
+from loader.values.tables import HOUR_MILLIS, Hour, hour_folder
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
@@ -37,7 +37,7 @@ def markers_of(load: TableLoad) -> DamageMarkers:
         differ = files_differ("", load.context.store.root, load.name, [(hour, faults)])
         return cure_of(differ, load.name, load.context.request.config_file)
 
-    return DamageMarkers(load.manifest_log, cure, load.warn)
+    return DamageMarkers(load.commit_log, cure, load.warn)
 
 
 class TableCheck:
@@ -61,7 +61,7 @@ class TableCheck:
 
     def on_request(self, hours: Collection[Hour] | None) -> None:
         """Checks these hours, or all. Raises FilesDiffer, StoreError, RunTaken."""
-        latest = self._load.manifest_log.latest()
+        latest = self._load.commit_log.latest()
         if latest is None:
             self._load.warn("nothing to check: the table was never loaded")
             return
@@ -89,7 +89,7 @@ class TableCheck:
         self._load.outcome.destination = destination_of(latest, context.config)
         tell = partial(context.observations.tell_latest, destination=self._load.outcome.destination)
         return FileCheck(
-            self._load.manifest_log,
+            self._load.commit_log,
             self._load.topics,
             young_millis=young_hours * HOUR_MILLIS,
             count=RowCounter(partial(count_rows, context, "counting rows")),

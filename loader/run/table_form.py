@@ -20,8 +20,8 @@ from loader.decoding.columns import Columns
 from loader.decoding.spark_types import columns_of_spark, spark_json
 from loader.decoding.widening import CannotWiden, widened
 from loader.errors import ColumnChanged, LoaderError, NoSchema
-from loader.manifests import Manifest, Marker
-from loader.tables import TableSource
+from loader.values.manifests import Manifest, Marker
+from loader.values.tables import TableSource
 from schemas.definitions.types import Record
 from schemas.errors import InvalidSchema
 from schemas.evolution.explanations import Side, explanations

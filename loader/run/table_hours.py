@@ -11,8 +11,8 @@ from typing import Final
 
 from client.errors import ClientError
 from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind
+from loader.commit.commit_log import Attempt
 from loader.commit.layout import hour_path, run_folder
-from loader.commit.manifest_log import Attempt
 from loader.commit.next_state import next_run
 from loader.config import FileFormat
 from loader.errors import LoaderError
@@ -30,13 +30,13 @@ from loader.hours.closing import (
 from loader.hours.completeness import AuditGate, Complete, Completeness, HourVerdict, Waiting
 from loader.hours.ledger_reading import topic_ends
 from loader.landing.without_spark import TooLarge
-from loader.manifests import Manifest
 from loader.rewriting.row_format import RowFormat
 from loader.rewriting.without_spark import is_little, merge_without_spark
 from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
 from loader.run.table_check import markers_of
-from loader.tables import Hour
+from loader.values.manifests import Manifest
+from loader.values.tables import Hour
 
 MOST_ASKED: Final = 1_000  # the newest hours of a table, in one load
 _BEFORE_REBUILD: Final = "complete before it was rebuilt"
@@ -105,7 +105,7 @@ def close_hours(
     }
     latest = _without_deleted(load, latest, with_rows, sizes)
     folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
-    with Attempt(load.manifest_log, folder) as attempt:
+    with Attempt(load.commit_log, folder) as attempt:
         merged = _merged(load, latest, with_rows, sizes, folder)
         manifest = close_manifest(latest, closings, merged, now=now, loader=context.loader)
         commit(manifest, latest, attempt)

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
+from loader.commit.commit_log import CommitLog
 from loader.commit.layout import hour_path, run_folder
-from loader.commit.manifest_log import ManifestLog
 from loader.commit.next_state import (
     Terms,
     check_duplicates,
@@ -23,14 +23,7 @@ from loader.commit.next_state import (
 )
 from loader.commit.old_hours import recalled
 from loader.commit.sources import LandedSources, seen_in
-from loader.commit.staging import (
-    Staged,
-    memory_warnings,
-    read_again,
-    reshaped,
-    staged,
-    verified,
-)
+from loader.commit.staging import Staged, memory_warnings, read_again, reshaped, staged, verified
 from loader.config import FileFormat
 from loader.decoding.decoded import COLLISION
 from loader.errors import LoaderError
@@ -46,19 +39,19 @@ from loader.landing.task_spec import (
     times_from,
 )
 from loader.landing.without_spark import TooLarge, is_little, is_local, land_locally, rows_in_file
-from loader.manifests import Collision, KnownSources, Manifest
 from loader.planning.facts import TopicFacts
 from loader.planning.log_queries import query_facts, with_divergences
 from loader.planning.plan import Plan, plan
 from loader.planning.rebuild import plan_rebuild
-from loader.reports import LastBatch, check_hours
 from loader.rewriting.row_format import RowFormat
 from loader.run.collisions import Comparison
 from loader.run.landed_files import lacking_columns, lowest_offsets
 from loader.run.load_context import TableLoad
 from loader.run.outcomes import PartitionRange
 from loader.run.table_form import form_of, in_form, next_form, table_columns
-from loader.tables import Hour, Partition, Slice
+from loader.values.manifests import Collision, KnownSources, Manifest
+from loader.values.reports import LastBatch, check_hours
+from loader.values.tables import Hour, Partition, Slice
 from schemas.definitions.types import Record
 
 TASKS_PER_CORE: Final = 4
@@ -93,7 +86,7 @@ def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
         load.brokers,
         facts,
         state,
-        lambda topic, partition: _earlier(load.manifest_log, topic, partition),
+        lambda topic, partition: _earlier(load.commit_log, topic, partition),
     )
     if request.rebuild:
         return _planned_rebuild(load, latest, facts)
@@ -107,10 +100,10 @@ def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
     )
 
 
-def _earlier(manifest_log: ManifestLog, topic: str, partition: int) -> Iterator[LastBatch]:
+def _earlier(commit_log: CommitLog, topic: str, partition: int) -> Iterator[LastBatch]:
     """The last batches that earlier runs read of a partition, the newest first."""
-    for run in reversed(manifest_log.runs()):
-        for state in manifest_log.read(run).topics:
+    for run in reversed(commit_log.runs()):
+        for state in commit_log.read(run).topics:
             for log in state.partitions if state.topic == topic else ():
                 if log.partition == partition and log.last is not None:
                     yield log.last

@@ -32,9 +32,9 @@ from loader.errors import (
     SparkFailed,
     TooManyHours,
 )
-from loader.kerberos import no_ticket
 from loader.landing.pieces import PIECE_END
 from loader.landing.task_spec import LandingJob
+from loader.store.kerberos import no_ticket
 
 FOLDERS: Final = ("kind", "slice", "dt", "hour")
 SOURCE: Final = "penstock_landing"

@@ -31,9 +31,9 @@ from pyspark.sql.datasource import DataSource
 
 from loader.config import LoaderConfig
 from loader.errors import EnvironmentFailed
-from loader.kerberos import for_tokens, log_in
 from loader.spark.job import working
 from loader.spark.packing import PackedEnvironment, runs_here
+from loader.store.kerberos import for_tokens, log_in
 
 # DEFAULTS may be overridden by the operator's settings, NEEDED may not.
 DEFAULTS: Final = {

@@ -17,8 +17,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from loader.errors import NoTicket, StoreError
-from loader.kerberos import no_ticket
 from loader.store.filesystems import RENAMING, check_scheme
+from loader.store.kerberos import no_ticket
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 
 _TAKEN: Final = frozenset(

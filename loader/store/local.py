@@ -18,7 +18,7 @@ from crc32c import crc32c
 
 from ground.files.durable_files import sync_directory, sync_file
 from loader.errors import StoreError
-from loader.parallel import in_parallel
+from loader.store.parallel import in_parallel
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 
 _SYNCING: Final = 8  # files at a time

@@ -33,21 +33,9 @@ from mirror.clusters.schema_ids import SchemaIds
 from mirror.config import MirrorConfig, Side
 from mirror.errors import NoTarget
 from mirror.kafka_target.target import NOT_FOLLOWED, KafkaTarget, serves_transactions
-from mirror.partitions.batches import Gap
+from mirror.partitions.gaps import Gap, gaps_of, gaps_text
 from mirror.partitions.lane import CLIENT_ID
-from mirror.topics import (
-    SCHEMAS,
-    Alter,
-    Change,
-    Create,
-    Enlarge,
-    Names,
-    Topic,
-    TopicCopy,
-    gaps_of,
-    gaps_text,
-    plan,
-)
+from mirror.topics import SCHEMAS, Alter, Change, Create, Enlarge, Names, Topic, TopicCopy, plan
 from wire.messages import create_topics
 from wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from wire.mirrored import ACCEPT_GAP, MIRROR_OF, MirrorOf

@@ -29,15 +29,15 @@ from client.connection.connection import BrokerConnection
 from client.connection.metadata import NO_LEADER, ClusterMetadata
 from client.errors import ClientError, ErrorCode, Refused, refusal
 from client.reading.fetch_session import Key
-from ground.chance import any_below
+from ground.randomness import any_below
 from mirror.clusters.scanner import Scan
 from mirror.comparing.differences import Difference, Differences, compared, renewed
 from mirror.config import MirrorConfig
 from mirror.partitions.bandwidth import Bandwidth
-from mirror.partitions.batches import Cut, cut
 from mirror.partitions.lane import CLIENT_ID
 from mirror.partitions.partition import CopiedPartition, Stage
 from mirror.partitions.resume_points import Span, spans
+from mirror.partitions.whole_batches import Cut, cut
 from wire.framing.slices import FileSlice
 from wire.messages import fetch
 from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic

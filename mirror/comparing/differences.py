@@ -13,7 +13,7 @@ import msgspec
 from crc32c import crc32c
 from msgspec.structs import replace
 
-from mirror.partitions.batches import Cut
+from mirror.partitions.whole_batches import Cut
 from wire.record_batches.batch import CRC_START, BatchHeader
 
 LACKS: Final = "missing in the copy"

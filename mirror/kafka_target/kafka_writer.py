@@ -25,8 +25,8 @@ from client.reading.fetch_session import Key
 from mirror.kafka_target.map_topic import MapTopic, TargetPartition
 from mirror.kafka_target.outgoing import Footing, Taken, take
 from mirror.kafka_target.runs import Page
-from mirror.partitions.batches import Cut
 from mirror.partitions.partition import CopiedPartition
+from mirror.partitions.whole_batches import Cut
 from wire.errors import ErrorCode
 from wire.framing.slices import FileSlice
 from wire.messages import produce

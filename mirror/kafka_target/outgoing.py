@@ -22,7 +22,7 @@ from crc32c import crc32c
 from client.reading.committed import Committed
 from mirror.kafka_target.checksum import crc_with
 from mirror.kafka_target.runs import Run, Writer
-from mirror.partitions.batches import Cut, cut
+from mirror.partitions.whole_batches import Cut, cut
 from wire.errors import BatchError, ErrorCode
 from wire.messages.fetch import AbortedTransaction
 from wire.record_batches.batch import (

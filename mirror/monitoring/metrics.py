@@ -6,7 +6,7 @@ from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from ground.exposition import certificate_family, exposition_of
+from ground.http.exposition import certificate_family, exposition_of
 from mirror.monitoring.status import MirrorStatus
 from mirror.partitions.partition import Stage
 

@@ -2,7 +2,7 @@
 
 import json
 
-from ground.exposition import EXPOSITION_TYPE
+from ground.http.exposition import EXPOSITION_TYPE
 from ground.http.page_door import PageDoor
 from ground.http.page_server import Page, PageServer, readiness_page, text_page
 from ground.network.refusals import Refusals

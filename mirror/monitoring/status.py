@@ -11,11 +11,11 @@ from mirror.clusters.acls import AclsSync
 from mirror.clusters.group_offsets import GroupsSync
 from mirror.comparing.comparison import Comparison
 from mirror.config import MirrorConfig
-from mirror.copier import Copier
 from mirror.ledger_reporter import LedgerReporter
-from mirror.partition_sharing import Sharing
 from mirror.partitions.partition import CopiedPartition, Stage
 from mirror.topics import Standing
+from mirror.worker.copier import Copier
+from mirror.worker.partition_sharing import Sharing
 
 
 class PartitionStatus(msgspec.Struct, frozen=True):

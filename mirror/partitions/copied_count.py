@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ledger.counting.batches import PartitionCount
-from mirror.partitions.batches import Gap
+from mirror.partitions.gaps import Gap
 from wire.record_batches.batch import CONTROL, LENGTH_PREFIX, LOG_APPEND_TIME, BatchHeader
 
 MOST_SPREAD: Final = 256  # batches per partition and entry that are read for their times

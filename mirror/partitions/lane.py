@@ -34,11 +34,11 @@ from client.errors import ClientError, refusal
 from client.patience import Pauses
 from client.reading.fetch_session import FetchPosition, FetchSession, Key
 from mirror.partitions.bandwidth import Bandwidth
-from mirror.partitions.batches import Cut
 from mirror.partitions.buffers import AnswerBuffer, AnswerBuffers
 from mirror.partitions.partition import CopiedPartition
+from mirror.partitions.refusal_texts import refusal_text
 from mirror.partitions.target_writer import Answered, TargetWriter
-from mirror.refusal_texts import refusal_text
+from mirror.partitions.whole_batches import Cut
 from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.framing.slices import FileSlice

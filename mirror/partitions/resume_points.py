@@ -24,8 +24,8 @@ from client.connection.bootstrap import Access
 from client.connection.connection import BrokerConnection
 from client.reading.fetch_session import Key
 from client.rights import TO_SEE
-from mirror.partitions.batches import Gap
-from mirror.refusal_texts import refusal_text
+from mirror.partitions.gaps import Gap
+from mirror.partitions.refusal_texts import refusal_text
 from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.framing.slices import FileSlice
@@ -95,12 +95,7 @@ def decide(both: Both, *, compacts: bool, accepted: int | None, may_pass: bool) 
             return GoOn(offset)
         if may_pass or accepted == target.end:
             return GoOn(offset, gap)
-        return Stop(
-            f"gap: the copy ends at {gap.end}, the source's next batch begins at {gap.begins}: "
-            "the source has deleted the messages between. `penstock mirror --accept-gap` skips "
-            "them",
-            gap,
-        )
+        return Stop(gap.refusal(), gap)
     here, there = both.last_here, both.last_there
     if here is not None and there is not None and not compacts and not is_same(here, there):
         return Stop(

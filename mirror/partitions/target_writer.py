@@ -11,8 +11,8 @@ from client.connection.leader_connection import LeaderConnection
 from client.producing.mirrored_produce import MirroredBatches, mirrored_body
 from client.reading.committed import READ_UNCOMMITTED
 from client.reading.fetch_session import Key
-from mirror.partitions.batches import Cut, cut
 from mirror.partitions.partition import CopiedPartition
+from mirror.partitions.whole_batches import Cut, cut
 from wire.framing.slices import FileSlice
 from wire.messages import produce
 from wire.messages.fetch import PartitionData

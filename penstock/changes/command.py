@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from ground.administration import OK, Entry, Kind
+from ground.administration.entries import OK, Entry, Kind
 from penstock.changes.filters import COLUMNS, SinceType, Wanted, entry_time, row
 from penstock.changes.log_files import LogFile, default_places
 from penstock.cli.failures import Failed

@@ -9,7 +9,7 @@ from typing import Final
 import click
 import msgspec
 
-from ground.administration import OK, Entry
+from ground.administration.entries import OK, Entry
 from penstock.cli.time_arguments import day, time_millis
 
 COLUMNS: Final = ("time", "who", "address", "what", "name", "change", "result")

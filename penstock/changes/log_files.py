@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from ground.administration import Entry, read_entry
-from ground.administration_log import FILE_NAME, MOST_KEPT, rotated
+from ground.administration.entries import Entry, read_entry
+from ground.administration.log import FILE_NAME, MOST_KEPT, rotated
 from penstock.cli.failures import Failed
 
 _SYSTEM: Final = Path("/var/lib/penstock")

@@ -8,7 +8,7 @@ import msgspec
 
 from client.reading.consumer import Consumer
 from client.reading.offsets import AtTime, Beginning
-from ground.administration import Entry
+from ground.administration.entries import Entry
 from ground.known_types import known_type
 from penstock.connections.cluster import connected
 from penstock.connections.registry import registry_at

@@ -23,7 +23,7 @@ import msgspec
 import yaml
 from msgspec import inspect
 
-from agent.config import AgentConfig
+from agent.configuration.config import AgentConfig
 from audit.configuration.config import AuditConfig
 from broker.configs.config import BrokerConfig
 from cluster.zookeeper_server.config import ZooKeeperConfig

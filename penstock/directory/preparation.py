@@ -25,7 +25,7 @@ import yaml
 from agent.configuration.inputs import Input
 from agent.files.patterns import split
 from audit.cures.program_commands import UP_BROKER
-from ground.administration_log import FILE_NAME
+from ground.administration.log import FILE_NAME
 from ground.files.durable_files import replace_file
 from penstock.directory.errors import DirectoryUnusable, WrongFollow
 from penstock.directory.locks import Locks, locked_settings

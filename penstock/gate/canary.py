@@ -19,7 +19,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agent.status import STATUS_PATH, FileStatus, Status, why_not_ready
+from agent.monitoring.status import STATUS_PATH, FileStatus, Status, why_not_ready
 from audit.api.answers import Sources, TopicAnswer
 from audit.reconciling.findings import State
 from audit.reconciling.picture import TierKind

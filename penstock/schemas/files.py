@@ -186,7 +186,7 @@ def why_no_event(plan: RegistrationPlan) -> str | None:
     if plan.schema is None or not plan.file.subject.endswith(VALUES):
         return None
     # Commands for other subjects wait for no encoder to be imported.
-    from agent.topic_schemas.writable import why_unwritable  # noqa: PLC0415
+    from agent.encoding.topic_schemas.writable import why_unwritable  # noqa: PLC0415
 
     return why_unwritable(plan.schema) or None
 

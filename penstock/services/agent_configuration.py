@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from agent.config import AgentConfig
+from agent.configuration.config import AgentConfig
 from agent.configuration.inputs import Input
 from agent.errors import ConfigRejected
 from penstock.config.configuration import ConfigurationError, load

@@ -6,7 +6,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from agent.status import STATUS_PATH, FileStatus, InputStatus, Status, TopicStatus, why_not_ready
+from agent.monitoring.status import (
+    STATUS_PATH,
+    FileStatus,
+    InputStatus,
+    Status,
+    TopicStatus,
+    why_not_ready,
+)
 from ground.http.client import HttpUrl, parse_program_url
 from ground.http.security import HttpSecurity, access_to
 from ground.known_types import known_type

@@ -10,7 +10,7 @@ from cluster.zookeeper_server.config import DEFAULT_PORT, ZooKeeperConfig
 from cluster.zookeeper_server.server import run_configured
 from cluster.zookeeper_server.status import Asking
 from ground.network.listening import is_loopback
-from ground.supervisor import Supervisor
+from ground.systemd import Supervisor
 from penstock.cli.event_log import LogFormat, log_to_stderr
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from agent.status import Status, why_not_ready
+from agent.monitoring.status import Status, why_not_ready
 from audit.alerting.conditions import CLOCK, UNLOADED
 from audit.api import answers
 from audit.cures.fault_cures import Cure, advice

@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
-from agent.status import STATUS_PATH, Status
+from agent.monitoring.status import STATUS_PATH, Status
 from client.errors import ClientError
 from ground.http.client import HttpClient, HttpUrl, parse_program_url
 from ground.http.security import HttpAccess, access_to

@@ -5,9 +5,9 @@ An event is an object with the fields of its schema, which is fetched from the r
 
 from typing import Any
 
+from schemas.bodies.plain_values import plain
 from schemas.envelope import Decoder
 from schemas.errors import BadMessage
-from schemas.plain_values import plain
 from schemas.registry_client import RegistryClient
 
 

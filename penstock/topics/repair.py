@@ -10,7 +10,7 @@ from broker.replicas.data_directory import DataDirectory, DirectoryInUse
 from broker.storage.config import LogConfig
 from broker.storage.directory import directories
 from broker.storage.errors import StorageError
-from broker.storage.repair import GivenUp, truncate_at_corruption
+from broker.storage.recovery.repair import GivenUp, truncate_at_corruption
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
 from penstock.config.options import configuration_options, configured

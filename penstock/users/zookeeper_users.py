@@ -17,8 +17,8 @@ from cluster.records.identity import find_cluster_id
 from cluster.records.users import Credentials
 from cluster.session.security import ZooKeeperSecurity
 from cluster.session.session import Session
-from ground.administration import Change, Kind, Program, Who
-from ground.administration_log import append
+from ground.administration.entries import Change, Kind, Program, Who
+from ground.administration.log import append
 from ground.logins.scram import ScramCredential, ScramMechanism, new_salt
 from penstock.cli.failures import Failed
 

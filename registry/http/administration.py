@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import msgspec
 
-from ground.administration import OK, Change, Kind, Who
-from ground.administration_log import AdministrationLog
+from ground.administration.entries import OK, Change, Kind, Who
+from ground.administration.log import AdministrationLog
 from registry.errors import ErrorAnswer
-from registry.http.call import Call
-from registry.http.messages import HttpResponse
-from registry.http.parameters import flag, subject_name
+from registry.http.connections.messages import HttpResponse
+from registry.http.resources.call import Call
+from registry.http.resources.parameters import flag, subject_name
 from registry.log.forwarding import FORWARDED
 from registry.schemas_topic.contents import RegistryContents
 

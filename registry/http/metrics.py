@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 
-from ground.exposition import Histogram, certificate_family, exposition_of
+from ground.http.exposition import Histogram, certificate_family, exposition_of
 
 _PREFIX: Final = "penstock_registry_"
 

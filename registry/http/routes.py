@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from ground.administration import Kind
-from ground.exposition import EXPOSITION_TYPE
+from ground.administration.entries import Kind
+from ground.http.exposition import EXPOSITION_TYPE
 from registry.access.authentication import Authenticator
 from registry.access.callers import Caller
 from registry.access.permissions import Operation
@@ -22,13 +22,11 @@ from registry.errors import (
     too_large,
     unsupported_media_type,
 )
-from registry.http import resources_compatibility as compatibility
-from registry.http import resources_reading as reading
-from registry.http import resources_writing as writing
 from registry.http.administration import Administration, ChangeKind
-from registry.http.call import Call
-from registry.http.messages import HttpRequest, HttpResponse, error_answer
+from registry.http.connections.messages import HttpRequest, HttpResponse, error_answer
 from registry.http.metrics import RegistryMetrics
+from registry.http.resources import compatibility, reads, writes
+from registry.http.resources.call import Call
 from registry.log.forwarding import FORWARDED, OFFSET
 from registry.registry import Registry
 
@@ -36,95 +34,95 @@ Resource = Callable[[Call], HttpResponse | Awaitable[HttpResponse]]
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 _TABLE: Final[Mapping[str, Mapping[str, Resource]]] = {
-    "/": {"GET": reading.root},
-    "/subjects": {"GET": reading.subjects},
+    "/": {"GET": reads.root},
+    "/subjects": {"GET": reads.subjects},
     "/subjects/{subject}": {
         "POST": compatibility.look_up_schema,
-        "DELETE": writing.delete_whole_subject,
+        "DELETE": writes.delete_whole_subject,
     },
-    "/subjects/{subject}/metadata": {"GET": reading.with_metadata},
+    "/subjects/{subject}/metadata": {"GET": reads.with_metadata},
     "/subjects/{subject}/versions": {
-        "GET": reading.versions,
-        "POST": writing.register_schema,
+        "GET": reads.versions,
+        "POST": writes.register_schema,
     },
     "/subjects/{subject}/versions/{version}": {
-        "GET": reading.version,
-        "DELETE": writing.delete_one_version,
+        "GET": reads.version,
+        "DELETE": writes.delete_one_version,
     },
-    "/subjects/{subject}/versions/{version}/schema": {"GET": reading.version_text},
-    "/subjects/{subject}/versions/{version}/referencedby": {"GET": reading.referenced_by},
-    "/schemas": {"GET": reading.schemas},
-    "/schemas/types": {"GET": reading.schema_types},
-    "/schemas/ids/{id}": {"GET": reading.schema},
-    "/schemas/ids/{id}/schema": {"GET": reading.schema_text},
-    "/schemas/ids/{id}/subjects": {"GET": reading.subjects_of_schema},
-    "/schemas/ids/{id}/versions": {"GET": reading.versions_of_schema},
+    "/subjects/{subject}/versions/{version}/schema": {"GET": reads.version_text},
+    "/subjects/{subject}/versions/{version}/referencedby": {"GET": reads.referenced_by},
+    "/schemas": {"GET": reads.schemas},
+    "/schemas/types": {"GET": reads.schema_types},
+    "/schemas/ids/{id}": {"GET": reads.schema},
+    "/schemas/ids/{id}/schema": {"GET": reads.schema_text},
+    "/schemas/ids/{id}/subjects": {"GET": reads.subjects_of_schema},
+    "/schemas/ids/{id}/versions": {"GET": reads.versions_of_schema},
     "/compatibility/subjects/{subject}/versions": {"POST": compatibility.check_compatibility},
     "/compatibility/subjects/{subject}/versions/{version}": {
         "POST": compatibility.check_compatibility,
     },
     "/config": {
-        "GET": writing.config,
-        "PUT": writing.change_config,
-        "DELETE": writing.remove_config,
+        "GET": writes.config,
+        "PUT": writes.change_config,
+        "DELETE": writes.remove_config,
     },
     "/config/{subject}": {
-        "GET": writing.config,
-        "PUT": writing.change_config,
-        "DELETE": writing.remove_config,
+        "GET": writes.config,
+        "PUT": writes.change_config,
+        "DELETE": writes.remove_config,
     },
     "/mode": {
-        "GET": writing.mode,
-        "PUT": writing.change_mode,
-        "DELETE": writing.remove_mode,
+        "GET": writes.mode,
+        "PUT": writes.change_mode,
+        "DELETE": writes.remove_mode,
     },
     "/mode/{subject}": {
-        "GET": writing.mode,
-        "PUT": writing.change_mode,
-        "DELETE": writing.remove_mode,
+        "GET": writes.mode,
+        "PUT": writes.change_mode,
+        "DELETE": writes.remove_mode,
     },
-    "/contexts": {"GET": reading.contexts},
+    "/contexts": {"GET": reads.contexts},
 }
 
 
 # The permission that a caller needs on the subject in the path, or globally without one. None: any
 # caller may ask, and sees only what it may read.
 NEEDED: Final[Mapping[Resource, Operation | None]] = {
-    reading.root: None,
-    reading.subjects: None,
-    reading.schemas: None,
-    reading.schema_types: None,
-    reading.schema: None,
-    reading.schema_text: None,
-    reading.subjects_of_schema: None,
-    reading.versions_of_schema: None,
-    reading.contexts: None,
-    reading.with_metadata: Operation.READ,
-    reading.versions: Operation.READ,
-    reading.version: Operation.READ,
-    reading.version_text: Operation.READ,
-    reading.referenced_by: Operation.READ,
+    reads.root: None,
+    reads.subjects: None,
+    reads.schemas: None,
+    reads.schema_types: None,
+    reads.schema: None,
+    reads.schema_text: None,
+    reads.subjects_of_schema: None,
+    reads.versions_of_schema: None,
+    reads.contexts: None,
+    reads.with_metadata: Operation.READ,
+    reads.versions: Operation.READ,
+    reads.version: Operation.READ,
+    reads.version_text: Operation.READ,
+    reads.referenced_by: Operation.READ,
     compatibility.look_up_schema: Operation.READ,
     compatibility.check_compatibility: Operation.READ,
-    writing.config: Operation.READ,
-    writing.mode: Operation.READ,
-    writing.register_schema: Operation.WRITE,
-    writing.delete_whole_subject: Operation.DELETE,
-    writing.delete_one_version: Operation.DELETE,
-    writing.change_config: Operation.COMPATIBILITY,
-    writing.remove_config: Operation.COMPATIBILITY,
-    writing.change_mode: Operation.MODE,
-    writing.remove_mode: Operation.MODE,
+    writes.config: Operation.READ,
+    writes.mode: Operation.READ,
+    writes.register_schema: Operation.WRITE,
+    writes.delete_whole_subject: Operation.DELETE,
+    writes.delete_one_version: Operation.DELETE,
+    writes.change_config: Operation.COMPATIBILITY,
+    writes.remove_config: Operation.COMPATIBILITY,
+    writes.change_mode: Operation.MODE,
+    writes.remove_mode: Operation.MODE,
 }
 # The resources that change something, and leave an entry in the administration log.
 CHANGES: Final[Mapping[Resource, ChangeKind]] = {
-    writing.register_schema: ChangeKind("register", Kind.SCHEMA),
-    writing.delete_whole_subject: ChangeKind("delete", Kind.SCHEMA),
-    writing.delete_one_version: ChangeKind("delete", Kind.SCHEMA),
-    writing.change_config: ChangeKind("alter", Kind.COMPATIBILITY),
-    writing.remove_config: ChangeKind("delete", Kind.COMPATIBILITY),
-    writing.change_mode: ChangeKind("alter", Kind.MODE),
-    writing.remove_mode: ChangeKind("delete", Kind.MODE),
+    writes.register_schema: ChangeKind("register", Kind.SCHEMA),
+    writes.delete_whole_subject: ChangeKind("delete", Kind.SCHEMA),
+    writes.delete_one_version: ChangeKind("delete", Kind.SCHEMA),
+    writes.change_config: ChangeKind("alter", Kind.COMPATIBILITY),
+    writes.remove_config: ChangeKind("delete", Kind.COMPATIBILITY),
+    writes.change_mode: ChangeKind("alter", Kind.MODE),
+    writes.remove_mode: ChangeKind("delete", Kind.MODE),
 }
 _OPEN: Final = {("healthz",), ("readyz",)}
 _METRICS: Final = ("metrics",)
@@ -139,7 +137,7 @@ class _Route(msgspec.Struct, frozen=True):
 
     @property
     def registers(self) -> bool:
-        return self.resources.get("POST") is writing.register_schema
+        return self.resources.get("POST") is writes.register_schema
 
     def match(self, segments: tuple[str, ...]) -> dict[str, str] | None:
         """The values of the pattern's names, or None if the path does not match."""

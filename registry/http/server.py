@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from client.connection.addresses import Address
-from ground.administration import Program
-from ground.administration_log import AdministrationLog, CannotRemember
+from ground.administration.entries import Program
+from ground.administration.log import AdministrationLog, CannotRemember
 from ground.logins.password_file import BadPasswordFile, PasswordFile
 from ground.logins.token_file import BadTokenFile, TokenFile
 from ground.network.listening import listen
@@ -25,11 +25,11 @@ from registry.access.permissions import Permissions
 from registry.config import RegistryConfig
 from registry.errors import RegistryFailure
 from registry.http.administration import Administration
-from registry.http.connection import HttpConnection, Unread
+from registry.http.connections.connection import HttpConnection, Unread
+from registry.http.connections.request_reader import Bodies
+from registry.http.connections.tls_listener import TlsListener
 from registry.http.metrics import Gauges, RegistryMetrics
-from registry.http.request_reader import Bodies
 from registry.http.routes import RegistryRoutes
-from registry.http.tls_listener import TlsListener
 from registry.registry import Registry
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ the process. Here:
    per value.
 
 These rules are the `Manner` called `EXACT`. Others may accept more: the agent's converts the text
-of log lines (`agent.bodies.tail_encoder`). The walk over the schema is shared.
+of log lines (`agent.encoding.bodies.tail_encoder`). The walk over the schema is shared.
 
 A value that does not fit raises `Misfit` with its place; a part of it may have been written.
 """

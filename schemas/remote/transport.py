@@ -19,7 +19,6 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ground.chance import chance
 from ground.http.client import (
     HttpAnswer,
     HttpClient,
@@ -32,12 +31,8 @@ from ground.http.client import (
 )
 from ground.http.security import access_to
 from ground.known_types import known_type
-from schemas.errors import (
-    RegistryError,
-    RegistryNotReachable,
-    RegistryRefused,
-    RegistryTimedOut,
-)
+from ground.randomness import chance
+from schemas.errors import RegistryError, RegistryNotReachable, RegistryRefused, RegistryTimedOut
 from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls
 

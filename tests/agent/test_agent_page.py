@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 from agent.configuration.inputs import Format
-from agent.http.metrics import families
-from agent.status import AgentPhase, Status
-from ground.exposition import door_families
+from agent.monitoring.metrics import families
+from agent.monitoring.status import AgentPhase, Status
+from ground.http.exposition import door_families
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("agent*.md")))

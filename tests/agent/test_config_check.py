@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from agent.config import AgentConfig
 from agent.config_check import check_missing, check_topics, problems_of, remarks_on, topics_of
+from agent.configuration.config import AgentConfig
 from agent.configuration.inputs import Input
 from client.admin.new_topics import NewTopics
 from client.admin.topics import create_topic

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 
 _SHOWN: Final = 3  # of each process
 

@@ -21,11 +21,7 @@ from wire.errors import ErrorCode
 from wire.framing.requests import read_header
 from wire.messages import api_versions, metadata
 from wire.messages.list_offsets import LATEST
-from wire.messages.metadata import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponseTopic,
-)
+from wire.messages.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 
 _TARGET = TopicPartition("shop", 0)
 

@@ -17,7 +17,7 @@ from cluster.records.identity import cluster_id
 from cluster.session.operations import Create
 from cluster.session.session import Session, SessionState
 from cluster.view import ClusterView
-from harness.penstock.zookeepers import ZooKeepers
+from harness.penstock.clusters.zookeepers import ZooKeepers
 from harness.processes.waiting import wait_until
 from tests.cluster.conftest import a_broker, a_topic
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import yaml
 
-from broker.groups.counts import GroupCounts
-from broker.groups.values import State
-from broker.metrics import BrokerMetrics
-from broker.replication_status import CopyingFigures, figures
+from broker.groups.membership.values import State
+from broker.groups.metrics import GroupCounts
+from broker.monitoring.metrics import BrokerMetrics
+from broker.replicas.replication_status import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
 from tests.deploy.dashboards import DASHBOARD, RULES, check_layout, spoken_of
 from tests.deploy.mirror_alerts import check_alerts, promtool

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import AgentLimits
+from agent.configuration.config import AgentLimits
 from broker.configs.config import BrokerLimits
 from tests.docs.command_lines import misunderstood
 from tests.docs.pages import ROOT

@@ -1,6 +1,6 @@
 """Whether a number is in intervals: looked for in each of them."""
 
-from loader.reports import ClosedIntervals
+from loader.values.reports import ClosedIntervals
 
 
 def contains(intervals: ClosedIntervals, number: int) -> bool:

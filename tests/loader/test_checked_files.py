@@ -13,7 +13,7 @@ from loader.config import CompletenessConfig, LoaderConfig
 from loader.errors import DamagedBatch, FilesDiffer
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import worst_exit_code
-from loader.tables import HOUR_MILLIS, Hour, hour_folder
+from loader.values.tables import HOUR_MILLIS, Hour, hour_folder
 from tests.loader.answering_audit import answering_audit, document
 from tests.loader.application import BEGAN, Application
 from tests.loader.loads import folder_of, ledger_entries, load_once, outcome_of, rows_of

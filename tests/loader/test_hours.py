@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 from client.connection.brokers import Brokers
 from client.producing.producer import Producer
 from ledger.names import LEDGER_TOPIC
-from loader.commit.manifest_log import ManifestLog
+from loader.commit.commit_log import CommitLog
 from loader.commit.old_hours import LISTED_MILLIS, trimmed_hours
 from loader.commit.publishing import publish
 from loader.config import CompletenessConfig, LoaderConfig
 from loader.errors import FilesDiffer
 from loader.run.load_context import LoadRequest
 from loader.store.local import LocalStore
-from loader.tables import Hour, hour_folder, hour_of
+from loader.values.tables import Hour, hour_folder, hour_of
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
@@ -157,7 +157,7 @@ def test_hours_in_which_nothing_happened(
     assert landed(rows_of(spark, patient, application.topic)) == sorted(application.written)
 
 
-def long_after(log: ManifestLog) -> None:
+def long_after(log: CommitLog) -> None:
     """A run as there may be one a year later."""
     latest = log.latest()
     assert latest is not None
@@ -180,7 +180,7 @@ def test_late_rows_and_a_rebuild_of_what_was_forgotten(
     spark: SparkSession, application: Application, config: LoaderConfig
 ) -> None:
     table = application.topic
-    log = ManifestLog(LocalStore(config.root), table)
+    log = CommitLog(LocalStore(config.root), table)
     application.write(30, time=FORGOTTEN)
     application.write(20, time=OLD, partition=1)
     assert load_once(spark, config).complete == [FORGOTTEN, OLD]

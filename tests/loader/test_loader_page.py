@@ -15,8 +15,8 @@ import pytest
 from loader.commit.layout import late_marker, part_path, success_marker
 from loader.decoding.columns import VALUE
 from loader.errors import LoaderError
-from loader.manifests import HourState
-from loader.tables import Hour
+from loader.values.manifests import HourState
+from loader.values.tables import Hour
 from penstock.services.load.command import command
 from penstock.services.load.summary import INTERRUPTED, NOTHING_TO_DO
 

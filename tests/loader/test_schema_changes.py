@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from loader.config import CompletenessConfig, FileFormat, HeaderColumns, LoaderConfig, Tasks
 from loader.errors import LoaderError
 from loader.run.load_context import LoadRequest
-from loader.tables import Hour
+from loader.values.tables import Hour
 from tests.loader.application import BEGAN, HOUR, VIEW, Application, Json, event_schema, landed
 from tests.loader.loads import EITHER_WAY, LONG_AGO, folder_of, load_once, rows_of
 

@@ -13,7 +13,7 @@ from harness.processes.waiting import wait_until
 from mirror.clusters.acls import AclsSync
 from mirror.clusters.group_offsets import GroupsSync
 from mirror.kafka_target.map_topic import MapTopic, Mark
-from mirror.partition_sharing import Sharing
+from mirror.worker.partition_sharing import Sharing
 from tests.mirror.workers import mirror_config
 
 OFTEN: dict[str, Any] = {"interval": 0.1, "groups": {"interval": 0.1}}

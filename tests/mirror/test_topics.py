@@ -1,17 +1,7 @@
 """Which topics are copied, and what has to be done so that they can be."""
 
-from mirror.partitions.batches import Gap
-from mirror.topics import (
-    Alter,
-    Enlarge,
-    Names,
-    Standing,
-    Topic,
-    TopicCopy,
-    gaps_of,
-    gaps_text,
-    plan,
-)
+from mirror.partitions.gaps import Gap, gaps_of, gaps_text
+from mirror.topics import Alter, Enlarge, Names, Standing, Topic, TopicCopy, plan
 from wire.mirrored import MIRROR_OF
 
 ID, OTHER_ID = "5QDhz2mVQt6JbSHYXm9lKg", "6QDhz2mVQt6JbSHYXm9lKg"

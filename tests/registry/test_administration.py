@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ground.administration import OK, Entry, Kind, read_entry
+from ground.administration.entries import OK, Entry, Kind, read_entry
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from registry.access.permissions import Operation

@@ -17,9 +17,9 @@ from harness.penstock.registry import RegistryProcess
 from loader.errors import OptionRefused
 from loader.landing.task_spec import LandingJob, unpacked
 from loader.landing.writer_schemas import WriterSchemas
-from loader.source.description import describe
-from loader.source.description import unpacked as unpacked_description
-from loader.source.options import read_options
+from loader.spark.data_source.description import describe
+from loader.spark.data_source.description import unpacked as unpacked_description
+from loader.spark.data_source.options import read_options
 from schemas.remote.address import RegistryAddress
 from tests.loader.landing.decoded_batches import a_spec
 from tests.registry.locked import Locks

@@ -27,13 +27,7 @@ from registry.log.leadership import Alone
 from registry.schemas_topic.values import Decision
 from tests.cluster.conftest import expire
 from tests.registry.conftest import both
-from tests.registry.numbers import (
-    DELETE,
-    Numbers,
-    RunningRegistry,
-    batches,
-    numbered,
-)
+from tests.registry.numbers import DELETE, Numbers, RunningRegistry, batches, numbered
 
 FENCED = {ErrorCode.invalid_producer_epoch, ErrorCode.producer_fenced}
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
-from ground.administration import OK, read_entry
+from ground.administration.entries import OK, read_entry
 from harness.logins.made_secrets import made_secret
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess

@@ -7,7 +7,7 @@ import pytest
 
 from registry.changes.registration import normalizes, register
 from registry.errors import ErrorAnswer
-from registry.http.worker_threads import find_registered
+from registry.http.resources.worker_threads import find_registered
 from registry.requests import SchemaRequest
 from registry.schemas_topic.contents import RegistryContents
 from registry.schemas_topic.log_records import ConfigRecord, ModeRecord

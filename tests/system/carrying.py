@@ -21,7 +21,7 @@ import aiokafka
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from harness.java.jvm import Jvm
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 from harness.processes.waiting import wait_until
 from tests.system.crash import Worker
 from tests.system.other_languages.programs import FRANZ_GO, KAFKAJS, Client

@@ -14,14 +14,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import partial
 
-from confluent_kafka import (
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from harness.processes.waiting import wait_until
 from tests.system.raw import (

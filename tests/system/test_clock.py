@@ -1,6 +1,6 @@
 """The wall clock jumps under the broker: nothing is deleted for it, and clients go on.
 
-When a jump is one: tests/broker/storage/test_retention_clock.py.
+When a jump is one: tests/broker/storage/test_retention.py.
 """
 
 from pathlib import Path

@@ -2,7 +2,7 @@
 
 Each kind of damage gets a partition of its own, so that one restart shows them all. The interval of
 checkpoints is long: recovery then re-reads everything, as after a crash right behind the damage.
-That a log is mended whichever byte is its last: tests/broker/storage/test_recovery.py.
+That a log is mended whichever byte is its last: tests/broker/storage/recovery/test_recovery.py.
 """
 
 import random

@@ -21,12 +21,7 @@ from harness.penstock.made_batches import NOON, WINDOW, agents_batch, foreign_ba
 from harness.processes.waiting import wait_until
 from tests.system.counting_child import child_of, counted_broker, standing_still
 from tests.system.crash import IdempotentWriter
-from tests.system.told_of_topics import (
-    check_told_once,
-    entries,
-    read_all,
-    wait_told,
-)
+from tests.system.told_of_topics import check_told_once, entries, read_all, wait_told
 from tests.system.topics import create
 from wire.record_batches.records import Codec
 

@@ -12,12 +12,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import (
-    AclOperation,
-    AdminClient,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient, NewTopic, ResourceType
 
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from tests.system.guarded import WITHIN, Guarded, allow

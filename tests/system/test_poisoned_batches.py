@@ -33,14 +33,7 @@ from tests.system.clients.kafka_python import KafkaPython
 from tests.system.clients.librdkafka import Librdkafka
 from tests.system.clients.stored import segments
 from tests.system.produce import must_produce
-from tests.system.raw import (
-    PRODUCE,
-    RawConnection,
-    int32,
-    produce_body,
-    read_produced,
-    request,
-)
+from tests.system.raw import PRODUCE, RawConnection, int32, produce_body, read_produced, request
 from tests.system.topics import create
 from tests.wire.poisoned_batches import (
     GZIP,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.penstock.broker import REPOSITORY
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 from tests.releases.kept import releases, unpack_broker
 from tests.system.carrying import (
     PARTITIONS,

@@ -13,7 +13,7 @@ from kazoo.exceptions import NoNodeError
 
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.broker import BrokerProcess
-from harness.penstock.zookeepers import ZooKeepers
+from harness.penstock.clusters.zookeepers import ZooKeepers
 from harness.processes.waiting import wait_until
 from tests.system.produce import must_produce, read_values, wait_writable
 from tests.system.topics import create

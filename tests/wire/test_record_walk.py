@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wire.poisoned_batches import (
-    PACK,
-    batch,
-    record,
-    sized,
-    varint,
-)
+from tests.wire.poisoned_batches import PACK, batch, record, sized, varint
 from wire.errors import BatchError, ErrorCode
 from wire.record_batches.batch import HEADER, HEADER_SIZE, check_batch
 from wire.record_batches.large_batches import walk_large

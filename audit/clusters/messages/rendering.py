@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from audit.clusters.messages.answers import MessageKind, ShownField, ShownMessage
 from client.reading.excerpt import Content, Piece
+from schemas.bodies.plain_values import plain
 from schemas.envelope import Decoder, schema_id_of
 from schemas.errors import BadMessage, RegistryError
 from schemas.event_schemas import DEAD_LETTER
 from schemas.parsing import AvroSchema
-from schemas.plain_values import plain
 from wire.record_batches.records import Record
 
 MOST_SHOWN: Final = 16 * 1024

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from broker.storage.segments.files import OpenFile, check_there, not_there
 
 try:
-    from broker.storage import _many_files as compiled
+    from broker.storage.segments import _many_files as compiled
 except ImportError:
     NATIVE = False
 else:

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from agent.config import AgentConfig
 from agent.config_check import (
     InputCheck,
     TopicCheck,
@@ -19,9 +18,10 @@ from agent.config_check import (
     check_topics,
     topics_of,
 )
+from agent.configuration.config import AgentConfig
 from agent.configuration.inputs import Input, check_distinct
-from agent.inputs_directory import InputsDirectory
-from agent.status import Refusal
+from agent.configuration.inputs_directory import InputsDirectory
+from agent.configuration.refusals import Refusal
 from client.connection.brokers import Brokers
 from client.errors import ClientError
 from ledger.names import LEDGER_TOPIC

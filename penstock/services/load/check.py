@@ -27,7 +27,7 @@ from loader.run.table_form import table_columns
 from loader.spark.java_classes import JavaClasses, classes_directory
 from loader.store.filesystems import check_scheme
 from loader.store.opening import open_store
-from loader.tables import Hour, SourceTopic, TableSource
+from loader.values.tables import Hour, SourceTopic, TableSource
 from penstock.connections.reachability import (
     SECONDS,
     answering_broker,

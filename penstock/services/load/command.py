@@ -13,7 +13,7 @@ from ground.printable import one_line
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.run.load_context import LoadRequest
-from loader.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder
+from loader.values.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder
 from penstock.cli.event_log import LogFormat
 from penstock.cli.output import json_option, print_json
 from penstock.cli.time_arguments import EveryType

@@ -11,7 +11,7 @@ from loader.checks.statements import printable
 from loader.commit.layout import SUCCESS
 from loader.errors import reason_of
 from loader.run.outcomes import PartitionRange, TableOutcome, has_failed, worst_exit_code
-from loader.tables import Hour, hour_folder
+from loader.values.tables import Hour, hour_folder
 from penstock.cli.output import Row, print_table
 
 _COLUMNS: Final = (

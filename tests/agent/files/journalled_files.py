@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from agent.accounting.runs import KnownSource, SourceId
-from agent.config import AgentLimits, HoldDeleted
+from agent.configuration.config import AgentLimits, HoldDeleted
 from agent.configuration.file_inputs import FileInput
 from agent.files.files import Files
 from agent.files.happenings import (
@@ -26,11 +26,11 @@ from agent.files.happenings import (
 )
 from agent.history.blind_times import Looked, Unwatched
 from agent.history.position import HistoryPosition
-from agent.kept import store as agents
-from agent.kept.kept_files import Keeping
-from agent.kept.store import HandedOver
+from agent.open_files import descriptor_store as agents
+from agent.open_files.descriptor_store import HandedOver
+from agent.open_files.kept_files import Keeping
+from agent.open_files.opening import Opening
 from agent.recognition.followed import Followed
-from agent.recognition.opening import Opening
 from penstock.up.descriptor_store import ProgramDescriptors
 
 Kind = TypeVar("Kind")

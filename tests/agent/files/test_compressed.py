@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from agent.config import HoldDeleted
+from agent.configuration.config import HoldDeleted
 from agent.files.happenings import Appeared, Ended, EndUnseen, Unpacked
 from agent.history.blind_times import Traces
 from agent.recognition.compressed import ArchiveDamaged, unpacked

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from agent.agent import Agent
-from agent.config import AgentConfig
+from agent.configuration.config import AgentConfig
 from agent.configuration.file_inputs import FileInput
 from agent.configuration.inputs import Input
 from agent.files.happenings import Appeared, Unreadable
-from agent.recognition.opening import FollowLinks, Opening, SecretFiles
+from agent.open_files.opening import FollowLinks, Opening, SecretFiles
 from harness.processes.waiting import wait_until
 from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import JournalledFiles, kept_files

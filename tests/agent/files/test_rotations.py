@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import HoldDeleted
+from agent.configuration.config import HoldDeleted
 from agent.files.happenings import (
     Appeared,
     Deleted,
@@ -19,8 +19,8 @@ from agent.files.happenings import (
     Lost,
     Truncated,
 )
+from agent.open_files.open_file_limit import Handles
 from agent.recognition.followed import Followed
-from agent.recognition.handles import Handles
 from tests.agent.files.journalled_files import JournalledFiles, LogFolder, append, settle
 from tests.agent.files.scenarios import Scenario, check, scenarios
 

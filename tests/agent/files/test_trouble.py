@@ -10,9 +10,9 @@ from agent.configuration.file_inputs import FileInput, end_of_last_line
 from agent.files.happenings import Polling, ReadableAgain, Unreadable
 from agent.history.blind_times import Traces, Unwatched
 from agent.history.watcher import Mounts, Watcher
+from agent.open_files.open_file_limit import Handles
 from agent.recognition.file_properties import same_content
 from agent.recognition.followed import Followed
-from agent.recognition.handles import Handles
 from agent.recognition.identity import fingerprint
 from tests.agent.files.journalled_files import JournalledFiles, LogFolder, append
 from tests.agent.files.scenarios import Scenario, check, scenarios

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent.config import HoldDeleted
+from agent.configuration.config import HoldDeleted
 from agent.configuration.file_inputs import FileInput
 from agent.files.happenings import Ended, EndUnseen
 from agent.history.blind_times import Traces

@@ -8,7 +8,7 @@ from agent.accounting.alterations import AlteredText
 from agent.accounting.runs import Fate
 from agent.errors import JournalFull
 from agent.files.happenings import Compressed, Lost
-from tests.agent.pipeline_side import PipelineSide, append, input_of, pipeline_side
+from tests.agent.reading.pipeline_side import PipelineSide, append, input_of, pipeline_side
 
 LONG = f"{30 * 'x'}\n"
 

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent.accounting.runs import Progress, SourceId
-from agent.config import AgentLimits, HoldDeleted, Times
+from agent.configuration.config import AgentLimits, HoldDeleted, Times
 from agent.configuration.file_inputs import FileInput
 from agent.configuration.inputs import Input
-from agent.events.reader import EventReader
+from agent.encoding.events.reader import EventReader
 from agent.files.files import Files
 from agent.reading.intake import Intake
 from schemas.event_schemas import LOG_LINE, built_in

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from agent.accounting.runs import KnownSource, Progress, SourceId
 from agent.files.listing import sighting_from
+from agent.open_files.open_file_limit import Handles
 from agent.recognition.file_properties import born_ns
 from agent.recognition.followed import Followed
-from agent.recognition.handles import Handles
 from agent.recognition.identity import FULL, Sighting, fingerprint
 from agent.recognition.memory import FoundFile, Memory
 from agent.recognition.originals import Originals

@@ -13,13 +13,13 @@ import msgspec
 
 from agent.accounting.parcels import BatchKind, Outgoing, Parcel
 from agent.accounting.runs import Fingerprint, KnownSource, Progress, Run, SourceId
-from agent.config import AgentConfig, AgentLimits
+from agent.configuration.config import AgentConfig, AgentLimits
 from agent.configuration.inputs import Input
+from agent.encoding.topic_schemas.values import TopicSchema
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.shipping.replacements import window_counts
 from agent.shipping.shipper import Shipper
-from agent.topic_schemas.values import TopicSchema
 from client.connection.brokers import Brokers
 from client.producing.delivery import Batch, TopicPartition
 from client.reading.fetcher import Fetcher

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from agent.accounting.parcels import BatchKind, Outgoing
 from agent.accounting.runs import Excepted, Fate, Run, SourceId, WindowCount
-from agent.ledger.entries import Draft, entry
+from agent.encoding.topic_schemas.values import TopicSchema
 from agent.shipping.cures import Cure
 from agent.shipping.dead_letters import RefusedLetters
+from agent.shipping.ledger.entries import Draft, entry
 from agent.shipping.rebuilding import TimeBounds, contents
 from agent.shipping.replacements import (
     DeadLetterTopic,
@@ -22,7 +23,6 @@ from agent.shipping.replacements import (
     dead_lettered,
     window_counts,
 )
-from agent.topic_schemas.values import TopicSchema
 from client.producing.delivery import Batch, TopicPartition
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import DEAD_LETTER, LEDGER, built_in

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from ground.administration import Entry, read_entry
-from ground.administration_log import FILE_NAME
+from ground.administration.entries import Entry, read_entry
+from ground.administration.log import FILE_NAME
 from harness.processes.waiting import wait_until
 
 

@@ -8,7 +8,7 @@ import pytest
 from broker.api.changes import REMEMBERED
 from broker.api.operations import RULES, Rule
 from broker.configs.config import AuthorizationConfig
-from ground.administration import OK, Entry, Kind
+from ground.administration.entries import OK, Entry, Kind
 from ground.logins.scram import ScramMechanism
 from tests.broker.api.questions import QUESTIONS, Ask
 from tests.broker.api.remembered import RememberedChanges

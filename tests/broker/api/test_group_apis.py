@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from broker.access.permissions import bits
+from broker.access.acls import bits
 from broker.configs.config import AuthorizationConfig, GroupsConfig
-from ground.administration import OK, Kind
+from ground.administration.entries import OK, Kind
 from harness.processes.waiting import wait_until
 from tests.broker.api.questions import ask_deleted_groups
 from tests.broker.api.remembered import RememberedChanges

@@ -10,10 +10,7 @@ from tests.broker.api.running_broker import RawClient
 from tests.wire.apis import APIS
 from wire.errors import ErrorCode
 from wire.messages import add_partitions_to_txn, api_versions, end_txn, produce, sasl_handshake
-from wire.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-)
+from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from wire.messages.api_versions import ApiVersionsRequest
 
 ONLY_ASKED = {add_partitions_to_txn.API.key, end_txn.API.key}  # of Apache Kafka, by the mirror

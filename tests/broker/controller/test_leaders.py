@@ -18,13 +18,7 @@ from cluster.layout import paths
 from cluster.records import configs
 from cluster.session.operations import Set
 from cluster.session.session import Session
-from cluster.values import (
-    NO_LEADER,
-    ClusterSnapshot,
-    ControllerEpoch,
-    Move,
-    TopicInfo,
-)
+from cluster.values import NO_LEADER, ClusterSnapshot, ControllerEpoch, Move, TopicInfo
 from cluster.view import ClusterView
 from tests.broker.controller.conftest import Live
 from tests.broker.controller.led_cluster import create, leading, states

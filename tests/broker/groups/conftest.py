@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.broker.groups.group_scene import Scene
+from tests.broker.groups.membership.scene import Scene
 from tests.cluster.conftest import connect, proxied, proxy, session
 
 __all__ = ["connect", "proxied", "proxy", "session"]

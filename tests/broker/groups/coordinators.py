@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from broker.groups.coordinated_groups import CoordinatorRules
 from broker.groups.coordinator import Coordinator
-from broker.groups.registry import CoordinatorRules
-from broker.groups.values import (
+from broker.groups.membership.values import (
     NO_GENERATION,
     NO_MEMBER,
     GroupRules,

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from broker.errors import ApiError
+from broker.groups.coordinated_groups import now_ms
 from broker.groups.coordinator import Coordinator
-from broker.groups.registry import now_ms
-from broker.groups.values import NO_GENERATION, NO_MEMBER, State
+from broker.groups.membership.values import NO_GENERATION, NO_MEMBER, State
 from cluster.groups import groups
 from cluster.groups import members as group_members
 from cluster.groups.offsets import read_offsets

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from broker.errors import ApiError
+from broker.groups.coordinated_groups import CoordinatorRules, now_ms
+from broker.groups.membership.values import NO_GENERATION, NO_MEMBER, Leaving, Protocol, State
 from broker.groups.placement import first_of
-from broker.groups.registry import CoordinatorRules, now_ms
-from broker.groups.values import NO_GENERATION, NO_MEMBER, Leaving, Protocol, State
 from cluster.groups import groups
 from cluster.groups.offsets import read_offsets
 from cluster.session.session import Session

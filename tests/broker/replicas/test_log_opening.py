@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 
 from broker.replicas.data_directory import Checkpoint, DataDirectory
+from broker.replicas.log_losses import UNKNOWN, Withdrawal, Withdrawals
 from broker.replicas.log_opening import LogOpener, OpenedLog
-from broker.replicas.withdrawals import UNKNOWN, Withdrawal, Withdrawals
 from broker.storage import layout
 from broker.storage.config import LogConfig
 from broker.storage.directory.acknowledged import AcknowledgedFile

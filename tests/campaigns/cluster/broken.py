@@ -9,7 +9,7 @@ from broker.configs.topic_config import TopicConfig
 from broker.controller import elections
 from broker.replicas.partition import Committed, Partition
 from broker.replication.copied_partition import CopiedPartition
-from broker.replication.in_sync import InSyncChanges
+from broker.replication.in_sync_changes import InSyncChanges
 from broker.storage.log import Log
 from client.reading.fetch_session import FetchPosition
 from cluster.values import PartitionInfo

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 from harness.processes.waiting import wait_until
 from tests.campaigns.bugs import bugs_of
 from tests.campaigns.cluster.broken import FLAWS

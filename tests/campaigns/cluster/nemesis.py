@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 from harness.processes.waiting import wait_until
 from tests.campaigns import nemesis
 from tests.campaigns.history import Done, Notes

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from broker.groups.commits import Commits
-from broker.groups.group import Group
-from broker.groups.values import State
+from broker.groups.membership.group import Group
+from broker.groups.membership.values import State
+from broker.groups.offset_commits import Commits
 from cluster.groups import groups
 from cluster.groups import offsets as group_offsets
 from cluster.session.operations import Operation

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 from harness.processes.waiting import wait_until
 from tests.campaigns.bugs import bugs_of
 from tests.campaigns.cluster.campaign import BROKERS, PENSTOCK, stopped

@@ -9,7 +9,7 @@ from cluster.errors import ClusterError
 from cluster.groups.offsets import read_offsets
 from cluster.session.session import Session
 from cluster.values import TopicPartition
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 from tests.campaigns.cluster import nemesis
 from tests.campaigns.groups import requests
 from tests.campaigns.groups.members import Members

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cluster.errors import ClusterError
 from cluster.groups import groups
 from cluster.session.session import Session
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 from harness.processes.waiting import wait_until
 from tests.campaigns.cluster.clients import RETURN
 from tests.campaigns.groups.events import Ended, Saved, Written

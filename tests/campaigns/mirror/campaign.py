@@ -21,8 +21,8 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.penstock.broker_cluster import BrokerCluster
-from harness.penstock.two_clusters import PREFIX, TwoClusters
+from harness.penstock.clusters.broker_cluster import BrokerCluster
+from harness.penstock.clusters.two_clusters import PREFIX, TwoClusters
 from harness.processes.waiting import wait_until
 from tests.campaigns.bugs import bugs_in, bugs_of
 from tests.campaigns.cluster.campaign import HISTORY, LAG_SECONDS, PENSTOCK, faults_of, stopped

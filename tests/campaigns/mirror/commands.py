@@ -10,7 +10,7 @@ from typing import Final
 
 from confluent_kafka import KafkaException, Producer
 
-from harness.penstock.two_clusters import TwoClusters
+from harness.penstock.clusters.two_clusters import TwoClusters
 from harness.processes.waiting import wait_until
 
 HEALS: Final = 120.0

@@ -19,7 +19,7 @@ from typing import Final
 from confluent_kafka import Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from harness.penstock.two_clusters import PREFIX, TwoClusters
+from harness.penstock.clusters.two_clusters import PREFIX, TwoClusters
 from harness.processes.waiting import wait_until
 from tests.campaigns.cluster.clients import PATIENCE, RETURN
 from tests.campaigns.logs import read_batches

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Final
 
-from harness.penstock.broker_cluster import BrokerCluster
-from harness.penstock.two_clusters import TwoClusters
+from harness.penstock.clusters.broker_cluster import BrokerCluster
+from harness.penstock.clusters.two_clusters import TwoClusters
 from harness.processes.waiting import wait_until
 from tests.campaigns import nemesis
 from tests.campaigns.cluster import nemesis as of_clusters

@@ -2,7 +2,7 @@
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 
 _SECONDS = 5.0
 _OPTIONS = {

@@ -16,8 +16,8 @@ from client.connection.brokers import Brokers
 from client.errors import ClientError
 from harness.penstock.agent import AgentProcess
 from harness.penstock.audit import AuditProcess
-from harness.penstock.broker_cluster import BrokerCluster
-from harness.penstock.mirrors import Mirrors
+from harness.penstock.clusters.broker_cluster import BrokerCluster
+from harness.penstock.clusters.mirror_workers import Mirrors
 from harness.penstock.registry import RegistryProcess
 from harness.processes.waiting import wait_until
 from tests.campaigns.loading import Loader

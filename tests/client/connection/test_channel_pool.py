@@ -24,12 +24,7 @@ from tests.client.scripted_broker import Answer, ScriptedBroker, frame, greeting
 from tests.client.shipper import numbered_batch
 from wire.framing.requests import read_header
 from wire.messages import fetch, metadata, produce
-from wire.messages.fetch import (
-    FetchableTopicResponse,
-    FetchRequest,
-    FetchResponse,
-    PartitionData,
-)
+from wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 from wire.messages.produce import ProduceResponse
 from wire.record_batches.batch import Buffer

@@ -16,7 +16,7 @@ from client.producing.delivery import TopicPartition
 from client.producing.producer import Producer
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.broker import BrokerProcess
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 from harness.processes.waiting import wait_until
 from wire.messages import delete_records
 from wire.messages.delete_records import (

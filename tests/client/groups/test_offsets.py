@@ -13,12 +13,7 @@ from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
 from client.errors import Unsupported
 from client.groups.offset_commits import Consumed, commit_offsets
-from client.groups.offsets import (
-    Committed,
-    committed_offsets,
-    describe_groups,
-    list_groups,
-)
+from client.groups.offsets import Committed, committed_offsets, describe_groups, list_groups
 from client.producing.delivery import TopicPartition
 from client.producing.producer import Producer
 from harness.kafka.apache_kafka import ApacheKafka

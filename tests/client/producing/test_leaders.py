@@ -26,11 +26,7 @@ from wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from wire.messages.produce import (
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
-)
+from wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from wire.produce import read_request
 
 SERVED = {0: (3, 8), 3: (0, 8), 18: (0, 3), 22: (0, 1)}

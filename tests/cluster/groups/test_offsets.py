@@ -11,13 +11,7 @@ from cluster.groups.offsets import GATHERED, GroupCommit, OffsetWriter, read_off
 from cluster.layout import paths
 from cluster.session.operations import Create, Delete, Node, Set
 from cluster.session.session import Session
-from cluster.values import (
-    CommittedOffset,
-    GroupFence,
-    GroupInfo,
-    GroupKind,
-    TopicPartition,
-)
+from cluster.values import CommittedOffset, GroupFence, GroupInfo, GroupKind, TopicPartition
 from tests.cluster.conftest import Connect
 from tests.cluster.proxy import Proxy
 

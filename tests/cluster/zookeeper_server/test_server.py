@@ -180,7 +180,7 @@ import sys
 from pathlib import Path
 from cluster.zookeeper_server.server import run_configured
 from cluster.zookeeper_server.config import ZooKeeperConfig
-from ground.supervisor import Supervisor
+from ground.systemd import Supervisor
 config = ZooKeeperConfig(data_dir=sys.argv[1], port=int(sys.argv[2]))
 sys.exit(run_configured(config, Supervisor()))
 """

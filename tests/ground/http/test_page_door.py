@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from ground.exposition import door_families
 from ground.http.client import HttpAnswer, HttpClient, HttpError, HttpUrl
+from ground.http.exposition import door_families
 from ground.http.page_door import BadLocks, PageDoor
 from ground.http.page_locks import PageLocks, check_pages
 from ground.http.page_server import Page, PageServer, readiness_page, text_page

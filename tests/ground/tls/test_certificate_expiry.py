@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.connection.security import Login, Mechanism, Security
-from ground.exposition import certificate_family
+from ground.http.exposition import certificate_family
 from ground.tls.certificate_expiry import (
     CertificateFiles,
     CertificateWatch,

@@ -7,10 +7,10 @@ from typing import Any, Final
 from loader.checks.comparison import UNKNOWN
 from loader.checks.damage_markers import DamageMarkers
 from loader.checks.file_check import FileCheck
-from loader.commit.manifest_log import ManifestLog
-from loader.manifests import Added, HourState, Manifest, RunKind
+from loader.commit.commit_log import CommitLog
 from loader.store.local import LocalStore
-from loader.tables import HOUR_MILLIS, Hour, hour_folder
+from loader.values.manifests import Added, HourState, Manifest, RunKind
+from loader.values.tables import HOUR_MILLIS, Hour, hour_folder
 
 NOW: Final = 497_000 * HOUR_MILLIS + 1_800_000  # in September 2026
 THIS: Final = Hour(497_000 * HOUR_MILLIS)
@@ -36,7 +36,7 @@ class Table:
     def __init__(self, root: Path, topics: Sequence[str] = (TABLE,)) -> None:
         self.root = root
         self.store = LocalStore(f"file://{root}")
-        self.manifest_log = ManifestLog(self.store, TABLE)
+        self.commit_log = CommitLog(self.store, TABLE)
         self.topics = topics
         self.told: list[Mapping[str, Any]] = []  # statements
         self.takes = True  # whether the ledger takes anything
@@ -74,9 +74,9 @@ class Table:
             self.store.delete(gone)
         for each in adds:
             self.write(each.path, lines(each.rows))
-        self.manifest_log.commit(manifest)
-        self.manifest_log.mark_visible(self._run)
-        self.manifest_log.mark_published(self._run)
+        self.commit_log.commit(manifest)
+        self.commit_log.mark_visible(self._run)
+        self.commit_log.mark_published(self._run)
 
     def write(self, at: str, data: bytes) -> None:
         self.store.replace(at, data)
@@ -92,12 +92,12 @@ class Table:
 
     def check(self, young_millis: int = TWO_DAYS, most_bytes: int = 1 << 20) -> FileCheck:
         return FileCheck(
-            self.manifest_log,
+            self.commit_log,
             self.topics,
             young_millis=young_millis,
             count=self._count,
             tell=self._tell,
-            markers=DamageMarkers(self.manifest_log, lambda *_: "load", self.warned.append),
+            markers=DamageMarkers(self.commit_log, lambda *_: "load", self.warned.append),
             most_bytes=most_bytes,
         )
 

@@ -20,7 +20,7 @@ from loader.checks.comparison import (
 from loader.checks.statements import MOST_FAULTS, digest, printable, statements, weight
 from loader.ledger.entries import MOST_BYTES
 from loader.ledger.observations import divided
-from loader.tables import HOUR_MILLIS, Hour
+from loader.values.tables import HOUR_MILLIS, Hour
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
 

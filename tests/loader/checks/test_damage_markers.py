@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from loader.commit.layout import success_marker
-from loader.manifests import HourState
+from loader.values.manifests import HourState
 from tests.loader.checks.tables import NOW, TABLE, Table, added, hour, lines, path
 from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, stop
 
@@ -84,12 +84,12 @@ def test_a_loader_that_is_stopped_leaves_a_marker(tmp_path: Path, *, mended: boo
             table.young()
             table.write(FILE, lines(5))
         step = At(number, stop)
-        table.manifest_log.store = SteppingStore(table.store, step)
+        table.commit_log.store = SteppingStore(table.store, step)
         try:
             table.young()
         except StoppedHere:
             assert markers(table).keys() & {"_SUCCESS", "_DAMAGED"}, number
-        table.manifest_log.store = table.store
+        table.commit_log.store = table.store
         assert bool(table.young()) != mended
         assert set(markers(table)) == {"_SUCCESS" if mended else "_DAMAGED"}
         number, reached = number + 1, step.reached

@@ -11,9 +11,9 @@ from loader.checks.comparison import IN_TURN_MILLIS, CommittedFile, differs, to_
 from loader.checks.file_check import Checked, from_bytes, state_path, to_bytes
 from loader.commit.layout import manifest_path, published_path, visible_path
 from loader.errors import RunTaken
-from loader.manifests import Added, HourState
 from loader.store.store import Entry
-from loader.tables import HOUR_MILLIS
+from loader.values.manifests import Added, HourState
+from loader.values.tables import HOUR_MILLIS
 from tests.loader.checks.tables import NOW, TABLE, THIS, TWO_DAYS, Table, added, hour, lines, path
 
 
@@ -190,7 +190,7 @@ def test_where_another_loader_is_at_work_nothing_is_said(table: Table) -> None:
     with pytest.raises(RunTaken, match="another loader is at work"):
         table.check().young(NOW)
     assert table.told == []
-    table.manifest_log.mark_visible(1)
+    table.commit_log.mark_visible(1)
 
     class Slow(Table):
         def _count(self, paths: Sequence[str]) -> dict[str, int]:

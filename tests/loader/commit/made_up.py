@@ -9,10 +9,17 @@ from loader.commit.next_state import Terms
 from loader.commit.sources import LandedSources
 from loader.commit.staging import Staged, StagedFile
 from loader.landing.pieces import FileKind
-from loader.manifests import VERSION, HourState, Manifest, PartitionState, RunKind, TopicState
 from loader.planning.plan import Plan
-from loader.reports import Account, ClosedIntervals, LandedWindow, SliceReport, SourceRun
-from loader.tables import HOUR_MILLIS, Hour, Slice
+from loader.values.manifests import (
+    VERSION,
+    HourState,
+    Manifest,
+    PartitionState,
+    RunKind,
+    TopicState,
+)
+from loader.values.reports import Account, ClosedIntervals, LandedWindow, SliceReport, SourceRun
+from loader.values.tables import HOUR_MILLIS, Hour, Slice
 
 HOUR: Final = Hour(1_795_132_800_000)  # 2026-11-20, midnight
 NEXT_HOUR: Final = Hour(HOUR + HOUR_MILLIS)

@@ -14,20 +14,20 @@ from typing import Final
 import msgspec
 
 from ground.intervals import GrowingIntervals
+from loader.commit.commit_log import CommitLog
 from loader.commit.layout import no_marker, run_folder, success_marker
-from loader.commit.manifest_log import ManifestLog
 from loader.commit.next_state import load_manifest, next_run
 from loader.commit.publishing import clean, publish
 from loader.commit.sources import LandedSources, seen_in
 from loader.commit.staging import Staged, read_again, staged, verified
 from loader.landing.pieces import PIECE_END, FileKind
 from loader.landing.task_spec import Seen
-from loader.manifests import SEVERAL, Added, HourState, Manifest, Marker, RunKind
 from loader.planning.facts import PartitionFacts, TopicFacts
 from loader.planning.plan import Plan, plan
-from loader.reports import ClosedIntervals, SliceReport, closed, intervals_of
 from loader.store.store import Store
-from loader.tables import (
+from loader.values.manifests import SEVERAL, Added, HourState, Manifest, Marker, RunKind
+from loader.values.reports import ClosedIntervals, SliceReport, closed, intervals_of
+from loader.values.tables import (
     HOUR_MILLIS,
     Hour,
     Partition,
@@ -99,7 +99,7 @@ class SmallLoader:
         self.log = log
         self.token = token
         self.now = now
-        self.manifest_log = ManifestLog(store, TABLE)
+        self.commit_log = CommitLog(store, TABLE)
 
     def load(self) -> None:
         """Everything that there is to do: what is owed, what is new, what can be closed."""
@@ -107,14 +107,14 @@ class SmallLoader:
         clean(self.store, TABLE)
         self.load_what_is_new()
         self.close_hours()
-        self.manifest_log.forget(10)
+        self.commit_log.forget(10)
 
     def publish_unfinished(self) -> None:
-        for run in self.manifest_log.unpublished():
-            self._finish(self.manifest_log.read(run))
+        for run in self.commit_log.unpublished():
+            self._finish(self.commit_log.read(run))
 
     def load_what_is_new(self) -> None:
-        latest = self.manifest_log.latest()
+        latest = self.commit_log.latest()
         planned = self._plan(latest)
         if planned.nothing_to_do:
             return
@@ -131,7 +131,7 @@ class SmallLoader:
 
     def close_hours(self) -> None:
         """Merges all hours that are over and not complete yet."""
-        latest = self.manifest_log.latest()
+        latest = self.commit_log.latest()
         if latest is None:
             return
         closing = {
@@ -143,7 +143,7 @@ class SmallLoader:
             self._commit(self._closed(latest, closing))
 
     def _commit(self, manifest: Manifest) -> None:
-        self.manifest_log.commit(manifest)
+        self.commit_log.commit(manifest)
         self._finish(manifest)
 
     def _finish(self, manifest: Manifest) -> None:
@@ -152,7 +152,7 @@ class SmallLoader:
         self.store.replace(
             f"ledger/{manifest.ledger_seq}", msgspec.json.encode((manifest.run, manifest.passages))
         )
-        self.manifest_log.mark_published(manifest.run)
+        self.commit_log.mark_published(manifest.run)
 
     def _plan(self, latest: Manifest | None) -> Plan:
         source = TableSource(name=TABLE, topics=(SourceTopic(topic=TOPIC, cluster="dc1"),))
@@ -294,10 +294,10 @@ def _more(
 
 def assert_all_landed_once(store: Store, log: Log) -> None:
     """What anyone sees, and what the newest manifest says, is what the log holds: once."""
-    manifest_log = ManifestLog(store, TABLE)
-    latest = manifest_log.latest()
+    commit_log = CommitLog(store, TABLE)
+    latest = commit_log.latest()
     assert latest is not None
-    assert manifest_log.unpublished() == []
+    assert commit_log.unpublished() == []
 
     visible = [
         entry for entry in store.list_recursively(TABLE) if not entry.name.startswith(("_", "."))
@@ -334,9 +334,9 @@ def assert_all_landed_once(store: Store, log: Log) -> None:
 
     clean(store, TABLE)
     assert store.list(f"_penstock/{TABLE}/staging") == []
-    assert len(store.list("ledger")) == len(manifest_log.runs())
-    for run in manifest_log.runs():
-        manifest = manifest_log.read(run)
+    assert len(store.list("ledger")) == len(commit_log.runs())
+    for run in commit_log.runs():
+        manifest = commit_log.read(run)
         told = store.read(f"ledger/{manifest.ledger_seq}")
         assert told == msgspec.json.encode((run, manifest.passages))
         for passage in manifest.passages:

@@ -9,10 +9,17 @@ from msgspec.structs import replace
 from loader.commit.next_state import load_manifest, next_run, rebuild_manifest
 from loader.commit.staging import Staged
 from loader.errors import GapError, Mismatch, TooManyDead, TooManyDuplicates
-from loader.manifests import HourState, KnownSources, Manifest, Marker, PartitionState, RunKind
 from loader.planning.plan import Plan
-from loader.reports import SliceReport
-from loader.tables import Hour, Slice, hour_folder, hour_of
+from loader.values.manifests import (
+    HourState,
+    KnownSources,
+    Manifest,
+    Marker,
+    PartitionState,
+    RunKind,
+)
+from loader.values.reports import SliceReport
+from loader.values.tables import Hour, Slice, hour_folder, hour_of
 from tests.loader.commit.made_up import (
     HOUR,
     NEXT_HOUR,

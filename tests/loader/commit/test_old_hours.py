@@ -15,9 +15,9 @@ from loader.commit.old_hours import (
     state_from_marker,
     trimmed_hours,
 )
-from loader.manifests import HourState, Manifest
 from loader.store.store import Store
-from loader.tables import HOUR_MILLIS, Hour
+from loader.values.manifests import HourState, Manifest
+from loader.values.tables import HOUR_MILLIS, Hour
 from tests.loader.commit.made_up import HOUR, NOW, left_by, manifest, piece, plan_of, report, terms
 
 DAY = 24 * HOUR_MILLIS

@@ -16,13 +16,21 @@ from client.reading.consumer import Consumer
 from client.reading.offsets import Beginning
 from harness.processes.server_process import free_ports
 from ledger.names import LEDGER_TOPIC
-from loader.commit.manifest_log import ManifestLog
+from loader.commit.commit_log import CommitLog
 from loader.commit.publishing import Publication, clean, publish, restore_markers
 from loader.errors import StoreError
 from loader.ledger.entries import in_ledger
-from loader.manifests import Added, HourState, Manifest, Marker, PartitionState, RunKind, TopicState
 from loader.store.local import LocalStore
-from loader.tables import Hour
+from loader.values.manifests import (
+    Added,
+    HourState,
+    Manifest,
+    Marker,
+    PartitionState,
+    RunKind,
+    TopicState,
+)
+from loader.values.tables import Hour
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
@@ -49,7 +57,7 @@ def stage(store: LocalStore, *adds: Added) -> None:
 
 def committed(store: LocalStore, **fields: object) -> Manifest:
     made = msgspec.structs.replace(manifest(1), **fields)
-    ManifestLog(store, "t").commit(made)
+    CommitLog(store, "t").commit(made)
     return made
 
 
@@ -63,12 +71,12 @@ def test_files_come_and_their_staging_goes(store: LocalStore) -> None:
     stage(store, *adds)
     store.replace(f"{STAGING}/run-1-x/pieces/_SUCCESS", b"")
     made = committed(store, adds=adds)
-    assert not ManifestLog(store, "t").is_visible(1)
+    assert not CommitLog(store, "t").is_visible(1)
     publish(store, made)
     assert visible(store) == [f"{AT}/a", f"{AT}/b", "t/dt=2026-11-20/hour=01/c"]
     assert list(store.list(STAGING)) == []
-    assert ManifestLog(store, "t").is_visible(1)
-    assert ManifestLog(store, "t").unpublished() == [1]  # the ledger is still to be written
+    assert CommitLog(store, "t").is_visible(1)
+    assert CommitLog(store, "t").unpublished() == [1]  # the ledger is still to be written
 
 
 def test_nothing_is_removed_before_its_replacement_is_there(store: LocalStore) -> None:
@@ -80,7 +88,7 @@ def test_nothing_is_removed_before_its_replacement_is_there(store: LocalStore) -
     with pytest.raises(StoreError, match="1 committed rows"):
         publish(store, made)
     assert visible(store) == [f"{AT}/new", f"{AT}/old"]
-    assert not ManifestLog(store, "t").is_visible(1)
+    assert not CommitLog(store, "t").is_visible(1)
     store.delete(f"{AT}/new")
     stage(store, added("new"))
     publish(store, made)
@@ -127,7 +135,7 @@ def test_what_a_power_loss_must_leave_is_synced_before_it_is_relied_on(store: Lo
     made = msgspec.structs.replace(
         manifest(1), adds=(added("a"),), removes=("t/dt=2026-11-20/hour=01/old",)
     )
-    ManifestLog(syncing, "t").commit(made)
+    CommitLog(syncing, "t").commit(made)
     publish(syncing, made)
     assert syncing.notes == [
         f"{STAGING}/run-1-x/pieces/a",
@@ -174,7 +182,7 @@ def opened_again(store: LocalStore, made: Manifest) -> None:
         Marker(path=f"{AT}/_INCOMPLETE", content="open again"),
     )
     later = msgspec.structs.replace(manifest(2), markers=markers)
-    ManifestLog(store, "t").commit(later)
+    CommitLog(store, "t").commit(later)
     publish(store, later)
 
 
@@ -185,7 +193,7 @@ def test_markers_are_what_the_newest_run_made_them(store: LocalStore) -> None:
     first = Marker(path=f"{AT}/_SUCCESS", content="complete")
     made = committed(store, adds=(added("a"),), markers=(first,), hours=hours)
     opened_again(store, made)
-    log = ManifestLog(store, "t")
+    log = CommitLog(store, "t")
     assert restore_markers(store, log, since=1) == []
     store.replace(f"{AT}/_SUCCESS", b"complete")
     store.delete(f"{AT}/_INCOMPLETE")
@@ -197,7 +205,7 @@ def test_markers_are_what_the_newest_run_made_them(store: LocalStore) -> None:
 
 
 def test_a_damaged_hour_gets_no_success_until_it_is_rebuilt(store: LocalStore) -> None:
-    log, success = ManifestLog(store, "t"), Marker(path=f"{AT}/_SUCCESS", content="complete")
+    log, success = CommitLog(store, "t"), Marker(path=f"{AT}/_SUCCESS", content="complete")
     store.replace(f"{AT}/_DAMAGED", b"{}")
     publish(store, committed(store, markers=(success,)))
     assert restore_markers(store, log, since=1) == []
@@ -220,12 +228,12 @@ def test_an_hour_that_somebody_took_away_does_not_come_back_by_its_markers(
     marker = Marker(path=f"{AT}/_SUCCESS", content="complete")
     publish(store, committed(store, adds=(added("a"),), markers=(marker,), hours=hours))
     store.delete(AT)
-    assert restore_markers(store, ManifestLog(store, "t"), since=1) == []
+    assert restore_markers(store, CommitLog(store, "t"), since=1) == []
     assert visible(store) == []
 
 
 def test_what_was_staged_for_runs_that_are_visible_is_removed(store: LocalStore) -> None:
-    log = ManifestLog(store, "t")
+    log = CommitLog(store, "t")
     for run in (1, 2):
         log.commit(manifest(run))
         log.mark_visible(run)
@@ -243,7 +251,7 @@ def test_what_was_given_up_is_removed_after_a_day(
     store: LocalStore, tmp_path: Path, before_first_run: bool
 ) -> None:
     if not before_first_run:
-        ManifestLog(store, "t").commit(manifest(1))
+        CommitLog(store, "t").commit(manifest(1))
     store.replace(f"{STAGING}/run-9-idle/pieces/kind=rows/a", b"")
     store.replace(f"{STAGING}/run-9-busy/pieces/kind=rows/a", b"")
     store.replace("_penstock/~creating/idle", b"")
@@ -272,7 +280,7 @@ def test_what_cannot_be_cleaned_away_hinders_nobody(store: LocalStore) -> None:
     made = committed(store, adds=adds)
     # After the file's renaming and the mark, what was staged is deleted.
     publish(SteppingStore(store, At(4, refuse)), made)
-    assert ManifestLog(store, "t").is_visible(1)
+    assert CommitLog(store, "t").is_visible(1)
     assert [entry.name for entry in store.list(STAGING)] == ["run-1-x"]
     store.create(f"{STAGING}/run-1-y/pieces/b", b"")
     with pytest.raises(StoreError, match="somebody writes there"):
@@ -283,8 +291,8 @@ def test_what_cannot_be_cleaned_away_hinders_nobody(store: LocalStore) -> None:
 
 
 @pytest.fixture
-def log(store: LocalStore) -> ManifestLog:
-    return ManifestLog(store, "clicks")
+def log(store: LocalStore) -> CommitLog:
+    return CommitLog(store, "clicks")
 
 
 @pytest.fixture
@@ -309,10 +317,10 @@ def scripted(log_and_brokers: tuple[ScriptedLog, Brokers]) -> Brokers:
 class Load:
     """As far as this is about."""
 
-    def __init__(self, log: ManifestLog, brokers: Brokers, registry: RegistryClient) -> None:
+    def __init__(self, log: CommitLog, brokers: Brokers, registry: RegistryClient) -> None:
         self.steps: list[str] = []
         self.warnings: list[str] = []
-        self._manifest_log = log
+        self._commit_log = log
         self.publication = Publication(
             log,
             brokers,
@@ -324,12 +332,12 @@ class Load:
         )
 
     def commit(self, kind: RunKind = RunKind.LOAD) -> None:
-        made = following(self._manifest_log, kind)
-        self._manifest_log.commit(made)
+        made = following(self._commit_log, kind)
+        self._commit_log.commit(made)
         self.publication.publish(made)
 
 
-def following(log: ManifestLog, kind: RunKind = RunKind.LOAD) -> Manifest:
+def following(log: CommitLog, kind: RunKind = RunKind.LOAD) -> Manifest:
     """A run that has read ten offsets more, or closes hours."""
     before = log.latest()
     run = 1 if before is None else before.run + 1
@@ -348,7 +356,7 @@ def following(log: ManifestLog, kind: RunKind = RunKind.LOAD) -> Manifest:
 
 
 def test_the_ledger_is_given_up_at_its_first_refusal(
-    log: ManifestLog, scripted: Brokers, nobody: RegistryClient
+    log: CommitLog, scripted: Brokers, nobody: RegistryClient
 ) -> None:
     for _ in range(3):
         Load(log, scripted, nobody).commit()
@@ -365,7 +373,7 @@ def test_the_ledger_is_given_up_at_its_first_refusal(
 
 
 def test_what_was_not_made_visible_is(
-    log: ManifestLog, scripted: Brokers, nobody: RegistryClient
+    log: CommitLog, scripted: Brokers, nobody: RegistryClient
 ) -> None:
     Load(log, scripted, nobody).commit()
     log.commit(following(log))
@@ -376,7 +384,7 @@ def test_what_was_not_made_visible_is(
 
 
 def test_brokers_are_told_how_far_the_newest_run_came(
-    log: ManifestLog, log_and_brokers: tuple[ScriptedLog, Brokers], nobody: RegistryClient
+    log: CommitLog, log_and_brokers: tuple[ScriptedLog, Brokers], nobody: RegistryClient
 ) -> None:
     partition, scripted = log_and_brokers
     load = Load(log, scripted, nobody)
@@ -394,7 +402,7 @@ def test_brokers_are_told_how_far_the_newest_run_came(
 
 
 def test_what_the_ledger_was_owed_comes_in_the_order_of_the_runs(
-    log: ManifestLog, brokers: Brokers, registry: RegistryClient, nobody: RegistryClient
+    log: CommitLog, brokers: Brokers, registry: RegistryClient, nobody: RegistryClient
 ) -> None:
     with contextlib.suppress(Refused):  # others have made it already
         create_topic(brokers, TOPIC)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ground.intervals import merged
 from loader.commit.sources import LandedSources, after_run, seen_in
-from loader.manifests import SEVERAL, KnownSources
-from loader.reports import (
+from loader.values.manifests import SEVERAL, KnownSources
+from loader.values.reports import (
     MOST_INTERVALS,
     ClosedIntervals,
     Landed,
@@ -17,7 +17,7 @@ from loader.reports import (
     closed,
     intervals_of,
 )
-from loader.tables import HOUR_MILLIS, Hour, Partition, Slice, hour_of
+from loader.values.tables import HOUR_MILLIS, Hour, Partition, Slice, hour_of
 from tests.loader.commit.made_up import NOW, piece, report
 from tests.loader.membership import contains
 

@@ -19,8 +19,8 @@ from loader.commit.staging import (
 )
 from loader.errors import Mismatch
 from loader.landing.pieces import FileKind
-from loader.reports import LandedWindow, SliceReport
 from loader.store.store import Store
+from loader.values.reports import LandedWindow, SliceReport
 from tests.loader.commit.made_up import HOUR, NEXT_HOUR, left_by, piece, report
 
 JOB = "_penstock/t/staging/run-1-x/pieces"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from loader.manifests import (
+from loader.values.manifests import (
     VERSION,
     HourState,
     KnownSources,
@@ -11,7 +11,7 @@ from loader.manifests import (
     RunKind,
     TopicState,
 )
-from loader.tables import HOUR_MILLIS, Hour, hour_folder
+from loader.values.tables import HOUR_MILLIS, Hour, hour_folder
 
 FIRST = Hour(480_000 * HOUR_MILLIS)  # 2024-10-04, 00:00
 

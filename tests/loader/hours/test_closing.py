@@ -23,8 +23,8 @@ from loader.hours.closing import (
     with_remaining,
 )
 from loader.hours.completeness import Complete, Waiting
-from loader.manifests import HourState, Manifest, Marker, RunKind
-from loader.tables import HOUR_MILLIS, Hour
+from loader.values.manifests import HourState, Manifest, Marker, RunKind
+from loader.values.tables import HOUR_MILLIS, Hour
 from tests.loader.hours.manifests import hour, manifest, path
 
 CONFIG = CompletenessConfig(deadline=6 * 3600.0)

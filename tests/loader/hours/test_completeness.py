@@ -16,8 +16,8 @@ from loader.hours.completeness import (
     Waiting,
     Watermarks,
 )
-from loader.manifests import PartitionState, TopicState
-from loader.tables import HOUR_MILLIS, Hour
+from loader.values.manifests import PartitionState, TopicState
+from loader.values.tables import HOUR_MILLIS, Hour
 from tests.loader.hours.manifests import hour
 
 HOUR = Hour(100 * HOUR_MILLIS)

@@ -10,7 +10,7 @@ from loader.config import FileCompression, HeaderColumns
 from loader.decoding.decoded import Dead, Decoded
 from loader.landing.task import Landing
 from loader.landing.task_spec import TaskSpec
-from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Slice
+from loader.values.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Slice
 from schemas.remote.address import RegistryAddress
 from wire.record_batches.batch import BatchHeader
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from loader.decoding.decoded import Decoded
 from loader.landing.task import Landing
-from loader.tables import HOUR_MILLIS
+from loader.values.tables import HOUR_MILLIS
 from tests.loader.landing.decoded_batches import START, a_header, a_slice, a_spec
 
 ROWS = 4000  # of a batch

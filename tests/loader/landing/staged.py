@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loader.landing.pieces import PIECE_END, PIECES, FileKind
-from loader.reports import LandedWindow, SliceReport
-from loader.tables import Hour, hour_in_folder
+from loader.values.reports import LandedWindow, SliceReport
+from loader.values.tables import Hour, hour_in_folder
 
 Files = dict[tuple[str, int, str, str], bytes]
 

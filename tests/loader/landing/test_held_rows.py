@@ -22,7 +22,7 @@ from loader.landing.rows import (
     part_of,
     positions,
 )
-from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour
+from loader.values.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour
 from tests.loader.landing.decoded_batches import COLUMNS, START, Event, decoded, in_order
 
 LATER = Hour(START + HOUR_MILLIS)

@@ -13,8 +13,8 @@ from ground.intervals import merged
 from loader.decoding.decoded import Dead
 from loader.landing.pieces import HOUR_COLUMN, FileKind
 from loader.landing.task import Landing
-from loader.reports import ClosedIntervals, closed
-from loader.tables import HOUR_MILLIS, Hour, hour_of
+from loader.values.reports import ClosedIntervals, closed
+from loader.values.tables import HOUR_MILLIS, Hour, hour_of
 from tests.loader.landing.decoded_batches import (
     CRC,
     EPOCH,

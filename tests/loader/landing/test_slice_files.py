@@ -23,8 +23,8 @@ from loader.landing.slice_files import (
     writer_settings,
 )
 from loader.landing.task import DeadLetters, Landing
-from loader.reports import MOST_HOURS_OF_RUN
-from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour, hour_of
+from loader.values.reports import MOST_HOURS_OF_RUN
+from loader.values.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour, hour_of
 from tests.loader.landing.decoded_batches import (
     MINUTE,
     START,

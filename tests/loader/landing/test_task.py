@@ -24,8 +24,8 @@ from loader.errors import DamagedBatch
 from loader.landing.pieces import MOST_FILES, FileKind, hours_of_each
 from loader.landing.task import land
 from loader.landing.task_spec import TaskSpec, landing_job
-from loader.reports import Account, SliceReport, half_open
-from loader.tables import HOUR_MILLIS, Slice
+from loader.values.reports import Account, SliceReport, half_open
+from loader.values.tables import HOUR_MILLIS, Slice
 from pyspark_penstock.landing import LandingReader
 from schemas.envelope import Encoder
 from schemas.parsing import parse

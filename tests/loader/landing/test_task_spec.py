@@ -7,8 +7,8 @@ import pytest
 from harness.penstock.registry import RegistryProcess
 from loader.landing.task_spec import MOST_SLICES, Seen, grouped, landing_job, times_from, unpacked
 from loader.landing.writer_schemas import WriterSchemas
-from loader.manifests import SEVERAL
-from loader.tables import FIRST_TIME, LAST_TIME, Partition, Slice
+from loader.values.manifests import SEVERAL
+from loader.values.tables import FIRST_TIME, LAST_TIME, Partition, Slice
 from pyspark_penstock.landing import LandingReader
 from schemas.errors import InvalidSchema, RegistryRefused
 from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient

@@ -13,7 +13,7 @@ from loader.landing.without_spark import AS_RECORDS, is_little
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.run.spark_work import SparkWork
-from loader.tables import Hour, hour_folder
+from loader.values.tables import Hour, hour_folder
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.landing.decoded_batches import a_slice, a_spec
 from tests.loader.loads import EITHER_WAY, Listening, folder_of, load_once, no_spark, rows_of

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from loader.config import LoaderConfig
-from loader.manifests import Manifest, Passage, RunKind, TopicState
-from loader.reports import ClosedIntervals, LandedWindow
-from loader.tables import Hour
+from loader.values.manifests import Manifest, Passage, RunKind, TopicState
+from loader.values.reports import ClosedIntervals, LandedWindow
+from loader.values.tables import Hour
 
 CONFIG: Final = LoaderConfig(root="hdfs://namenode/logs", topics=("clicks",), cluster="dc1")
 TOPIC_ID: Final = "00112233-4455-6677-8899-aabbccddeeff"

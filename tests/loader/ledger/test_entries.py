@@ -17,9 +17,9 @@ from loader.ledger.entries import (
     entry_count,
     in_ledger,
 )
-from loader.manifests import Manifest, Passage, RunKind
-from loader.reports import LandedWindow
-from loader.tables import Hour
+from loader.values.manifests import Manifest, Passage, RunKind
+from loader.values.reports import LandedWindow
+from loader.values.tables import Hour
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import LEDGER, built_in
 from tests.loader.ledger.manifests import CONFIG, MINUTE, PRINTED_ID, manifest, passage, windows

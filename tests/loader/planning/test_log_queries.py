@@ -16,12 +16,12 @@ from client.reading.partition_reader import PartitionReader
 from harness.kafka.apache_kafka import ApacheKafka
 from harness.processes.waiting import wait_until
 from loader.errors import GapError
-from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import Divergence, PartitionFacts, TopicFacts
 from loader.planning.log_queries import query_facts, with_divergences
 from loader.planning.plan import Plan, plan
-from loader.reports import LastBatch
-from loader.tables import SourceTopic, TableSource
+from loader.values.manifests import PartitionState, TopicState
+from loader.values.reports import LastBatch
+from loader.values.tables import SourceTopic, TableSource
 from tests.client.scripted_log import TOPIC, ScriptedLog, scripted_log
 from tests.client.shipped_topics import delete_before
 from wire.record_batches.batch import read_header

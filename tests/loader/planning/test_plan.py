@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from client.producing.delivery import TopicPartition
 from loader.errors import GapError
-from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import Divergence, PartitionFacts, TopicFacts
 from loader.planning.plan import Gap, Plan, Why, plan
 from loader.planning.rebuild import plan_rebuild
-from loader.tables import SourceTopic, TableSource
+from loader.values.manifests import PartitionState, TopicState
+from loader.values.tables import SourceTopic, TableSource
 
 TABLE = TableSource(name="t", topics=(SourceTopic(topic="t", cluster="c"),))
 EPOCH = 4

@@ -5,7 +5,7 @@ import pytest
 from loader.config import LoaderConfig, Table
 from loader.errors import LoaderError
 from loader.planning.table_selection import matching, tables_of
-from loader.tables import SourceTopic, TableSource
+from loader.values.tables import SourceTopic, TableSource
 
 TOPICS = ["app.a", "app.b", "app.b.dead", "page_views", "_audit", "__consumer_offsets"]
 

@@ -18,7 +18,7 @@ from loader.config import FileFormat
 from loader.errors import LoaderError
 from loader.run.hive import register
 from loader.store.local import LocalStore
-from loader.tables import Hour, hour_folder
+from loader.values.tables import Hour, hour_folder
 from tests.loader.rewriting.row_files import columns, target, write_rows
 
 SEVEN: Final = Hour(1_795_158_000_000)

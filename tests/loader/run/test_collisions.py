@@ -16,7 +16,7 @@ from ledger.publishing import write_entries
 from loader.config import CompletenessConfig, LoaderConfig, Tasks
 from loader.decoding.decoded import COLLISION
 from loader.run.load_context import LoadRequest
-from loader.tables import Hour
+from loader.values.tables import Hour
 from schemas.registry_client import RegistryClient
 from tests.loader.application import BEGAN, Application
 from tests.loader.loads import EITHER_WAY, folder_of, ledger_entries, load_once, rows_of

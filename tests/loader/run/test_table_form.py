@@ -10,7 +10,6 @@ import pytest
 from loader.config import FileFormat, HeaderColumns
 from loader.decoding.columns import Columns
 from loader.errors import LoaderError, NoSchema
-from loader.manifests import VERSION, Manifest, Marker, RunKind
 from loader.run.table_form import (
     LatestSchema,
     TableForm,
@@ -21,7 +20,8 @@ from loader.run.table_form import (
     next_form,
     table_columns,
 )
-from loader.tables import SourceTopic, TableSource
+from loader.values.manifests import VERSION, Manifest, Marker, RunKind
+from loader.values.tables import SourceTopic, TableSource
 from schemas.parsing import parse
 from schemas.registry_client import RegistryClient
 from tests.loader.application import VIEW, Json, event_schema

@@ -1,14 +1,7 @@
 """Which ACLs copies get."""
 
 from mirror.clusters.acls import due
-from wire.acls import (
-    Acl,
-    Operation,
-    PatternType,
-    Permission,
-    ResourcePattern,
-    ResourceType,
-)
+from wire.acls import Acl, Operation, PatternType, Permission, ResourcePattern, ResourceType
 
 COPIES = {"clicks": "dc1.clicks", "click_errors": "dc1.click_errors"}
 

@@ -12,7 +12,7 @@ from mirror.comparing.differences import (
     compared,
     renewed,
 )
-from mirror.partitions.batches import Cut, cut
+from mirror.partitions.whole_batches import Cut, cut
 from tests.mirror.headers import batch
 from wire.record_batches.batch import stamp
 

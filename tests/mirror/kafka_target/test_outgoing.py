@@ -4,7 +4,7 @@ from crc32c import crc32c
 
 from mirror.kafka_target.outgoing import Footing, Outgoing, is_same, take
 from mirror.kafka_target.runs import Run, Writer
-from mirror.partitions.batches import Gap
+from mirror.partitions.gaps import Gap
 from wire.record_batches.batch import (
     CRC_START,
     LOG_APPEND_TIME,

@@ -1,8 +1,8 @@
 """What was copied, counted by headers alone."""
 
 from ledger.counting.batches import PartitionCount
-from mirror.partitions.batches import Gap
 from mirror.partitions.copied_count import MOST_SPREAD, CopiedCount
+from mirror.partitions.gaps import Gap
 from tests.mirror.headers import header
 from wire.record_batches.batch import CONTROL, LOG_APPEND_TIME, BatchHeader
 

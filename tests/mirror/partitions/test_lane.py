@@ -13,17 +13,12 @@ from client.connection.security import Security
 from client.errors import ConnectionLost
 from harness.processes.event_loops import on_event_loop
 from mirror.partitions.bandwidth import Bandwidth
-from mirror.partitions.batches import Cut
 from mirror.partitions.buffers import AnswerBuffers, portion
 from mirror.partitions.lane import Lane, LaneEvents, LaneSettings, Way
 from mirror.partitions.partition import CopiedPartition
 from mirror.partitions.target_writer import Answered, OffsetsKept
-from wire.messages.fetch import (
-    FetchableTopicResponse,
-    FetchRequest,
-    FetchResponse,
-    PartitionData,
-)
+from mirror.partitions.whole_batches import Cut
+from wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from wire.record_batches.records import Record, build_batch
 
 BUFFERS = 4

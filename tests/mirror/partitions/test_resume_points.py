@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mirror.partitions.batches import Gap
+from mirror.partitions.gaps import Gap
 from mirror.partitions.resume_points import Both, GoOn, Span, Stop, decide
 from tests.mirror.headers import batch
 from wire.record_batches.batch import BatchHeader, read_header

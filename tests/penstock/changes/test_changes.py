@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 
-from ground.administration import Change, Kind, Program, Who, read_entry
-from ground.administration_log import rotated
+from ground.administration.entries import Change, Kind, Program, Who, read_entry
+from ground.administration.log import rotated
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from penstock.changes.command import command

@@ -13,13 +13,13 @@ import yaml
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.groups.counts import GroupCounts
-from broker.groups.values import State
-from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
+from broker.groups.membership.values import State
+from broker.groups.metrics import GroupCounts
+from broker.monitoring.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
+from broker.replicas.replication_status import CopyingFigures, figures
 from broker.replication.throttle import Throttle
-from broker.replication_status import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
-from ground.exposition import certificate_family, door_families
+from ground.http.exposition import certificate_family, door_families
 from penstock.config.configuration import load
 from penstock.config.pages import BEGIN, END, NoPlace, links, with_tables
 from penstock.config.reference import KINDS, Key, Section, sections

@@ -11,13 +11,8 @@ import msgspec
 import pytest
 
 from agent.configuration.inputs import Format, Input
-from agent.events.fields import by_named_groups, fields_of_syslog
-from penstock.demo.applications.log_writer import (
-    SHIFTED_FILES,
-    Application,
-    RotatedLog,
-    Shifted,
-)
+from agent.encoding.events.fields import by_named_groups, fields_of_syslog
+from penstock.demo.applications.log_writer import SHIFTED_FILES, Application, RotatedLog, Shifted
 from penstock.demo.applications.payments import PAYMENTS
 from penstock.demo.applications.shop import SHOP
 from penstock.demo.applications.system import SYSTEM

@@ -13,13 +13,7 @@ from audit.reconciling.findings import FaultKind, Finding, State
 from audit.reconciling.topic_verdict import Wait
 from penstock.demo.applications.log_writer import WrittenTally
 from penstock.demo.command import show_outcome
-from penstock.demo.figures import (
-    Arrivals,
-    DemonstrationOutcome,
-    Figures,
-    arrivals,
-    document,
-)
+from penstock.demo.figures import Arrivals, DemonstrationOutcome, Figures, arrivals, document
 from penstock.demo.kills import kills_of
 from penstock.demo.verdict import TimeSpan, only_faults, span, waits_for
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.config import AgentConfig
+from agent.configuration.config import AgentConfig
 from audit.configuration.config import AuditConfig
 from broker.configs.config import BrokerConfig
 from loader.config import LoaderConfig

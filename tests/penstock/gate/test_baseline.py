@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from agent.status import AgentPhase, FileStatus, Status
+from agent.monitoring.status import AgentPhase, FileStatus, Status
 from audit.reconciling.findings import FaultKind, Finding
 from penstock.gate.baseline import KnownFinding
 from penstock.gate.canary import Line, Shipped, shipped, write_line

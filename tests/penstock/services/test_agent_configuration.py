@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.config import AgentConfig, BatchCompression
+from agent.configuration.config import AgentConfig, BatchCompression
 from agent.configuration.inputs import Format, Input, LongLines, UnknownFields
 from agent.configuration.lines import Filter, Multiline, Redaction, Time
 from agent.errors import ConfigRejected

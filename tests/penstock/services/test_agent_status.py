@@ -6,13 +6,13 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from agent.status import (
+from agent.configuration.refusals import Refusal
+from agent.monitoring.status import (
     STATUS_PATH,
     AgentPhase,
     FileStatus,
     InputStatus,
     JournalStatus,
-    Refusal,
     Status,
     TopicStatus,
 )

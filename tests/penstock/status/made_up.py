@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent.status import AgentPhase, InputStatus, Status
+from agent.monitoring.status import AgentPhase, InputStatus, Status
 from audit.alerting.answers import NotedAlerts
 from audit.api import answers
 from audit.reconciling.findings import FaultKind, KindCount, Kinds, State

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from agent.status import AgentPhase
+from agent.monitoring.status import AgentPhase
 from audit.api.answers import Headline, HealthRow
 from audit.reconciling.findings import State
 from penstock.status.assembly import StatusParts, assembled

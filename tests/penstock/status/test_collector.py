@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.status import FileStatus
+from agent.monitoring.status import FileStatus
 from audit.reconciling.findings import State
 from client.errors import BadAddress
 from harness.penstock.broker import BrokerProcess

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.kept.store import DescriptorStore as AgentsSide
+from agent.open_files.descriptor_store import DescriptorStore as AgentsSide
 from harness.processes.waiting import wait_until
 from penstock.up.child_process import Child
 from penstock.up.descriptor_store import ProgramDescriptors
@@ -138,7 +138,7 @@ def test_a_thread_takes_what_comes(store: ProgramDescriptors, side: AgentsSide, 
 
 SAYS_WHAT_IT_HAS = """
 import os
-from agent.kept.store import take_over
+from agent.open_files.descriptor_store import take_over
 for each in take_over():
     print(each.fd, each.name, os.pread(each.fd, 10, 0).decode(), os.get_inheritable(each.fd))
 print([name for name in os.environ if name.startswith("LISTEN")], flush=True)
@@ -172,7 +172,7 @@ def test_handed_to_the_next_process(tmp_path: Path, store: ProgramDescriptors) -
 
 
 def test_what_is_meant_for_another_process_is_not_taken() -> None:
-    script = "from agent.kept.store import take_over; print(list(take_over()))"
+    script = "from agent.open_files.descriptor_store import take_over; print(list(take_over()))"
     said = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "LISTEN_PID": "1", "LISTEN_FDS": "5", "LISTEN_FDNAMES": "a"},

@@ -238,8 +238,8 @@ def test_a_restart_of_one_that_runs_that_hangs_and_that_has_died(
 
 KEEPS = """
 import os, sys, time
-from agent.kept.store import take_over
-from agent.kept.store import DescriptorStore
+from agent.open_files.descriptor_store import take_over
+from agent.open_files.descriptor_store import DescriptorStore
 had = take_over()
 if not had:
     DescriptorStore().keep("kept", os.open(sys.argv[1], os.O_RDONLY))

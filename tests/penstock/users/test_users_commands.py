@@ -17,7 +17,7 @@ from cluster.records import users
 from cluster.records.identity import cluster_id
 from cluster.session.session import Session
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
-from ground.administration import read_entry
+from ground.administration.entries import read_entry
 from harness.logins.certificates import Authority
 from harness.logins.made_secrets import made_secret
 from harness.penstock.secured_broker import SecuredBroker

@@ -9,7 +9,7 @@ import pytest
 from registry.changes.registration import register
 from registry.changes.settings import set_config
 from registry.errors import ErrorAnswer
-from registry.http.answers import config_answer, config_change
+from registry.http.resources.answers import config_answer, config_change
 from registry.requests import SchemaRequest, config_request, schema_request
 from registry.schemas_topic.contents import RegistryContents
 from registry.schemas_topic.log_records import ConfigRecord

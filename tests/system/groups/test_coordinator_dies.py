@@ -10,7 +10,7 @@ import pytest
 from broker.groups.placement import first_of
 from cluster.session.session import Session
 from harness.kafka.apache_kafka import NEWEST, VERSION, KafkaUnavailable
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 from tests.system.groups.history import Generations, History, Source, committed
 from tests.system.groups.members import Members, member_named
 from tests.system.other_languages.programs import FRANZ_GO, SARAMA, ClientUnavailable

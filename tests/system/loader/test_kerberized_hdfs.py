@@ -203,7 +203,7 @@ import msgspec
 from pyspark import SparkContext
 from loader.config import Kerberos
 from loader.errors import LoaderError
-from loader.kerberos import log_in
+from loader.store.kerberos import log_in
 from loader.spark.session import end_jvm, start_jvm
 
 settings, attempts = msgspec.json.decode(sys.argv[1])

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from harness.hadoop.spark_jvm import quick_java
 from harness.processes.waiting import wait_until
-from loader.commit.manifest_log import ManifestLog
+from loader.commit.commit_log import CommitLog
 from loader.config import LoaderConfig, Tasks
 from loader.store.local import LocalStore
 from tests.loader.application import BEGAN, HOUR, Application, landed
@@ -36,11 +36,11 @@ def small(config: LoaderConfig) -> LoaderConfig:
 
 def there_once(spark: SparkSession, config: LoaderConfig, application: Application) -> None:
     assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
-    manifest_log = ManifestLog(LocalStore(config.root), application.topic)
-    latest = manifest_log.latest()
+    commit_log = CommitLog(LocalStore(config.root), application.topic)
+    latest = commit_log.latest()
     assert latest is not None
     assert sum(state.rows for state in latest.hours.values()) == len(application.written)
-    assert manifest_log.unpublished() == []
+    assert commit_log.unpublished() == []
 
 
 def steps(program: LoadProgram) -> int:

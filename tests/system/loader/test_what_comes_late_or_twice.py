@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from loader.config import CompletenessConfig, LoaderConfig, Tasks
 from loader.errors import TooManyDuplicates
 from loader.run.load_context import LoadRequest
-from loader.tables import Hour, hour_folder, hour_of
+from loader.values.tables import Hour, hour_folder, hour_of
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import load_once, rows_of
 

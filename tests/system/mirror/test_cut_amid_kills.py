@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from harness.penstock.broker_cluster import BrokerCluster
-from harness.penstock.two_clusters import PREFIX, TwoClusters
+from harness.penstock.clusters.broker_cluster import BrokerCluster
+from harness.penstock.clusters.two_clusters import PREFIX, TwoClusters
 from harness.processes.waiting import wait_until
 from tests.campaigns.logs import read_batches, read_replicas
 from tests.campaigns.mirror.watermarks import high

@@ -20,14 +20,7 @@ from harness.penstock.registry import RegistryProcess
 from schemas.envelope import Encoder, split
 from schemas.parsing import parse
 from tests.registry.locked import TOKEN, Locks
-from tests.system.registry.confluent_java import (
-    NEW,
-    OLD,
-    Confluent,
-    Java,
-    jar,
-    refusal,
-)
+from tests.system.registry.confluent_java import NEW, OLD, Confluent, Java, jar, refusal
 from tests.system.registry.topics import receive, send
 
 ORDER = json.dumps(

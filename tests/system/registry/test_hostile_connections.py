@@ -64,7 +64,7 @@ def replaced(head: bytes, old: bytes, new: bytes) -> bytes:
 
 LENGTH = b"Content-Length: %d" % len(INT)
 CHUNKED = replaced(POST, LENGTH, b"Transfer-Encoding: chunked").removesuffix(INT)
-# What else is none is for the tests of reading: tests/registry/test_request_reader.py.
+# Bytes that are no HTTP otherwise: tests/registry/http/connections/test_request_reader.py.
 NOT_HTTP = {
     "a handshake of TLS": (bytes.fromhex("16030100a5010000a10303") + bytes(200), 400),
     "a request of Kafka's": (b"\0\0\0\x12\0\x12\0\0\0\0\0\1\0\6client", 400),

@@ -10,12 +10,7 @@ import pytest
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from harness.processes.waiting import wait_until
-from tests.system.registry.topics import (
-    Dumped,
-    confluents_dump,
-    make_topic,
-    schema_record,
-)
+from tests.system.registry.topics import Dumped, confluents_dump, make_topic, schema_record
 
 MIB = 1024 * 1024
 

@@ -22,7 +22,7 @@ from client.producing.delivery import TopicPartition
 from client.producing.producer import Producer
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.penstock.broker import BrokerProcess
-from harness.penstock.broker_cluster import BrokerCluster
+from harness.penstock.clusters.broker_cluster import BrokerCluster
 from harness.penstock.secured_broker import SecuredBroker
 from harness.processes.waiting import wait_until
 from tests.client.group.conftest import Site

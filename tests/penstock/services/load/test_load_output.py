@@ -15,7 +15,7 @@ from harness.processes.waiting import wait_until
 from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind
 from loader.errors import FilesDiffer, GapError, LoaderError, RunTaken
 from loader.run.outcomes import PartitionRange, TableOutcome
-from loader.tables import Hour
+from loader.values.tables import Hour
 from penstock.services.load.bars import LoadBars
 from penstock.services.load.progress import EVERY_SECONDS, LoadLog
 from penstock.services.load.spark import LOGGER, SparkOutput, quiet_java_options

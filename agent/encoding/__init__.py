@@ -1,0 +1,1 @@
+"""Turns lines into the finished record batches of a topic."""

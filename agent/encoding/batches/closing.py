@@ -1,0 +1,82 @@
+"""Makes finished batches of the pieces for one partition, each with its runs. Pure.
+
+A batch that compresses so badly that it exceeds the topic's limit is halved until its parts fit.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from agent.accounting.parcels import BatchKind, Outgoing
+from agent.accounting.runs import Run
+from agent.configuration.config import BatchCompression
+from agent.encoding.batches.building import build, delay_counts, window_counts
+from agent.encoding.batches.cutting import cut_into_batches
+from agent.encoding.batches.pieces import Piece, joined_runs
+from agent.encoding.batches.plan import TopicPlan
+from client.producing.delivery import Batch, TopicPartition
+
+
+def batches_of(
+    kind: BatchKind,
+    target: TopicPartition,
+    pieces: Sequence[Piece],
+    plan: TopicPlan,
+    *,
+    now_millis: int,
+    number: Callable[[], int],
+) -> tuple[list[Outgoing], list[Run]]:
+    """The batches, and the runs without events, which belong to no batch."""
+    most = plan.most_dead_bytes if kind is BatchKind.DEAD_LETTERS else plan.most_batch_bytes
+    compression = plan.batches.compression
+    wanted = plan.batches.bytes
+    if compression is BatchCompression.NONE:
+        wanted = min(wanted, most * 2 // 3)  # an even share may be half as much again
+    made: list[Outgoing] = []
+    eventless: list[Run] = []
+    for several in cut_into_batches(pieces, plan.window_millis, wanted):
+        for batch, inside in _within(target, several, compression, most):
+            runs = joined_runs([piece.run for piece in inside if piece.run is not None])
+            eventless += [run for run in runs if not run.events]
+            if batch is None:
+                continue
+            stretches = [piece.stretch for piece in inside if piece.stretch is not None]
+            made.append(
+                Outgoing(
+                    number(),
+                    kind,
+                    batch,
+                    tuple(run for run in runs if run.events),
+                    window_counts(stretches, plan.window_millis),
+                    delay_counts(stretches, now_millis),
+                    window_millis=plan.window_millis,
+                )
+            )
+    return made, eventless
+
+
+def _within(
+    target: TopicPartition, pieces: list[Piece], compression: BatchCompression, most: int
+) -> Iterator[tuple[Batch | None, list[Piece]]]:
+    stretches = [piece.stretch for piece in pieces if piece.stretch is not None]
+    if not stretches:
+        yield None, pieces
+        return
+    batch = build(target, stretches, compression)
+    if batch.size <= most or batch.records == 1:
+        yield batch, pieces
+        return
+    for half in _halves(pieces):
+        yield from _within(target, half, compression, most)
+
+
+def _halves(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
+    """Divides two events or more into halves that both have events."""
+    middle = sum(map(len, pieces)) // 2
+    before = 0
+    for place, piece in enumerate(pieces):
+        if before + len(piece) > middle:
+            if before == middle:
+                return pieces[:place], pieces[place:]
+            first, rest = piece.divided(middle - before)
+            return [*pieces[:place], first], [rest, *pieces[place + 1 :]]
+        before += len(piece)
+    raise AssertionError("fewer events than were counted")

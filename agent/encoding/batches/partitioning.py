@@ -1,0 +1,69 @@
+"""Distributes events over partitions, by the input's `partition_by`. Pure except for randomness.
+
+    agent       all to the partition of this agent
+    source      all of a source to one partition, by its id
+    random      all that is packed together to one random partition
+    field:NAME  each by its key, like Kafka's clients
+
+If the events of a source go to several partitions, no batch can name the bytes that it was made of,
+so the run becomes a statement of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from agent.accounting.runs import Run
+from agent.encoding.batches.framing import Stretch
+from agent.encoding.batches.pieces import Piece, joined_runs
+from agent.encoding.batches.plan import SourceHeader, TopicPlan
+from client.producing.keys import partition_of
+from ground.randomness import any_below
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """Pieces by partition, in their order; and the runs of events that were spread by key."""
+
+    partitions: dict[int, list[Piece]] = {}
+    runs: list[Run] = []
+
+
+def spread_out(pieces: Mapping[SourceHeader, Sequence[Piece]], plan: TopicPlan) -> Spread:
+    spread = Spread()
+    any_one = any_below(plan.partitions)
+    for source, its in pieces.items():
+        by_key = source.partition_by.startswith("field:") and plan.partitions > 1
+        if by_key:
+            spread.runs.extend(joined_runs([each.run for each in its if each.run is not None]))
+            for piece in its:
+                for partition, part in _by_key(piece, plan.partitions):
+                    spread.partitions.setdefault(partition, []).append(part)
+            continue
+        match source.partition_by:
+            case "source":
+                partition = partition_of(source.id.encode(), plan.partitions)
+            case "random":
+                partition = any_one
+            case _:
+                partition = plan.partition
+        spread.partitions.setdefault(partition, []).extend(its)
+    return spread
+
+
+def _by_key(piece: Piece, partitions: int) -> list[tuple[int, Piece]]:
+    stretch = piece.stretch
+    if stretch is None:
+        return []
+    assert stretch.keys is not None
+    places: dict[int, list[int]] = {}
+    for at, key in enumerate(stretch.keys):
+        places.setdefault(partition_of(key, partitions), []).append(at)
+    parts = ((partition, stretch.chosen(at)) for partition, at in places.items())
+    return [
+        (partition, Piece(None, part, piece.overhead, _size(part, piece.overhead)))
+        for partition, part in parts
+    ]
+
+
+def _size(part: Stretch, overhead: int) -> int:
+    return part.total + len(part) * overhead

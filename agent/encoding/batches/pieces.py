@@ -1,0 +1,85 @@
+"""Pieces: the events cut from a source at once, with the run that accounts for their bytes. Pure.
+
+A piece is divided at an event where a batch ends, and its run with it, so that each part names
+exactly its own bytes. If lines were excepted, or events have several lines, it is unknown how many
+lines lay before that event: such a piece is `whole`, and divided only as a last resort. Then every
+event of the first part counts as one line, and the second part has the rest. The sums are exact in
+any case.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec.structs import replace
+
+from agent.accounting.accounts import divided, is_loss, joined
+from agent.accounting.runs import Run
+from agent.encoding.batches.framing import Stretch
+
+
+class Piece(msgspec.Struct, frozen=True, eq=False):
+    """`overhead` is the approximate size of an event without its body, `size` that of the piece. A
+    run without events has no stretch; a stretch has no run if its bytes are accounted for
+    elsewhere."""
+
+    run: Run | None
+    stretch: Stretch | None
+    overhead: int
+    size: int
+
+    def __len__(self) -> int:
+        return len(self.stretch) if self.stretch is not None else 0
+
+    @property
+    def whole(self) -> bool:
+        run = self.run
+        return run is not None and (bool(run.excepted) or run.lines != run.events)
+
+    def divided(self, at: int) -> "tuple[Piece, Piece]":
+        """Divides the piece after `at` events, so that both parts have events."""
+        assert self.stretch is not None
+        run, position = self.run, self.stretch.positions[at]
+        before, after = (None, None) if run is None else divided(run, at, position)
+        return self._part(0, at, before), self._part(at, len(self), after)
+
+    def part(self, start: int, stop: int) -> "Piece":
+        """The part from `start` to `stop` of a piece that is not `whole`."""
+        stretch, run, count = self.stretch, self.run, len(self)
+        assert stretch is not None
+        if (start, stop) == (0, count):
+            return self
+        if run is not None:
+            run = replace(
+                run,
+                seq=run.seq + start,
+                events=stop - start,
+                position=stretch.positions[start] if start else run.position,
+                end_position=stretch.positions[stop] if stop < count else run.end_position,
+                lines=stop - start,
+            )
+        return self._part(start, stop, run)
+
+    def _part(self, start: int, stop: int, run: Run | None) -> "Piece":
+        assert self.stretch is not None
+        stretch = self.stretch.part(start, stop)
+        return Piece(run, stretch, self.overhead, self.overhead * len(stretch) + stretch.total)
+
+
+def joined_runs(runs: Iterable[Run]) -> list[Run]:
+    """Joins consecutive runs; a loss stays a run of its own."""
+    merged: list[Run] = []
+    for run in runs:
+        if merged and _follows(run, merged[-1]):
+            merged[-1] = joined(merged[-1], run)
+        else:
+            merged.append(run)
+    return merged
+
+
+def _follows(run: Run, before: Run) -> bool:
+    return (
+        run.source == before.source
+        and run.position == before.end_position
+        and not is_loss(run)
+        and not is_loss(before)
+    )

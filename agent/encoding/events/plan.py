@@ -1,0 +1,274 @@
+"""Selects how the messages of an input become events, by its configuration.
+
+JSON lines are encoded many at once, column by column (`agent.encoding.bodies.json_tails`), unless
+unknown fields must be kept. The result is the same as that of `event_rules.OneByOne`.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
+from typing import Final, cast
+
+from agent.configuration.inputs import Format, Input, UnknownFields
+from agent.configuration.lines import Time
+from agent.encoding.bodies.json_tails import JsonTails, Tails
+from agent.encoding.bodies.tail_encoder import TailEncoder
+from agent.encoding.events.event_rules import (
+    EMPTY,
+    Encode,
+    FindFields,
+    Made,
+    Make,
+    OneByOne,
+    Rules,
+    When,
+)
+from agent.encoding.events.fields import (
+    Fields,
+    by_named_groups,
+    either,
+    fields_of_json,
+    fields_of_logfmt,
+    fields_of_syslog,
+    text_of,
+)
+from agent.encoding.events.filtering import Filters
+from agent.encoding.events.schema_fit import (
+    EXTRA,
+    MESSAGE,
+    check_fields,
+    check_fit,
+    encoder_for,
+    is_plain,
+    key_field,
+    names_of,
+)
+from agent.encoding.events.times import Iso8601, Rfc3164, time_reader, times_of, zone_of
+from agent.encoding.lines.encodings import utf8
+from agent.encoding.lines.faults import LineFault
+from agent.encoding.lines.messages import Origin
+from schemas.parsing import AvroSchema
+
+_SAY_THE_TIME: Final = {Format.CRI, Format.DOCKER, Format.SYSLOG}
+_FREE_FIELDS: Final = {Format.JSON, Format.LOGFMT, Format.REGEX}
+_TIME: Final = "time"
+
+
+class JsonColumns:
+    def __init__(self, tails: JsonTails, names: Sequence[str], added: Fields, rules: Rules) -> None:
+        """`names` are the fields that `tails` returns for the time, the filters and the key."""
+        self._tails = tails
+        self._names = names
+        self._added = added
+        self._rules = rules
+
+    def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
+        rules, now = self._rules, made.now
+        made.timeless = rules.when is None
+        tails = self._tails.encode(bodies)
+        dropped, shipped = tails.dropped, list[int]()
+        if not tails.refused and not rules.filters and not rules.key and self._quickly(tails, made):
+            return
+        for at, body in enumerate(tails.bodies):
+            refused = None if body is not None else self._fault(bodies[at], tails.refused[at])
+            if refused is not None and refused.kind == "format":
+                if not bodies[at] or bodies[at].isspace():
+                    made.drop(at, EMPTY)
+                else:
+                    made.bury(at, refused)
+                continue
+            value = {
+                name: field
+                for name, column in zip(self._names, tails.taken, strict=True)
+                if (field := column[at]) is not None
+            }
+            value.update(self._added)
+            try:
+                time = rules.time(value, now)
+            except LineFault as fault:
+                made.bury(at, fault)
+                continue
+            if rules.filters:
+                reason = rules.filters.dropped_by(bodies[at], value)
+                if reason is not None:
+                    made.drop(at, reason)
+                    continue
+            if refused is not None:
+                made.bury(at, refused, time)
+                continue
+            assert body is not None
+            made.event(at, time, body)
+            shipped.append(at)
+            if rules.key:
+                made.keys.append(rules.key_of(value))
+        if dropped.counts and len(shipped) < len(bodies):
+            dropped = self._tails.dropped_by(bodies[at] for at in shipped)
+        made.dropped = dropped
+
+    def _quickly(self, tails: Tails, made: Made) -> bool:
+        """Makes an event of every line. Returns False if a time cannot be read."""
+        when = self._rules.when
+        times = [made.now] * len(tails.bodies)
+        if when is not None:
+            column = tails.taken[self._names.index(when.field)]
+            try:
+                times = times_of(when.read, column, made.now)
+            except LineFault:
+                return False
+        made.all_events(times, cast("list[bytes]", tails.bodies))
+        made.dropped = tails.dropped
+        return True
+
+    @staticmethod
+    def _fault(line: bytes, reason: str) -> LineFault:
+        try:
+            fields_of_json(line)
+        except LineFault as fault:
+            return fault
+        return LineFault("schema", reason)
+
+
+def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
+    """The maker of events for an input; None if messages become events unchanged. Raises ValueError
+    or `InputError`."""
+    names = names_of(input_)
+    check_fit(input_, schema, names)
+    plain = input_.format is Format.PLAIN
+    rules = Rules(Filters(input_.filters, whole_lines=plain), _when(input_), key_field(input_))
+    added = dict(input_.add_fields)
+    if schema is None or is_plain(schema):
+        if plain:
+            return PlainLines(rules.filters) if rules.filters else None
+        carried = {MESSAGE, *_used(input_)}
+        return OneByOne(_find_fields(input_), {}, rules, message_of, carried)
+    encoder = encoder_for(input_, schema)
+    check_fields(input_, encoder, names)
+    added = {encoder.named(name): value for name, value in added.items()}
+    unknown = input_.unknown_fields if input_.format in _FREE_FIELDS else UnknownFields.DROP
+    asked = _asked(input_)
+    if input_.format is Format.JSON and unknown is not UnknownFields.KEEP:
+        only_known = unknown is UnknownFields.DEAD
+        tails = JsonTails(encoder, take=asked, constants=added, only_known=only_known)
+        return JsonColumns(tails, asked, added, rules)
+    former = chain.from_iterable(encoder.aliases.values())
+    encode = _encode(encoder, unknown, {*encoder.names, *asked, *former})
+    carried = {*encoder.names, *_used(input_), *chain.from_iterable(encoder.aliases.values())}
+    if {"facility", "severity"} <= carried:
+        carried.add("priority")  # it combines both
+    find = _renaming(_find_fields(input_), encoder)
+    drops = unknown is UnknownFields.DROP
+    return OneByOne(find, added, rules, encode, carried if drops else None)
+
+
+class PlainLines:
+    """Makes events of plain lines, after filtering."""
+
+    def __init__(self, filters: Filters) -> None:
+        self._filters = filters
+
+    def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
+        made.timeless = True
+        for at, body in enumerate(bodies):
+            reason = self._filters.dropped_by(body, {})
+            if reason is None:
+                made.event(at, made.now, body)
+            else:
+                made.drop(at, reason)
+
+
+def message_of(value: Fields) -> bytes:
+    """The message of an event with the plain schema; other fields are not used."""
+    message = value.get(MESSAGE)
+    if message is None:
+        raise LineFault("schema", f"{MESSAGE}: it is missing")
+    return utf8(text_of(message))
+
+
+def _when(input_: Input) -> When | None:
+    """The time field and its reader. If the format has its own time, a line may lack it, as
+    RFC 5424 allows."""
+    time = input_.time
+    if time is None:
+        if input_.format not in _SAY_THE_TIME:
+            return None
+        time = Time(field=_TIME)
+    read = time_reader(time)
+    may_be_either = input_.format is Format.SYSLOG and time.field == _TIME
+    if may_be_either and time.format in {"iso8601", "rfc3164"}:
+        zone = zone_of(time)
+        read = either(Iso8601(zone), Rfc3164(zone))
+    return When(time.field, read, needed=input_.time is not None)
+
+
+def _find_fields(input_: Input) -> FindFields:
+    match input_.format:
+        case Format.CRI | Format.DOCKER:
+            return _fields_of_container
+        case Format.PLAIN:
+            return lambda body, _: {MESSAGE: body.decode()}
+        case Format.REGEX:
+            by_groups = by_named_groups(input_.pattern)
+            return lambda body, _: by_groups(body)
+    find = _FIND[input_.format]
+    return lambda body, _: find(body)
+
+
+_FIND: Final[dict[Format, Callable[[bytes], Fields]]] = {
+    Format.JSON: fields_of_json,
+    Format.LOGFMT: fields_of_logfmt,
+    Format.SYSLOG: fields_of_syslog,
+}
+
+
+def _fields_of_container(body: bytes, origin: Origin | None) -> Fields:
+    assert origin is not None
+    if origin.fault is not None:
+        raise origin.fault
+    fields: Fields = {MESSAGE: body.decode(), "stream": origin.stream}
+    if origin.time:
+        fields[_TIME] = origin.time
+    if origin.attrs is not None:
+        fields["attrs"] = origin.attrs
+    return fields
+
+
+def _renaming(find: FindFields, encoder: TailEncoder) -> FindFields:
+    """Adds the values of former field names under the current ones."""
+    if not encoder.aliases:
+        return find
+    return lambda body, origin: dict(encoder.renamed(find(body, origin)))
+
+
+def _asked(input_: Input) -> list[str]:
+    """The fields that time, filters and partitioning use, and the objects that may contain them."""
+    time = input_.time.field if input_.time else ""
+    names = [time, *(filter_.field for filter_ in input_.filters), key_field(input_)]
+    roots = ((name, name.partition(".")[0]) for name in names if name)
+    return list(dict.fromkeys(chain.from_iterable(roots)))
+
+
+def _used(input_: Input) -> list[str]:
+    """Fields that the header has or that the input uses, which do not count as dropped."""
+    own = [_TIME] if input_.format in _SAY_THE_TIME and input_.time is None else []
+    # Every line of every container has it, so a remark about it would be noise.
+    stream = ["stream"] if input_.format in {Format.CRI, Format.DOCKER} else []
+    return own + stream + _asked(input_)
+
+
+def _encode(encoder: TailEncoder, unknown: UnknownFields, known: Collection[str]) -> Encode:
+    if unknown is UnknownFields.DROP:
+        return encoder.encode
+
+    def only_known(value: Fields) -> bytes:
+        for name in value:
+            if name not in known:
+                raise LineFault("unknown field", f"the schema has no field {name!r:.80}")
+        return encoder.encode(value)
+
+    def keeping(value: Fields) -> bytes:
+        extra = {name: text_of(value[name]) for name in value if name not in known}
+        if extra:
+            own = value.get(EXTRA)
+            value = {**value, EXTRA: {**own, **extra} if isinstance(own, dict) else extra}
+        return encoder.encode(value)
+
+    return keeping if unknown is UnknownFields.KEEP else only_known

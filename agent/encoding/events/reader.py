@@ -1,0 +1,271 @@
+"""Makes events of the bytes of a file, by the configuration of an input.
+
+Rules:
+
+1. A reader keeps no state of a source. Its result depends only on the bytes, their position, and
+   the time; in whatever pieces a file is read, the same events come of it.
+2. Every consumed byte belongs to an event or is excepted, and so does every line: sums are exact.
+3. No input raises an error. A line that cannot become an event becomes a dead letter.
+4. Redaction comes before everything that examines a line's content.
+
+Each input has one reader, which belongs to one thread.
+"""
+
+import codecs
+from bisect import bisect_left
+from collections.abc import Mapping
+from operator import sub
+
+from msgspec.structs import replace
+
+from agent.accounting.alterations import Alteration, Altered
+from agent.accounting.cuts import MOST_RAW, Cut, DeadLine, Events
+from agent.accounting.runs import Excepted, Fate
+from agent.configuration.config import Times
+from agent.configuration.inputs import Format, Input, LongLines
+from agent.encoding.events.event_rules import Made
+from agent.encoding.events.plan import make_for
+from agent.encoding.events.redaction import Redactor
+from agent.encoding.events.schema_fit import is_plain
+from agent.encoding.lines.containers import Joiner, cri_piece, docker_piece
+from agent.encoding.lines.encoding_guess import looks_like
+from agent.encoding.lines.encodings import Lines, line_encoding
+from agent.encoding.lines.messages import Grouping, Messages
+from agent.errors import InputError
+from schemas.parsing import AvroSchema
+
+_PIECES = {Format.CRI: cri_piece, Format.DOCKER: docker_piece}
+
+
+class EventReader:
+    def __init__(
+        self,
+        input_: Input,
+        schema: AvroSchema | None,
+        times: Times,
+    ) -> None:
+        """Raises `InputError` if the input does not fit the schema of its topic."""
+        self.plain = is_plain(schema)
+        try:
+            self._encoding = line_encoding(input_.encoding)
+            self._redactor = Redactor(input_.redact)
+            self._make = make_for(input_, schema)
+        except ValueError as error:
+            raise InputError(f"{input_.label}: {error}") from None
+        self._encoding_name = codecs.lookup(input_.encoding).name
+        self._times = times
+        unit = self._encoding.unit
+        self._cap = max(unit, input_.max_line_bytes - input_.max_line_bytes % unit)
+        self._cuts = input_.long_lines is LongLines.CUT
+        # The reason in the exceptions of such lines.
+        self.too_long = (
+            f"line {'cut at' if self._cuts else 'longer than'} {input_.max_line_bytes} bytes"
+        )
+        self.last_line_timeout = input_.last_line_timeout
+        self._multiline_timeout = input_.multiline.timeout if input_.multiline else 0.0
+        self._grouping = (
+            Grouping(input_.multiline, self._cap, unit) if input_.multiline is not None else None
+        )
+        self._joiner = (
+            Joiner(_PIECES[input_.format], self._grouping, self._cap, unit)
+            if input_.format in _PIECES
+            else None
+        )
+
+    @property
+    def most_bytes(self) -> int:
+        """The chunk size that always makes progress."""
+        return 2 * (self._cap + 2 * self._encoding.unit)
+
+    def cut(
+        self,
+        chunk: bytes,
+        position: int,
+        *,
+        now_millis: int,
+        final: bool,
+        most_lines: int | None = None,
+        skipping: bool = False,
+    ) -> Cut:
+        """Cuts events off the beginning of `chunk`, which is at `position` of the file.
+
+        `final`: the chunk reaches to the end of the file, and nothing has followed for the timeout,
+        or ever will: an incomplete line or message is complete. `skipping` is that of the last cut.
+        """
+        if not chunk:
+            return Cut(0, skipping=skipping and not final)
+        if skipping:
+            return self._skipped(chunk, position, final=final)
+        together = self._grouping is not None or self._joiner is not None
+        most = None if most_lines is None else max(1, most_lines)
+        lines = self._encoding.lines(chunk, position, None if together else most, final=final)
+        whole = lines
+        if lines.longest > self._cap:
+            lines = lines.first(first_long(lines, self._cap, self._encoding.unit))
+        too_long = lines.begun > self._cap
+        looks = ""
+        if lines.replaced or not position:
+            damaged = len(lines.replaced)
+            looks = looks_like(chunk, position, self._encoding_name, len(lines.bodies), damaged)
+        if not lines.bodies:
+            if too_long or whole.bodies:
+                return replace(self._long(chunk, position, now_millis, final=final), looks=looks)
+            return Cut(0, wait=self.last_line_timeout)
+        messages = self._messages(lines, final=final)
+        limited = not together and most is not None and len(lines.bodies) >= most
+        if together and most is not None:
+            first = messages.first(most)
+            limited, messages = first is not messages, first
+        wait = 0.0 if limited or too_long else self._wait(messages)
+        cut = self._made(
+            messages,
+            chunk,
+            position=position,
+            now_millis=now_millis,
+            wait=wait,
+            replaced=lines.replaced,
+        )
+        if not looks:
+            return cut
+        altered = tuple(
+            replace(each, hint=looks) if each.kind is Alteration.REPLACED else each
+            for each in cut.altered
+        )
+        return replace(cut, altered=altered, looks=looks)
+
+    def _messages(self, lines: Lines, *, final: bool) -> Messages:
+        if self._joiner is not None:
+            return self._joiner.messages(lines, final=final)
+        if self._grouping is not None:
+            return self._grouping.messages(lines, final=final)
+        return Messages.of(lines)
+
+    def _wait(self, messages: Messages) -> float:
+        return max(
+            self.last_line_timeout if messages.half else 0.0,
+            self._multiline_timeout if messages.unfinished else 0.0,
+        )
+
+    def _made(
+        self,
+        messages: Messages,
+        chunk: bytes,
+        *,
+        position: int,
+        now_millis: int,
+        wait: float,
+        replaced: Mapping[int, int],
+    ) -> Cut:
+        consumed = messages.positions[-1] - position
+        bodies = self._redactor.bodies(messages.bodies)
+        if not bodies:
+            return Cut(consumed, wait=wait)
+        if self._make is None:
+            events = Events(now_millis, messages.positions[:-1], bodies)
+            altered = _replaced(messages, events, replaced) if replaced else ()
+            return Cut(consumed, events, lines=messages.lines, wait=wait, altered=altered)
+
+        def raw(at: int) -> bytes:
+            if self._redactor:
+                return bodies[at][:MOST_RAW]
+            pieces = (chunk[start - position : end - position] for start, end in messages.spans(at))
+            return self._encoding.without_break(b"".join(pieces))[:MOST_RAW]
+
+        oldest = now_millis - int(self._times.oldest * 1000)
+        newest = now_millis + int(self._times.newest * 1000)
+        made = Made(messages, now_millis, (oldest, newest), raw)
+        self._make(bodies, made)
+        made_events = made.events()
+        altered = made.dropped.altered()
+        if replaced and made_events is not None:
+            altered += _replaced(messages, made_events, replaced)
+        return Cut(
+            consumed,
+            made_events,
+            made.dead,
+            made.tally.excepted(),
+            made.lines,
+            wait,
+            clamped=made.clamped,
+            altered=altered,
+        )
+
+    def _long(self, chunk: bytes, position: int, now_millis: int, *, final: bool) -> Cut:
+        """Cuts a first line that is too long: takes its beginning, and skips the rest, even if its
+        end has not been written yet."""
+        head, replaced = self._encoding.head(chunk[: self._cap], position)
+        rest = self._skipped(chunk, position, final=final)
+        end = position + self._cap
+        if self._cuts:
+            line = Lines([head], [position, end], 0, self._cap, unfinished=True)
+            cut = self._made(
+                self._messages(line, final=True),
+                chunk,
+                position=position,
+                now_millis=now_millis,
+                wait=0.0,
+                replaced={position: replaced} if replaced else {},
+            )
+        else:
+            (raw,) = self._redactor.bodies([head])
+            dead = DeadLine(position, self._cap, raw[:MOST_RAW], self.too_long, now_millis)
+            cut = Cut(
+                self._cap,
+                dead=[dead],
+                excepted=(Excepted(Fate.DEAD_LETTERED, 1, self._cap, self.too_long),),
+            )
+        (over,) = rest.excepted
+        beyond = over.bytes - self._cap
+        if cut.events is not None:
+            cut = replace(cut, altered=(*cut.altered, Altered(Alteration.CUT, 1, beyond)))
+        return replace(
+            cut,
+            consumed=rest.consumed,
+            dead=[replace(dead_line, size=rest.consumed) for dead_line in cut.dead],
+            excepted=(*cut.excepted, replace(over, bytes=beyond)),
+            wait=rest.wait,
+            skipping=rest.skipping,
+        )
+
+    def _skipped(self, chunk: bytes, position: int, *, final: bool) -> Cut:
+        """Skips to the end of the line, or of the chunk."""
+        line = self._encoding.lines(chunk, position, 1, final=final)
+        size = line.positions[-1] - position
+        skipping = not line.bodies
+        if skipping:
+            size = len(chunk) - (position + len(chunk)) % self._encoding.unit
+        wait = self.last_line_timeout if skipping else 0.0
+        if not size:
+            return Cut(0, wait=wait, skipping=True)
+        fate = Fate.FILTERED if self._cuts else Fate.DEAD_LETTERED
+        excepted = (Excepted(fate, 0, size, self.too_long),)
+        return Cut(size, excepted=excepted, wait=wait, skipping=skipping)
+
+
+def _replaced(
+    messages: Messages, events: Events, replaced: Mapping[int, int]
+) -> tuple[Altered, ...]:
+    """The number of replaced characters in the lines of these events."""
+    if len(events.positions) == len(messages.bodies):
+        end = messages.positions[-1]
+        counts = [count for line, count in replaced.items() if line < end]
+        return (Altered(Alteration.REPLACED, len(counts), sum(counts)),) if counts else ()
+    lines = sorted(replaced)
+    shipped = set(events.positions)
+    counts = [
+        replaced[line]
+        for at in range(len(messages.bodies))
+        if messages.positions[at] in shipped
+        for start, end in messages.spans(at)
+        for line in lines[bisect_left(lines, start) : bisect_left(lines, end)]
+    ]
+    return (Altered(Alteration.REPLACED, len(counts), sum(counts)),) if counts else ()
+
+
+def first_long(lines: Lines, cap: int, unit: int) -> int:
+    """The index of the first line that is longer than `cap` bytes, without its line break."""
+    ends = [end - unit for end in lines.positions[1:]]
+    if lines.unfinished:
+        ends[-1] += unit
+    sizes = map(sub, ends, lines.positions)
+    return next(at for at, size in enumerate(sizes) if size > cap)

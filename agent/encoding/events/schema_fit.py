@@ -1,0 +1,139 @@
+"""Checks that an input fits the schema of its topic, before any line is read."""
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from agent.configuration.inputs import Format, Input, UnknownFields
+from agent.encoding.bodies.tail_encoder import HEADER_FIELDS, TailEncoder
+from agent.encoding.events.fields import SYSLOG_FIELDS
+from agent.encoding.lines.containers import CONTAINER_FIELDS
+from agent.errors import InputError
+from schemas.definitions.types import Map, Primitive, Record, Type, Union
+from schemas.errors import SchemaError
+from schemas.parsing import AvroSchema
+
+MESSAGE: Final = "message"
+EXTRA: Final = "extra"
+
+_NEED_FIELDS: Final = {Format.JSON, Format.LOGFMT, Format.REGEX}
+
+
+def is_plain(schema: AvroSchema | None) -> bool:
+    """Whether a schema is that of plain messages, like `penstock.LogLine`: today's header, path,
+    message. So is None."""
+    if schema is None:
+        return True
+    if not isinstance(schema.type, Record):
+        return False
+    fields = schema.type.fields
+    if [field.name for field in fields] != ["header", "path", MESSAGE]:
+        return False
+    header = fields[0].type
+    today = isinstance(header, Record) and len(header.fields) == HEADER_FIELDS
+    return today and all(_is_text(field.type) for field in fields[1:])
+
+
+def encoder_for(input_: Input, schema: AvroSchema) -> TailEncoder:
+    """The encoder for a schema. Raises `InputError` with one line."""
+    try:
+        encoder = TailEncoder(schema)
+    except SchemaError as error:
+        raise InputError(f"{input_.label}: the schema of {input_.topic}: {error}") from None
+    except RecursionError:
+        raise InputError(f"{input_.label}: the schema of {input_.topic} is too deep") from None
+    return encoder
+
+
+def check_fit(input_: Input, schema: AvroSchema | None, names: Collection[str] | None) -> None:
+    """Raises `InputError` if the input's options do not fit its schema or format. `names` are the
+    fields that lines of this format have; None if they may have any."""
+    if schema is None and input_.format in _NEED_FIELDS:
+        raise _no(input_, f"`format: {input_.format}` needs a schema, and the topic has none")
+    if is_plain(schema):
+        wrong = {"add_fields": input_.add_fields, "unknown_fields: keep": _keeps(input_)}
+        for key in (key for key, given in wrong.items() if given):
+            raise _no(input_, f"`{key}` needs a schema with fields, but the topic's is plain text")
+    if input_.time and input_.time.field in input_.add_fields:
+        raise _no(
+            input_, f"`time`: {input_.time.field} is one of `add_fields`, the same everywhere"
+        )
+    for where, name in _fields_named(input_):
+        if names is not None and name.partition(".")[0] not in {*names, *input_.add_fields}:
+            raise _no(input_, f"`{where}`: lines of `format: {input_.format}` have no field {name}")
+
+
+def check_fields(input_: Input, encoder: TailEncoder, names: Collection[str] | None) -> None:
+    """Raises `InputError` if the input's fields do not fit the schema's."""
+    known = set(encoder.names)
+    keeps = _keeps(input_)
+    if keeps and not _is_map_of_text(encoder.types.get(EXTRA)):
+        raise _no(
+            input_,
+            "`unknown_fields: keep` needs a field `extra` in the schema, a map of strings",
+        )
+    for name, value in input_.add_fields.items():
+        current_name = encoder.named(name)
+        if current_name not in known and not keeps:
+            raise _no(input_, f"`add_fields`: the schema has no field {name}")
+        if current_name in known:
+            try:
+                encoder.encode_field(current_name, value)
+            except ValueError as error:
+                raise _no(input_, f"`add_fields`: {error}") from None
+    if names is None:
+        return
+    there = {encoder.named(name) for name in (*names, *input_.add_fields)}
+    for field in encoder.fields:
+        name, missing = field[0], field[-1]
+        if missing is None and name not in there:
+            raise _no(
+                input_,
+                f"the schema of {input_.topic} requires a field {name}, which lines of "
+                f"`format: {input_.format}` do not have",
+            )
+
+
+def names_of(input_: Input) -> Collection[str] | None:
+    """The fields that lines of the input's format may have; None if they are not known."""
+    match input_.format:
+        case Format.PLAIN:
+            return {MESSAGE}
+        case Format.REGEX:
+            return set(re.compile(input_.pattern).groupindex)
+        case Format.CRI | Format.DOCKER:
+            return CONTAINER_FIELDS
+        case Format.SYSLOG:
+            return SYSLOG_FIELDS
+    return None
+
+
+def key_field(input_: Input) -> str:
+    """The field of `partition_by: field:NAME`; empty if there is none."""
+    kind, _, name = input_.partition_by.partition(":")
+    return name if kind == "field" else ""
+
+
+def _keeps(input_: Input) -> bool:
+    return input_.unknown_fields is UnknownFields.KEEP
+
+
+def _fields_named(input_: Input) -> list[tuple[str, str]]:
+    named = [("filters", filter_.field) for filter_ in input_.filters]
+    named.append(("time", input_.time.field if input_.time else ""))
+    named.append(("partition_by", key_field(input_)))
+    return [(where, name) for where, name in named if name]
+
+
+def _is_text(type_: Type) -> bool:
+    return isinstance(type_, Primitive) and type_.kind == "string"
+
+
+def _is_map_of_text(type_: Type | None) -> bool:
+    if isinstance(type_, Union):
+        return any(_is_map_of_text(branch) for branch in type_.branches)
+    return isinstance(type_, Map) and _is_text(type_.values)
+
+
+def _no(input_: Input, what: str) -> InputError:
+    return InputError(f"{input_.label}: {what}")

@@ -1,0 +1,254 @@
+"""Splits bytes of a file in any encoding into lines, and decodes them to UTF-8.
+
+1. A line ends at a line feed; a carriage return before it belongs to the line break.
+2. Line feeds are searched in the bytes, before decoding, so invalid bytes cannot swallow one.
+3. Invalid bytes become U+FFFD. A byte order mark at the beginning of the file is not text.
+4. In encodings of two or four bytes, units are counted from the file's beginning. `utf-16` and
+   `utf-32` need no mark: a line feed in one byte order is not a valid character in the other.
+"""
+
+import codecs
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+
+from agent.encoding.lines.splitting import ALL, lines_of
+
+_NO_LINES: Final = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"}
+_SHIFTING: Final = ("iso2022", "hz", "utf-7")
+_MARK: Final = b"\xef\xbb\xbf"
+_REPLACEMENT: Final = "\ufffd"
+_REPLACEMENT_UTF8: Final = _REPLACEMENT.encode()
+
+
+class Lines(msgspec.Struct):
+    """Complete lines as UTF-8, without line breaks. `positions` also has the end of the last line.
+
+    `rest` is the number of bytes in the chunk after them, and `longest` the size of the longest
+    line in the file. `unfinished`: the last line has no line break. `replaced` has the number of
+    characters that became U+FFFD, by the position of the line.
+    """
+
+    bodies: list[bytes]
+    positions: list[int]
+    rest: int
+    longest: int
+    unfinished: bool = False
+    unit: int = 1
+    replaced: dict[int, int] = {}
+
+    @property
+    def begun(self) -> int:
+        """The size of the next line so far, without half a unit, which may become a line feed."""
+        return self.rest - self.rest % self.unit
+
+    def first(self, count: int) -> "Lines":
+        """Only the first `count` lines; the others become part of the rest."""
+        if count >= len(self.bodies):
+            return self
+        positions = self.positions[: count + 1]
+        rest = self.rest + self.positions[-1] - positions[-1]
+        return Lines(
+            self.bodies[:count],
+            positions,
+            rest,
+            self.longest,
+            unit=self.unit,
+            replaced=self.replaced,
+        )
+
+
+class ByteLines:
+    """Encodings in which a line feed is one byte that is not part of any other character."""
+
+    unit = 1
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._newline = "\n".encode(name)
+        every = bytes(range(128))
+        self._ascii = not name.startswith(_SHIFTING) and _decoded(every, name)[0] == every
+
+    def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
+        """Splits off at most `most` lines. `final`: the last one may lack its line break."""
+        limit = ALL if most is None else most
+        bodies, positions, longest = lines_of(chunk, self._newline[0], position, limit)
+        rest = position + len(chunk) - positions[-1]
+        unfinished = final and rest > 0 and len(bodies) < limit
+        if unfinished:
+            bodies.append(chunk[len(chunk) - rest :])
+            positions.append(position + len(chunk))
+            longest = max(longest, rest)
+            rest = 0
+        lines = Lines(bodies, positions, rest, longest, unfinished)
+        self._to_utf8(lines, chunk, len(chunk) - rest)
+        return lines
+
+    def head(self, raw: bytes, position: int) -> tuple[bytes, int]:
+        """The beginning of a cut line as UTF-8, without half a character at its end; and the number
+        of replaced characters."""
+        text, replaced = _head(raw, self._name)
+        return text if position else text.removeprefix(_MARK), replaced
+
+    def without_break(self, raw: bytes) -> bytes:
+        """The raw line without its line break."""
+        return raw.removesuffix(self._newline).removesuffix(b"\r")
+
+    def _to_utf8(self, lines: Lines, chunk: bytes, end: int) -> None:
+        if not (self._ascii and chunk.isascii()):
+            _decode_all(lines, self._name)
+        lines.bodies = _without_carriage_returns(lines.bodies)
+
+
+class Utf8Lines(ByteLines):
+    """UTF-8: valid lines need no decoding."""
+
+    def __init__(self) -> None:
+        super().__init__("utf-8")
+
+    def _to_utf8(self, lines: Lines, chunk: bytes, end: int) -> None:
+        if not chunk.isascii() and lines.bodies:
+            if not _is_utf8(chunk, end):
+                _decode_all(lines, "utf-8")
+            if not lines.positions[0]:
+                lines.bodies[0] = lines.bodies[0].removeprefix(_MARK)
+        if b"\r" in chunk:
+            lines.bodies = _without_carriage_returns(lines.bodies)
+
+
+class WideLines:
+    """Encodings in units of two or four bytes, in a byte order that is given or detected."""
+
+    def __init__(self, name: str, unit: int) -> None:
+        self.unit = unit
+        orders = [name] if name.endswith(("le", "be")) else [f"{name}-le", f"{name}-be"]
+        self._newlines = {"\n".encode(order): order for order in orders}
+
+    def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
+        breaks = sorted(
+            at for newline in self._newlines for at in self._breaks(newline, chunk, position)
+        )
+        bodies: list[bytes] = []
+        positions, start, replaced = [position], 0, dict[int, int]()
+        for at in breaks if most is None else breaks[:most]:
+            order = self._newlines[chunk[at : at + self.unit]]
+            bodies.append(self._text(chunk[start:at], position + start, order, replaced))
+            start = at + self.unit
+            positions.append(position + start)
+        sizes = [end - start - self.unit for start, end in pairwise(positions)]
+        rest = len(chunk) - start
+        unfinished = final and rest > 0 and (most is None or len(bodies) < most)
+        if unfinished:
+            raw = chunk[start:]
+            bodies.append(self._text(raw, position + start, self._order_of(raw), replaced))
+            positions.append(position + len(chunk))
+            sizes.append(rest)
+            rest = 0
+        bodies = _without_carriage_returns(bodies)
+        longest = max(sizes, default=0)
+        return Lines(bodies, positions, rest, longest, unfinished, self.unit, replaced)
+
+    def head(self, raw: bytes, position: int) -> tuple[bytes, int]:
+        text, replaced = _head(raw[-position % self.unit :], self._order_of(raw))
+        return text if position else text.removeprefix(_MARK), replaced
+
+    def without_break(self, raw: bytes) -> bytes:
+        for newline in self._newlines:
+            raw = raw.removesuffix(newline)
+        return raw
+
+    def _breaks(self, newline: bytes, chunk: bytes, position: int) -> list[int]:
+        breaks = []
+        at = chunk.find(newline)
+        while at >= 0:
+            if not (position + at) % self.unit:
+                breaks.append(at)
+            at = chunk.find(newline, at + self.unit)  # line feeds do not overlap
+        return breaks
+
+    def _text(self, raw: bytes, position: int, order: str, replaced: dict[int, int]) -> bytes:
+        over = -position % self.unit  # bytes of a unit that began in another event
+        text, count = _decoded(raw[over:], order)
+        if count:
+            replaced[position] = count
+        return text if position else text.removeprefix(_MARK)
+
+    def _order_of(self, raw: bytes) -> str:
+        """The byte order of text without a line feed: by its mark, or by where most zeros are."""
+        orders = list(self._newlines.values())
+        if len(orders) == 1 or raw.startswith("\ufeff".encode(orders[0])):
+            return orders[0]
+        if raw.startswith("\ufeff".encode(orders[1])):
+            return orders[1]
+        first, last = (raw[place :: self.unit].count(0) for place in (0, self.unit - 1))
+        return orders[0] if last >= first else orders[1]
+
+
+LineEncoding = ByteLines | WideLines
+
+
+def line_encoding(name: str) -> LineEncoding:
+    """The decoder for an encoding. Raises ValueError if it is not for text files."""
+    known = codecs.lookup(name).name
+    if known.replace("-", "_") in _NO_LINES:
+        raise ValueError(f"`encoding: {name}` is not an encoding of text files")
+    if known in {"utf-8", "utf-8-sig"}:
+        return Utf8Lines()
+    for prefix, unit in (("utf-16", 2), ("utf-32", 4)):
+        if known.startswith(prefix):
+            return WideLines(known, unit)
+    try:
+        size = len("\n".encode(known))
+    except (LookupError, UnicodeError):
+        raise ValueError(f"`encoding: {name}` is not a text encoding") from None
+    if size != 1:
+        raise ValueError(f"`encoding: {name}` encodes line feeds in an unsupported way")
+    return ByteLines(known)
+
+
+def utf8(text: str) -> bytes:
+    """The text as UTF-8; half a surrogate pair, which some decoders accept, becomes ?."""
+    return text.encode("utf-8", "replace")
+
+
+def _decode_all(lines: Lines, name: str) -> None:
+    texts = [body.decode(name, "replace") for body in lines.bodies]
+    for at in [at for at, text in enumerate(texts) if _REPLACEMENT in text]:
+        if count := _replaced(texts[at], lines.bodies[at], name):
+            lines.replaced[lines.positions[at]] = count
+    lines.bodies = list(map(utf8, texts))
+
+
+def _decoded(raw: bytes, name: str) -> tuple[bytes, int]:
+    """The text as UTF-8, and the number of replaced characters."""
+    text = raw.decode(name, "replace")
+    return utf8(text), _replaced(text, raw, name)
+
+
+def _replaced(text: str, raw: bytes, name: str) -> int:
+    """The number of U+FFFD in the text, without those in the file itself."""
+    if _REPLACEMENT not in text:
+        return 0
+    if name == "utf-8":
+        return text.count(_REPLACEMENT) - raw.count(_REPLACEMENT_UTF8)
+    return text.count(_REPLACEMENT) - raw.decode(name, "ignore").count(_REPLACEMENT)
+
+
+def _head(raw: bytes, name: str) -> tuple[bytes, int]:
+    decoder = codecs.getincrementaldecoder(name)
+    text = decoder("replace").decode(raw)
+    own = decoder("ignore").decode(raw).count(_REPLACEMENT) if _REPLACEMENT in text else 0
+    return utf8(text), text.count(_REPLACEMENT) - own
+
+
+def _is_utf8(chunk: bytes, end: int) -> bool:
+    try:
+        str(memoryview(chunk)[:end], "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _without_carriage_returns(bodies: list[bytes]) -> list[bytes]:
+    return [body[:-1] if body.endswith(b"\r") else body for body in bodies]

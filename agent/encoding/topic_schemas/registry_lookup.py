@@ -1,0 +1,124 @@
+"""Looks up a topic's schema in the registry, and registers it if that is the agent's task.
+
+Penstock's own schemas are always registered: LogLine for messages to a topic without a schema,
+SyslogLine for lines of syslog, DeadLetter, Ledger. A topic that has LogLine or SyslogLine keeps it:
+lines of syslog are then written as LogLine, or plain lines as SyslogLine without fields. The
+schema file of an input is registered if `auto_register` is on. For Penstock's own schemas the id is
+that of exactly this text, regardless of other versions, since this release writes no other.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agent.encoding.topic_schemas.values import BUILT_IN_FOR, Purpose, TopicPurpose, TopicSchema
+from agent.errors import NoSchema
+from schemas.errors import InvalidSchema, RegistryError
+from schemas.event_schemas import LOG_LINE, SYSLOG_LINE, built_in, check_event_schema
+from schemas.folder import SchemaFile, needs_of, read_schema
+from schemas.parsing import AvroSchema
+from schemas.registration import Outcome, Planner, register
+from schemas.registry_client import RegistryClient
+from schemas.remote.answers import RegisteredSchema
+
+_FOR_MESSAGES: Final = {LOG_LINE, SYSLOG_LINE}
+_HIGHEST_ID: Final = 2**31 - 1
+
+
+def find(
+    registry: RegistryClient, wanted: TopicPurpose, known: TopicSchema | None = None
+) -> TopicSchema:
+    """The schema of a topic; `known` if it is still current. Raises NoSchema if there is none, or
+    RegistryError if the registry did not answer; both with one line."""
+    latest = registry.latest(wanted.subject)
+    if known and latest and (known.id, known.version) == (latest.id, latest.version):
+        return known
+    there = None if latest is None else _event_schema(registry, latest)
+    match wanted.purpose:
+        case Purpose.FIELDS:
+            schema = _of_the_topic(wanted, latest, there)
+        case Purpose.EITHER | Purpose.SYSLOG if there is not None and (
+            there.full_name not in _FOR_MESSAGES
+        ):
+            schema = _of_the_topic(wanted, latest, there)
+        case Purpose.LINES | Purpose.EITHER | Purpose.SYSLOG if there is not None and (
+            there.full_name in _FOR_MESSAGES
+        ):
+            schema = _built_in(registry, wanted, there.full_name, there)
+        case purpose:
+            schema = _built_in(registry, wanted, BUILT_IN_FOR[purpose], there)
+    if not 0 <= schema.id <= _HIGHEST_ID:
+        raise RegistryError(f"the registry returned an invalid id {schema.id} for {wanted.subject}")
+    return schema
+
+
+def register_files(registry: RegistryClient, wanted: TopicPurpose, files: Sequence[str]) -> None:
+    """Registers files as versions of the topic's subject, unless they are already.
+
+    Raises NoSchema if one is rejected, or RegistryError if the registry did not answer.
+    """
+    for path in files:
+        try:
+            _register_file(registry, wanted, path)
+        except (InvalidSchema, OSError) as error:
+            why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+            raise NoSchema(f"cannot register the schema {path}: {why}") from None
+
+
+def _register_file(registry: RegistryClient, wanted: TopicPurpose, path: str) -> None:
+    text = read_schema(Path(path))
+    plan = Planner(registry).plan(SchemaFile(path, wanted.subject, text, needs_of(text)))
+    if plan.outcome is Outcome.REFUSED or plan.schema is None:
+        raise InvalidSchema("; ".join(plan.reasons))
+    check_event_schema(plan.schema)
+    register(registry, plan, {})
+
+
+def _of_the_topic(
+    wanted: TopicPurpose, latest: RegisteredSchema | None, there: AvroSchema | None
+) -> TopicSchema:
+    if latest is None or there is None:
+        raise NoSchema(
+            f"topic {wanted.topic} has no schema: register one as {wanted.subject} with "
+            "`penstock schemas register`, or configure its file as `schema` with `auto_register`"
+        )
+    return TopicSchema(wanted.topic, latest.id, latest.version, there)
+
+
+def _event_schema(registry: RegistryClient, registered: RegisteredSchema) -> AvroSchema:
+    try:
+        schema = registry.resolved(registered)
+        check_event_schema(schema)
+    except InvalidSchema as error:
+        what = f"version {registered.version} of subject {registered.subject}"
+        raise NoSchema(f"{what} is not an event schema: {error}") from None
+    return schema
+
+
+def _built_in(
+    registry: RegistryClient, wanted: TopicPurpose, name: str, there: AvroSchema | None
+) -> TopicSchema:
+    """Penstock's own schema, registered if this text is not a version yet."""
+    if there is not None and there.full_name != name:
+        # A subject with another schema is not changed, even if its compatibility level allows it.
+        raise NoSchema(_other_schema(wanted, there, name))
+    schema = built_in(name)
+    registered = registry.lookup(wanted.subject, schema.text)
+    if registered is None:
+        registry.register(wanted.subject, schema.text)
+        registered = registry.lookup(wanted.subject, schema.text)
+    if registered is None:
+        raise RegistryError(f"{wanted.subject} was registered, but is gone again")
+    return TopicSchema(wanted.topic, registered.id, registered.version, schema)
+
+
+def _other_schema(wanted: TopicPurpose, there: AvroSchema, name: str) -> str:
+    mismatch = (
+        f"topic {wanted.topic} has the schema {there.full_name}, but the agent would write {name}"
+    )
+    if wanted.purpose is not Purpose.LINES:
+        return mismatch
+    return (
+        f"{mismatch}: choose a `format` with fields, such as `format: regex` with "
+        "`pattern: (?P<message>.*)`"
+    )

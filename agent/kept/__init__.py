@@ -1,1 +1,0 @@
-"""Keeps the agent's descriptors open over its death (decision 35)."""

@@ -1,0 +1,1 @@
+"""The agent's status, metrics and pages."""

@@ -1,0 +1,69 @@
+"""The problems of an agent because of which lines are not read or not shipped, for its statements
+of health in the ledger.
+
+Only those that an operator must solve: a topic whose leader is away and a registry that does not
+answer have alerts of their own, and pass.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from agent.configuration.inputs import Input
+from agent.configuration.refusals import Refusal
+from agent.monitoring.status_report import AgentParts, unreadable_paths
+from ground.printable import one_line
+from ledger.health import Problem, ProblemKind
+from ledger.names import DEAD_SUFFIX
+
+_Subject = tuple[ProblemKind, str]
+
+
+def problems_of(
+    refusals: Sequence[Refusal], inputs: Sequence[Input], parts: AgentParts, inputs_dir: str = ""
+) -> Iterator[Problem]:
+    """The current problems: rejected files, or all of `inputs_dir`, then those of each input."""
+    for refusal in refusals:
+        is_folder = refusal.path == one_line(str(Path(inputs_dir)))
+        kind = ProblemKind.UNREADABLE if is_folder else ProblemKind.REJECTED
+        yield Problem(kind, refusal.path, refusal.why)
+    standing = parts.shipper.standing()
+    for input_ in inputs:
+        topics = (input_.topic, input_.topic + DEAD_SUFFIX)
+        wrong = [f"topic {topic}: {standing[topic]}" for topic in topics if topic in standing]
+        feed = parts.pipeline.feeds.get(input_.label)
+        if feed is not None and feed.reader is None:
+            schemas = parts.schemas
+            missing = schemas.missing(input_)
+            wrong.insert(0, schemas.problem(input_) if missing else feed.stopped)
+        if text := "; ".join(filter(None, wrong)):
+            yield Problem(ProblemKind.STOPPED, input_.label, text)
+        if unreadable := unreadable_paths(input_, parts):
+            first, *others = unreadable
+            more = f"; and {len(others):,} more of input {input_.label}" if others else ""
+            yield Problem(ProblemKind.UNREADABLE, first.path, f"{first.why}{more}")
+
+
+class LastingProblems:
+    """A problem begins, and ends, with the second look in a row that shows it: a file whose mode is
+    about to be set makes none, and a topic that is tried again has not recovered. One thread."""
+
+    def __init__(self) -> None:
+        self._lasting: dict[_Subject, Problem] = {}
+        self._seen: dict[_Subject, Problem] = {}  # at the last look
+
+    def look(self, problems: Iterable[Problem], now_millis: int) -> tuple[Problem, ...]:
+        """Returns the problems that last."""
+        lasting, before, seen = self._lasting, self._seen, dict[_Subject, Problem]()
+        for problem in problems:
+            subject = problem.kind, problem.subject
+            known = before.get(subject) or lasting.get(subject)
+            seen[subject] = replace(problem, since=known.since if known else now_millis)
+        self._seen = seen
+        self._lasting = {
+            subject: problem
+            for subject, problem in {**before, **seen}.items()
+            if (subject in seen) + (subject in before) + (subject in lasting) > 1
+        }
+        return tuple(self._lasting.values())

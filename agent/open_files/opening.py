@@ -1,0 +1,256 @@
+"""Decides which files an agent opens, and through which links.
+
+An agent can often read more than the applications whose folders it follows. An application could
+link to any file on the host, and the agent would ship that file.
+
+Rule 1: only regular files are opened. Opening a FIFO can block for ever, and opening a device can
+have side effects.
+
+Rule 2 (`same_owner`): a symbolic link created by root or the agent's own user may lead anywhere. A
+link of any other user may lead to that user's files, and to world-readable files. This includes
+links in place of folders, and links to links.
+
+Rule 3 (`same_owner`): a file with several names counts as the target of a link, created by the
+owner of its folder. If the folder is world-writable, the creator is unknown.
+
+Rule 4: a file that an earlier process kept open, or that was searched elsewhere, is judged by the
+path that the input matches. If that path is gone, it counts as a link, too, unless the file was
+only renamed within its folder, or removed.
+
+Rule 5: Penstock's own secrets and journal are never opened, under any name.
+
+The checks apply to the file that is then read, so replacing a file meanwhile does not bypass them.
+A path without links is recognised by the kernel's path of the open file; any other path is resolved
+step by step, like in the kernel, with a descriptor for each folder.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, get_args
+
+import msgspec
+
+from agent.open_files.paths import DELETED, below
+from ground.printable import one_line
+from ground.settings import WORD
+
+_LOOK: Final = os.O_PATH | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_MOST_STEPS: Final = 128  # of a path, including those of all links
+_LOOK_EVERY_SECONDS: Final = 1.0  # at the inodes of secrets, which may have other names
+_ROOT: Final = 0
+_UNKNOWN: Final = -1
+
+
+class FollowLinks(StrEnum):
+    """The symbolic links through which files are read."""
+
+    SAME_OWNER = "same_owner"
+    ALWAYS = "always"
+
+
+class SecretFiles:
+    """The agent's own files, which may be replaced while it runs, and its folder's real path."""
+
+    def __init__(self, files: Collection[str] = (), folder: str = "") -> None:
+        self._files = frozenset(files)
+        self._folder = below(folder, "") if folder else ""
+        self._identities: frozenset[tuple[int, int]] = frozenset()
+        self._looked_at = float("-inf")
+
+    def has(self, status: os.stat_result, path: str) -> bool:
+        if path in self._files or (self._folder and path.startswith(self._folder)):
+            return True
+        now = time.monotonic()
+        if now - self._looked_at > _LOOK_EVERY_SECONDS:
+            self._identities, self._looked_at = frozenset(self._there()), now
+        return (status.st_dev, status.st_ino) in self._identities
+
+    def _there(self) -> Iterator[tuple[int, int]]:
+        for path in self._files:
+            with contextlib.suppress(OSError):
+                status = Path(path).stat()
+                yield status.st_dev, status.st_ino
+
+
+def files_named(config: msgspec.Struct) -> Iterator[str]:
+    """All files named in a part of a configuration."""
+    for field in msgspec.structs.fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, msgspec.Struct):
+            yield from files_named(value)
+        elif value and any(
+            isinstance(meta, msgspec.Meta) and (meta.extra or {}).get(WORD) == "file"
+            for meta in get_args(field.type)
+        ):
+            yield value
+
+
+class _ResolvedFile(msgspec.Struct):
+    """A file, and the links that led there."""
+
+    fd: int
+    status: os.stat_result
+    makers: dict[int, str]  # the first link of each user
+    all_may_read: bool
+
+
+class Opening:
+    """Opens files by these rules. Thread-safe."""
+
+    def __init__(
+        self,
+        follow: FollowLinks = FollowLinks.SAME_OWNER,
+        secrets: SecretFiles | None = None,
+    ) -> None:
+        self._follow = follow
+        self._secrets = secrets or SecretFiles()
+
+    def open(self, path: str, known_as: str = "") -> tuple[int, os.stat_result]:
+        """Opens a file; the caller closes it. Raises OSError, also if the rules forbid it.
+        `known_as`: the path that the input matches, for a file searched elsewhere."""
+        fd, status = self._open(path)
+        if known_as:
+            try:
+                self.check_kept(fd, known_as)
+            except OSError:
+                os.close(fd)
+                raise
+        return fd, status
+
+    def _open(self, path: str) -> tuple[int, os.stat_result]:
+        fd = os.open(path, _LOOK)
+        try:
+            status, real = os.fstat(fd), _name_of(fd)
+            is_direct = real == path and status.st_nlink <= 1
+            if is_direct or self._follow is FollowLinks.ALWAYS:
+                return self._checked(path, fd, status, real), status
+        finally:
+            os.close(fd)
+        resolved = _resolve(path)
+        try:
+            _check_makers(
+                path, resolved.status, resolved.makers, all_may_read=resolved.all_may_read
+            )
+            return self._checked(
+                path, resolved.fd, resolved.status, _name_of(resolved.fd)
+            ), resolved.status
+        finally:
+            os.close(resolved.fd)
+
+    def check_kept(self, fd: int, path: str) -> None:
+        """Raises OSError if the rules forbid opening this file as `path`. An earlier process may
+        have opened it by other rules."""
+        status, real = os.fstat(fd), _name_of(fd)
+        name = real.removesuffix(DELETED)
+        self._check_secret(path, status, name)
+        names_left = status.st_nlink - (name == real)  # besides this one
+        is_direct = Path(name).parent == Path(path).parent and not names_left
+        if not is_direct and self._follow is not FollowLinks.ALWAYS:
+            makers, all_may_read = _kept_makers(path, name, status)
+            _check_makers(path, status, makers, all_may_read=all_may_read)
+
+    def _check_secret(self, path: str, status: os.stat_result, real: str) -> None:
+        if self._secrets.has(status, real):
+            raise OSError(errno.EACCES, "the file belongs to the agent itself", path)
+
+    def _checked(self, path: str, fd: int, status: os.stat_result, real: str) -> int:
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        self._check_secret(path, status, real)
+        return os.open(f"/proc/self/fd/{fd}", _READ)
+
+
+def _check_makers(
+    path: str, status: os.stat_result, makers: Mapping[int, str], *, all_may_read: bool
+) -> None:
+    owner = status.st_uid
+    trusted = {_ROOT, os.geteuid(), owner}
+    if all_may_read:
+        return
+    for maker, link in makers.items():
+        if maker not in trusted:
+            by = "" if maker == _UNKNOWN else f" of user {maker}"
+            why = f"follow_links: {one_line(link)} is a link{by} to a file of user {owner}"
+            raise OSError(errno.EACCES, why, path)
+
+
+def _kept_makers(path: str, name: str, status: os.stat_result) -> tuple[Mapping[int, str], bool]:
+    """The creators of the links from `path` to an open file, and whether it is world-readable. If
+    `path` no longer leads there, it counts as a link of its folder's owner."""
+    with contextlib.suppress(OSError):
+        resolved = _resolve(path)
+        os.close(resolved.fd)
+        if os.path.samestat(resolved.status, status):
+            return resolved.makers, resolved.all_may_read
+    maker = _UNKNOWN
+    with contextlib.suppress(OSError):
+        maker = _maker_in(Path(path).parent.stat())
+    with contextlib.suppress(OSError):
+        resolved = _resolve(name)
+        os.close(resolved.fd)
+        if os.path.samestat(resolved.status, status):
+            return {maker: path, **resolved.makers}, resolved.all_may_read
+    return {maker: path}, False
+
+
+def _maker_in(folder: os.stat_result) -> int:
+    return _UNKNOWN if folder.st_mode & stat.S_IWOTH else folder.st_uid
+
+
+def _resolve(path: str) -> _ResolvedFile:
+    """Resolves a path like the kernel; the caller closes the file."""
+    makers: dict[int, str] = {}
+    all_may_read, steps = True, 0
+    parts = deque(path.split("/"))
+    here = os.open("/", _LOOK)
+    try:
+        folder = status = os.fstat(here)
+        while parts:
+            part = parts.popleft()
+            if part in {"", "."}:
+                continue
+            steps += 1
+            if steps > _MOST_STEPS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            folder = status
+            all_may_read = all_may_read and bool(folder.st_mode & stat.S_IXOTH)
+            there = os.open(part, _LOOK | os.O_NOFOLLOW, dir_fd=here)
+            try:
+                status = os.fstat(there)
+                if stat.S_ISLNK(status.st_mode):
+                    makers.setdefault(status.st_uid, _name_of(there))
+                    link, there = there, _behind(there, part, here, parts)
+                    os.close(link)
+                    status = os.fstat(there)
+                here, there = there, here
+            finally:
+                os.close(there)
+        if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+            makers.setdefault(_maker_in(folder), path)
+    except OSError:
+        os.close(here)
+        raise
+    all_may_read = all_may_read and bool(status.st_mode & stat.S_IROTH)
+    return _ResolvedFile(here, status, makers, all_may_read)
+
+
+def _behind(link: int, name: str, folder: int, parts: deque[str]) -> int:
+    """The folder at which a link's target starts; adds the target to the remaining parts."""
+    if os.fstat(link).st_dev == Path("/proc").stat().st_dev:  # its text is not its target
+        return os.open(name, _LOOK, dir_fd=folder)
+    target = os.readlink("", dir_fd=link)
+    begin = os.open("/" if target.startswith("/") else ".", _LOOK, dir_fd=folder)
+    parts.extendleft(reversed(target.split("/")))
+    return begin
+
+
+def _name_of(fd: int) -> str:
+    return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  no Path

@@ -1,0 +1,371 @@
+"""The groups on this broker: taken over, maintained, saved, and released.
+
+A group is taken over (`cluster.groups.groups`) when a client asks for it; clients that ask while it
+is being loaded wait for it. From then on it is a `Group` in memory; after every event, `after` sets
+its timer and has its changes saved.
+
+Belongs to the event loop.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from broker.errors import ApiError
+from broker.groups.client_fairness import Client, Shares, Turns
+from broker.groups.error_codes import code_of, told
+from broker.groups.group_store import GroupStore
+from broker.groups.live_group import LiveGroup
+from broker.groups.membership.group import Group
+from broker.groups.membership.values import GroupRecord, GroupRules
+from broker.groups.metrics import GroupCounts
+from broker.groups.offset_commits import Commits
+from broker.groups.placement import candidates, first_of
+from cluster.errors import ClusterError, Fenced, InvalidGroupName, OtherGroupKind, Unavailable
+from cluster.groups.offsets import OffsetWriter
+from cluster.layout.names import check_group_name
+from cluster.session.session import Session, SessionState
+from cluster.values import ClusterSnapshot
+from wire.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_THREADS: Final = 4
+_PATIENCE: Final = 5.0  # seconds that a client waits for a group to be loaded
+_BETWEEN_LINES: Final = 10.0  # seconds between log lines about one group
+_LONGEST_REASON: Final = 300
+
+
+class CoordinatorRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator sets, beside the rules for each group."""
+
+    group: GroupRules = msgspec.field(default_factory=GroupRules)
+    most_groups: int = 10_000
+    most_bytes: int = 128 << 20
+    commit_bytes: int = 64 << 20
+    retention_seconds: float = 7 * 86_400.0
+    look_seconds: float = 600.0
+    """The interval between checks for expired offsets and unused groups."""
+
+
+Failed = Callable[[str, str], None]
+"""Called with a group's name and what has failed. Clients can make this happen often."""
+
+
+class CoordinatedGroups:
+    """The groups of one broker. `on_unused` is called with a group that never had a member, and may
+    be unused; `changed` is set when the map may have assigned other groups to this broker."""
+
+    def __init__(
+        self,
+        session: Session,
+        broker_id: int,
+        rules: CoordinatorRules,
+        counts: GroupCounts,
+        failed: Failed,
+    ) -> None:
+        self._failed = failed
+        self.live: dict[str, LiveGroup] = {}
+        self.members_bytes = Shares(rules.most_bytes)
+        self.store = GroupStore(session, broker_id)
+        self.commits = Commits(OffsetWriter(session), counts, most_bytes=rules.commit_bytes)
+        self.changed = asyncio.Event()
+        self.on_unused: Callable[[LiveGroup], None] = _nothing
+        self._session = session
+        self._broker_id = broker_id
+        self._rules = rules
+        self._counts = counts
+        self._loop = asyncio.get_running_loop()
+        self._threads = ThreadPoolExecutor(_THREADS, "groups")
+        self._turns = Turns(_THREADS)
+        self._count = Shares(rules.most_groups)
+        self._busy: dict[str, asyncio.Task[Any]] = {}  # being loaded or deleted
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._brokers: frozenset[int] = frozenset()
+        self._cut_off = False
+        self._without_zookeeper: asyncio.TimerHandle | None = None
+        self._stopped = False
+        session.add_listener(self._session_changed)
+
+    def give_up(self) -> None:
+        """Stop coordinating. Waiting clients are answered."""
+        self._stopped = True
+        if self._without_zookeeper is not None:
+            self._without_zookeeper.cancel()
+        self._give_up_all(ErrorCode.not_coordinator)
+
+    async def stop(self) -> None:
+        self.give_up()
+        await asyncio.gather(*self._tasks, *self._busy.values(), return_exceptions=True)
+        await self.commits.stop()
+        await asyncio.to_thread(self._threads.shutdown)
+
+    # Which groups
+
+    def follow(self, snapshot: ClusterSnapshot) -> None:
+        brokers = candidates(snapshot)
+        if brokers != self._brokers:
+            self._brokers = brokers
+            for live in tuple(self.live.values()):
+                if not self.is_ours(live.name):
+                    self.drop(live, ErrorCode.not_coordinator)
+            self.changed.set()
+
+    def coordinator_of(self, name: str) -> int | None:
+        """By this broker's map; None if no broker can coordinate."""
+        return first_of(name, self._brokers)
+
+    def is_ours(self, name: str) -> bool:
+        return self.coordinator_of(name) == self._broker_id
+
+    def _session_changed(self, state: SessionState) -> None:
+        """Runs on a thread of ZooKeeper's client."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._note_session, state)
+
+    def _note_session(self, state: SessionState) -> None:
+        if self._without_zookeeper is not None:
+            self._without_zookeeper.cancel()
+            self._without_zookeeper = None
+        if state is SessionState.CONNECTED:
+            self._cut_off = False
+            self.changed.set()
+        elif state is SessionState.LOST:
+            self._give_up_all(ErrorCode.not_coordinator)
+        elif not self._stopped:
+            wait = self._session.timeout_s
+            self._without_zookeeper = self._loop.call_later(wait, self._is_cut_off)
+
+    def _is_cut_off(self) -> None:
+        self._cut_off = True
+        log.warning(
+            "no ZooKeeper for a session timeout, giving up groups groups=%d", len(self.live)
+        )
+        self._give_up_all(ErrorCode.coordinator_not_available)
+
+    def _give_up_all(self, code: ErrorCode) -> None:
+        for live in tuple(self.live.values()):
+            self.drop(live, code)
+
+    def drop(self, live: LiveGroup, code: ErrorCode) -> None:
+        if self.live.get(live.name) is live:
+            del self.live[live.name]
+            self.members_bytes.take(live.maker, -live.size)
+            self._count.take(live.maker, -1)
+        live.set_timer(self._loop, None, self._time_up)
+        self.commits.forget(live.fence)
+        live.group.die(code)
+
+    # Finding one
+
+    async def find(
+        self, name: str, *, make: bool = False, client: Client = None
+    ) -> LiveGroup | None:
+        """A group; None if it does not exist and `make` is not set. Raises ApiError."""
+        while True:
+            live = self.live.get(name)
+            if live is not None:
+                return live
+            self._check_name(name)
+            busy = self._busy.get(name)
+            if busy is not None:
+                done, _ = await asyncio.wait({busy}, timeout=_PATIENCE)
+                if not done:
+                    raise ApiError(
+                        ErrorCode.coordinator_load_in_progress, f"group {name!r} is being loaded"
+                    )
+                if (error := busy.exception()) is not None:
+                    raise _api_error(error)
+                continue
+            if make and not self._count.has_room(client, 1):
+                raise ApiError(
+                    ErrorCode.policy_violation,
+                    f"this broker coordinates {self._count.taken} of at most "
+                    f"{self._rules.most_groups} groups, and the rest is reserved for other "
+                    "clients (limits.groups)",
+                )
+            loading = self._busy[name] = asyncio.ensure_future(
+                self._load(name, make=make, client=client)
+            )
+            loading.add_done_callback(_look_at)
+            try:
+                return await asyncio.shield(loading)
+            except ClusterError as error:
+                raise told(error) from None
+
+    def check_serves(self) -> None:
+        if self._stopped or self._cut_off:
+            raise ApiError(
+                ErrorCode.coordinator_not_available,
+                "this broker coordinates no groups at the moment",
+            )
+
+    def _check_name(self, name: str) -> None:
+        try:
+            check_group_name(name)
+        except InvalidGroupName as error:
+            raise told(error) from None
+        self.check_serves()
+        if not self.is_ours(name):
+            raise ApiError(ErrorCode.not_coordinator, f"another broker coordinates group {name!r}")
+
+    async def _load(self, name: str, *, make: bool, client: Client) -> LiveGroup | None:
+        maker = client if make else None
+        self._count.take(maker, 1)
+        live = None
+        try:
+            live = await self._loaded(name, maker, make=make, client=client)
+        finally:
+            del self._busy[name]
+            if live is None:
+                self._count.take(maker, -1)
+        if live is not None:
+            self.live[name] = live
+            self.after(live)
+        return live
+
+    async def _loaded(
+        self, name: str, maker: Client, *, make: bool, client: Client
+    ) -> LiveGroup | None:
+        try:
+            loaded = await self.in_thread(
+                lambda: self.store.take(name, make=make, now_ms=now_ms()), client
+            )
+        except OtherGroupKind:
+            raise
+        except ClusterError as error:
+            self._failed(name, f"not loaded: {error}")
+            raise
+        if loaded is None:
+            return None
+        self._check_name(name)  # the map may have changed meanwhile
+        group = Group.from_record(loaded.record, self._rules.group, self._loop.time())
+        return LiveGroup(name, group, loaded.fence, loaded.empty_since_ms, maker)
+
+    async def written(self, live: LiveGroup, writing: Coroutine[Any, Any, ErrorCode]) -> ErrorCode:
+        live.under_way += 1
+        try:
+            code = await writing
+        finally:
+            live.under_way -= 1
+        if code is ErrorCode.not_coordinator and self.live.get(live.name) is live:
+            log.info("group is another broker's by now group=%r", live.name)
+            self.drop(live, code)
+        return code
+
+    # Consequences
+
+    def after(self, live: LiveGroup, *, look: bool = False) -> None:
+        """Handle the consequences of an event; `look`: check whether the group is unused."""
+        if self.live.get(live.name) is not live:
+            return
+        group = live.group
+        if (size := group.size) != live.size:
+            self.members_bytes.take(live.maker, size - live.size)
+            live.size = size
+        if group.generation != live.generation:
+            self._counts.rebalances += group.generation - live.generation
+            live.generation = group.generation
+            self._tell_of(live)
+        if not live.is_empty:
+            live.empty_since_ms = None
+        elif live.empty_since_ms is None:
+            live.empty_since_ms = now_ms()
+        record = group.take_save()
+        if record is not None:
+            self.start(self._save(live, record))
+        live.set_timer(self._loop, group.next_time(), self._time_up)
+        is_unused = live.is_unused and not live.had_members
+        if is_unused and (look or not live.was_unused) and not live.is_watched:
+            self.on_unused(live)
+        live.was_unused = is_unused
+
+    def _tell_of(self, live: LiveGroup) -> None:
+        """Log a new generation, except those that follow quickly on a logged one."""
+        now, group = self._loop.time(), live.group
+        if live.told_at is None or now - live.told_at > _BETWEEN_LINES:
+            live.told_at = now
+            log.info(
+                "group rebalanced group=%r generation=%d members=%d reason=%r",
+                *(live.name, group.generation, len(group), group.reason[:_LONGEST_REASON]),
+            )
+
+    def _time_up(self, live: LiveGroup) -> None:
+        live.timer_fired()
+        live.group.advance(self._loop.time())
+        self.after(live)
+
+    async def _save(self, live: LiveGroup, record: GroupRecord) -> None:
+        empty_since_ms = None if record.members else live.empty_since_ms or now_ms()
+        try:
+            await self.in_thread(lambda: self.store.save(live.fence, record, empty_since_ms))
+        except Fenced:
+            log.info("group is another broker's by now group=%r", live.name)
+            self.drop(live, ErrorCode.not_coordinator)
+        except ClusterError as error:
+            self._failed(live.name, f"not saved: {error}")
+            live.group.not_saved(code_of(error), self._loop.time())
+        except Exception:
+            log.exception("group not saved group=%r", live.name)
+            live.group.not_saved(ErrorCode.unknown_server_error, self._loop.time())
+        else:
+            live.group.saved(self._loop.time())
+        self.after(live)
+
+    def begin_deleting(self, live: LiveGroup) -> asyncio.Task[None]:
+        """Drop the group; clients that ask for it wait until it is deleted everywhere."""
+        self.drop(live, ErrorCode.group_id_not_found)
+        task = self._busy[live.name] = asyncio.ensure_future(self._delete(live))
+        task.add_done_callback(_look_at)
+        return task
+
+    async def _delete(self, live: LiveGroup) -> None:
+        try:
+            await self.in_thread(lambda: self.store.delete(live.fence))
+        finally:
+            del self._busy[live.name]
+
+    # Threads and tasks
+
+    async def in_thread(self, work: Callable[[], T], client: Client = None) -> T:
+        """Run it in the client's turn. Without ZooKeeper each call takes a whole session timeout;
+        calls queued before that was noticed fail at once."""
+
+        def run() -> T:
+            if self._cut_off:
+                raise Unavailable("ZooKeeper has not answered for a session timeout")
+            return work()
+
+        async with self._turns.of(client):
+            return await self._loop.run_in_executor(self._threads, run)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _look_at(task: "asyncio.Task[Any]") -> None:
+    """Mark its error as seen: the clients that waited for it may have gone."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _api_error(error: BaseException) -> BaseException:
+    return told(error) if isinstance(error, ClusterError) else error
+
+
+def _nothing(_live: LiveGroup) -> None:
+    return None
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000

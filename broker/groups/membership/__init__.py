@@ -1,0 +1,1 @@
+"""One group of Kafka's classic protocol: members, generations, assignments. No clock, no I/O."""

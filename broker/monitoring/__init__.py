@@ -1,0 +1,1 @@
+"""What a broker counts, and its HTTP pages."""

@@ -1,0 +1,32 @@
+"""A broker's HTTP endpoints, for Prometheus and supervisors: /metrics, /healthz, /readyz."""
+
+from collections.abc import Callable, Sequence
+
+from broker.monitoring.metrics import BrokerMetrics
+from ground.http.exposition import EXPOSITION_TYPE
+from ground.http.page_door import PageDoor
+from ground.http.page_server import Page, PageServer, readiness_page, text_page
+
+
+class BrokerHttpServer(PageServer):
+    """`readiness` returns why the broker is not ready, "" if it is; `remarks` problems that do not
+    affect readiness; `health` the state of its ZooKeeper session. All are called on this server's
+    thread."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        metrics: BrokerMetrics,
+        *,
+        readiness: Callable[[], str],
+        health: Callable[[], str],
+        remarks: Callable[[], Sequence[str]] = tuple,
+        door: PageDoor | None = None,
+    ) -> None:
+        pages = {
+            "/metrics": lambda: Page(metrics.exposition(), EXPOSITION_TYPE),
+            "/healthz": lambda: text_page(f"alive\nzookeeper: {health()}"),
+            "/readyz": lambda: readiness_page(readiness(), remarks()),
+        }
+        super().__init__(host, port, pages, door)

@@ -1,0 +1,1 @@
+"""The listening sockets, and the dispatch of their requests to handlers."""

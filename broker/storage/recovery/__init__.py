@@ -1,0 +1,1 @@
+"""Recovers, repairs and truncates the logs in a data directory."""

@@ -1,0 +1,1 @@
+"""The administration log: who changed what, when, from where, and with what result."""

@@ -1,0 +1,1 @@
+"""Clusters of Penstock's brokers, their ZooKeepers, and mirrors between two of them."""

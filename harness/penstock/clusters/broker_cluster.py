@@ -1,0 +1,311 @@
+"""Several Penstock brokers with their own ZooKeepers, and control over every connection between
+them.
+
+    clients   -> broker        a link to each broker
+    broker    -> broker        a link to each broker, which knows the connecting broker
+    broker    -> ZooKeeper     a link from each broker to each ZooKeeper
+
+Each broker has two listeners: CLIENTS, and BETWEEN for other brokers. It advertises the links.
+Ports stay the same over restarts. `ended_by_itself` reports brokers that ended unexpectedly.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Final, Self
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.broker_metadata import NOBODY, ReportedPartition, ask_metadata
+from harness.penstock.clusters.zookeepers import ZooKeepers
+from harness.processes.frozen_processes import freeze
+from harness.processes.links import ANYBODY, Link, Links, owner_of
+from harness.processes.server_process import ServerFailed, free_ports
+from harness.processes.waiting import wait_until
+
+CLIENTS: Final = "CLIENTS"
+BETWEEN: Final = "BETWEEN"
+SESSION_SECONDS: Final = 4.0
+
+
+class BrokerCluster:
+    """`with BrokerCluster(directory, brokers=3) as cluster`: all are ready. Ids begin with 1."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        brokers: int = 3,
+        zookeepers: int = 1,
+        settings: Mapping[str, object] | None = None,
+        environments: Mapping[int, Mapping[str, str]] | None = None,
+        data_dirs: Mapping[int, Path] | None = None,
+        program: str = "penstock",
+    ) -> None:
+        """`program` is the module to run for each broker."""
+        self.directory = directory
+        self._program = program
+        self.ids = tuple(range(1, brokers + 1))
+        self.zookeepers = ZooKeepers(directory, zookeepers)
+        self.links = Links()
+        self.brokers: dict[int, BrokerProcess] = {}
+        self.to_clients: dict[int, Link] = {}
+        self.between: dict[int, Link] = {}
+        self.to_zookeepers: dict[int, list[Link]] = {}
+        self.named_clients: dict[str, int] = {}
+        """Process ids by name, for cutting off one client with `to_clients[…].cut(name)`."""
+        self._ended_by_us: set[int] = set(self.ids)
+        self._frozen: set[int] = set()
+        for broker_id in self.ids:
+            self._add(
+                broker_id,
+                settings or {},
+                (environments or {}).get(broker_id),
+                (data_dirs or {}).get(broker_id),
+            )
+
+    def _add(
+        self,
+        broker_id: int,
+        settings: Mapping[str, object],
+        environment: Mapping[str, str] | None,
+        data_dir: Path | None,
+    ) -> None:
+        servers = self.zookeepers.servers
+        own, others, own_link, others_link, *map_links = free_ports(4 + len(servers))
+        add = self.links.add
+        self.to_clients[broker_id] = add(("127.0.0.1", own), own_link, self._client_at)
+        self.between[broker_id] = add(("127.0.0.1", others), others_link, self._broker_at)
+        self.to_zookeepers[broker_id] = [
+            add(("127.0.0.1", server.port), link)
+            for server, link in zip(servers, map_links, strict=True)
+        ]
+        by_links = ",".join(zookeeper.address for zookeeper in self.to_zookeepers[broker_id])
+        listeners = [
+            {"name": CLIENTS, "host": "127.0.0.1", "port": own, "advertised_port": own_link},
+            {"name": BETWEEN, "host": "127.0.0.1", "port": others, "advertised_port": others_link},
+        ]
+        self.brokers[broker_id] = BrokerProcess(
+            self.directory / f"broker-{broker_id}",
+            zookeeper=f"{by_links}/cluster",
+            broker_id=broker_id,
+            data_dir=data_dir,
+            settings={
+                "listeners": listeners,
+                "between_brokers": {"listener": BETWEEN},
+                "rack": f"r{broker_id}",
+                "auto_create_topics": False,
+                "zookeeper_session_seconds": SESSION_SECONDS,
+                "ledger": False,
+                **settings,
+            },
+            environment=environment,
+            program=self._program,
+        )
+
+    def _broker_at(self, port: int) -> str:
+        alive = {
+            str(broker_id): broker.process.pid
+            for broker_id, broker in self.brokers.items()
+            if broker_id not in self._ended_by_us
+        }
+        return owner_of(port, alive)
+
+    def _client_at(self, port: int) -> str:
+        return owner_of(port, dict(self.named_clients)) if self.named_clients else ANYBODY
+
+    @property
+    def bootstrap(self) -> str:
+        """The brokers' addresses for clients."""
+        return ",".join(self.to_clients[broker_id].address for broker_id in self.ids)
+
+    @property
+    def map_address(self) -> str:
+        """The brokers' root in ZooKeeper, without a link."""
+        return f"{self.zookeepers.address}/cluster"
+
+    # Brokers
+
+    def spawn(self, broker_id: int) -> None:
+        """Starts a broker without waiting."""
+        self.brokers[broker_id].spawn()
+        self._ended_by_us.discard(broker_id)
+
+    def alive(self, broker_id: int) -> bool:
+        return broker_id not in self._ended_by_us and self.brokers[broker_id].process.alive
+
+    def kill(self, broker_id: int) -> None:
+        self._ended_by_us.add(broker_id)
+        self._frozen.discard(broker_id)
+        self.brokers[broker_id].kill()
+
+    def stop(self, broker_id: int, *, within: float = 60) -> int:
+        """SIGTERM; returns the exit code. After `within`, SIGKILL and ServerFailed."""
+        self._ended_by_us.add(broker_id)
+        try:
+            return self.brokers[broker_id].terminate(within=within)
+        except ServerFailed:
+            self.brokers[broker_id].kill()
+            raise
+
+    def stop_side_by_side(self, *, within: float = 60) -> dict[int, int]:
+        """Stops all running brokers at once; returns exit codes, -9 for killed ones."""
+        running = [number for number in self.ids if self.alive(number)]
+        self._ended_by_us |= set(running)
+        for broker_id in running:
+            os.kill(self.brokers[broker_id].process.pid, signal.SIGTERM)
+        until = time.monotonic() + within
+        codes = dict.fromkeys(running, -signal.SIGKILL.value)
+        for broker_id in running:
+            process = self.brokers[broker_id].process
+            with contextlib.suppress(ServerFailed):
+                codes[broker_id] = process.wait(within=max(0.1, until - time.monotonic()))
+            process.kill()
+        return codes
+
+    def freeze(self, broker_id: int) -> None:
+        """Returns once none of its threads runs."""
+        self._frozen.add(broker_id)
+        freeze(self.brokers[broker_id].process.pid)
+
+    def thaw(self, broker_id: int) -> None:
+        if broker_id in self._frozen:
+            self._frozen.discard(broker_id)
+            os.kill(self.brokers[broker_id].process.pid, signal.SIGCONT)
+
+    def is_frozen(self, broker_id: int) -> bool:
+        return broker_id in self._frozen
+
+    def ended_by_itself(self) -> dict[int, int]:
+        """Returns exit codes of brokers that ended unexpectedly, each once."""
+        exit_codes = {}
+        for broker_id in self.ids:
+            code = None if broker_id in self._ended_by_us else self._exit_code(broker_id)
+            if code is not None:
+                exit_codes[broker_id] = code
+                self._ended_by_us.add(broker_id)
+        return exit_codes
+
+    def _exit_code(self, broker_id: int) -> int | None:
+        return self.brokers[broker_id].process.exit_code
+
+    # Links
+
+    def cut(self, first: int, second: int) -> None:
+        """Cuts the connections between two brokers."""
+        self.between[first].cut(str(second))
+        self.between[second].cut(str(first))
+
+    def cut_one_way(self, source: int, target: int) -> None:
+        """Cuts the requests from `source` to `target`, but not those from `target` to `source`."""
+        self.between[target].cut(str(source))
+
+    def slow(self, first: int, second: int, seconds: float) -> None:
+        self.between[first].slow(seconds, str(second))
+        self.between[second].slow(seconds, str(first))
+
+    def mend_links(self) -> None:
+        to_zookeepers = chain.from_iterable(self.to_zookeepers.values())
+        for link in (*self.to_clients.values(), *self.between.values(), *to_zookeepers):
+            link.mend()
+
+    def cut_map(self, broker_id: int) -> None:
+        for link in self.to_zookeepers[broker_id]:
+            link.cut()
+
+    def reset_map(self, broker_id: int) -> None:
+        for link in self.to_zookeepers[broker_id]:
+            link.reset()
+
+    # Topics
+
+    def create_topic(
+        self, name: str, *, replicas: Sequence[Sequence[int]], configs: Mapping[str, str]
+    ) -> None:
+        """`replicas` lists each partition's replicas, the preferred leader first."""
+        assignment = [list(replica) for replica in replicas]
+        request = NewTopic(name, len(replicas), replica_assignment=assignment, config=dict(configs))
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})  # must live until the answer
+        admin.create_topics([request])[name].result(60)
+
+    def reported_by(self, broker_id: int, topic: str) -> dict[int, ReportedPartition]:
+        """Returns this broker's metadata of the topic's partitions; empty if it does not answer."""
+        try:
+            return ask_metadata(self.brokers[broker_id].bootstrap, topic)
+        except OSError:
+            return {}
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The leader according to the first running broker that answers; NOBODY if none knows."""
+        for broker_id in self.ids:
+            if self.alive(broker_id) and not self.is_frozen(broker_id):
+                reported = self.reported_by(broker_id, topic).get(partition)
+                if reported is not None:
+                    return reported.leader
+        return NOBODY
+
+    def in_sync(self, topic: str, partitions: int) -> bool:
+        """Whether all running brokers agree on the leaders, and all replicas are in sync."""
+        views = [
+            self.reported_by(number, topic)
+            for number in self.ids
+            if self.alive(number) and not self.is_frozen(number)
+        ]
+        return bool(views) and all(
+            view.keys() == set(range(partitions))
+            and view == views[0]
+            and all(partition.whole for partition in view.values())
+            for view in views
+        )
+
+    def wait_in_sync(self, topic: str, partitions: int, *, within: float) -> None:
+        wait_until(
+            partial(self.in_sync, topic, partitions),
+            within=within,
+            what=f"all replicas of {topic} are in sync",
+            every=0.2,
+        )
+
+    # Start and stop
+
+    def start(self, *, within: float = 120) -> None:
+        """Starts all that are not running, in parallel."""
+        self.zookeepers.start()
+        waiting = [number for number in self.ids if not self.alive(number)]
+        for broker_id in waiting:
+            self.spawn(broker_id)
+        for broker_id in waiting:
+            broker = self.brokers[broker_id]
+            broker.process.wait_ready(broker.ready, within=within)
+
+    def bring_back(self) -> None:
+        """Mends links, thaws processes and starts ZooKeepers; stopped brokers stay stopped."""
+        self.mend_links()
+        for broker_id in tuple(self._frozen):
+            self.thaw(broker_id)
+        self.zookeepers.thaw()
+        self.zookeepers.start()
+
+    def close(self) -> None:
+        """Stops everything."""
+        for broker_id in self.ids:
+            self.kill(broker_id)
+        self.zookeepers.close()
+        self.links.close()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

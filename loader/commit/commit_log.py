@@ -1,0 +1,251 @@
+"""The commit log of a table: a run commits by creating its manifest. The newest manifest holds the
+complete state.
+
+The loader that creates `manifest-N.json` commits run N; only one can. Before that, nothing that the
+run wrote counts; after it, the run has happened, and the next loader completes whatever is left to
+do. To bound that work, a run is committed only once the files of the run before it are visible;
+entries of the ledger may wait longer.
+
+A table's first run starts from an empty folder. Files without a commit log come from another
+loader, or from this one before its log was lost; reading the topic from its start would add all
+their rows again, possibly under the same file names.
+
+What a failed attempt at a run has staged is deleted with it, since the cause of the failure may
+persist, and each further attempt would leave all that it read. What a killed process leaves is
+deleted by `clean` (publishing.py).
+
+Files are committed with a checksum of their content, so that later changes can be detected. It is
+computed from the staged files just before the commit. Their rows have been counted by then, so it
+is of the bytes that were verified.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Final
+
+import msgspec
+
+from ground.known_types import known_type
+from loader.commit.layout import (
+    manifest_path,
+    published_path,
+    run_of_manifest,
+    run_of_published,
+    run_of_visible,
+    table_state,
+    visible_path,
+)
+from loader.errors import LoaderError, RunTaken, StoreError
+from loader.store.parallel import in_parallel
+from loader.store.store import Entry, Store
+from loader.values.manifests import VERSION, Manifest
+
+FEWEST_KEPT: Final = 10
+MOST_BYTES: Final = 256 * 1024 * 1024  # of a manifest that can be written or read
+READERS: Final = 8  # files whose checksums are computed at a time
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+class CommitLog:
+    """The manifests of one table. Keeps nothing in memory."""
+
+    def __init__(self, store: Store, table: str, *, most_bytes: int = MOST_BYTES) -> None:
+        self.store = store
+        self.table = table
+        self._most_bytes = most_bytes
+
+    def runs(self) -> list[int]:
+        """The runs whose manifests exist, in ascending order."""
+        return sorted(self._listed().committed)
+
+    def latest(self) -> Manifest | None:
+        """The newest manifest; None before the first run."""
+        runs = self.runs()
+        return self.read(runs[-1]) if runs else None
+
+    def read(self, run: int) -> Manifest:
+        """The manifest of a run. Raises StoreError if it cannot be read: none is ever skipped."""
+        path = manifest_path(self.table, run)
+        data = self.store.read(path, self._most_bytes)
+        if data is None:
+            raise StoreError(f"{self.store.uri(path)} does not exist")
+        try:
+            version = msgspec.json.decode(data, type=known_type(_Version)).version
+            if version > VERSION:
+                raise StoreError(
+                    f"{self.store.uri(path)} was written by a newer Penstock (manifest version"
+                    f" {version}, this one reads {VERSION}): load with that"
+                )
+            manifest = msgspec.json.decode(data, type=known_type(Manifest))
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"{self.store.uri(path)} is damaged: {error}") from error
+        if (manifest.table, manifest.run) != (self.table, run):
+            raise StoreError(
+                f"{self.store.uri(path)} is damaged: it contains run {manifest.run} of table"
+                f" {manifest.table}"
+            )
+        return manifest
+
+    def commit(self, manifest: Manifest) -> None:
+        """Commits a run. Raises RunTaken if another loader was faster, and LoaderError if the
+        manifest is too long to be read again. After StoreError the outcome is unknown."""
+        self._check_visible(manifest.run - 1)
+        data = msgspec.json.encode(manifest)
+        if len(data) > self._most_bytes:
+            raise LoaderError(_too_long(manifest, len(data), self._most_bytes))
+        self.store.sync([added.staged for added in manifest.adds])
+        path = manifest_path(self.table, manifest.run)
+        newest = max(self.runs(), default=0)
+        # The store lets old numbers be created again once their manifests are deleted.
+        if newest >= manifest.run or not self.store.create(path, data):
+            raise RunTaken(
+                f"table {self.table}: another loader committed run {manifest.run} meanwhile;"
+                " this run was discarded"
+            )
+
+    def is_visible(self, run: int) -> bool:
+        return self.store.size(visible_path(self.table, run)) is not None
+
+    def newest_visible(self) -> int:
+        """The newest run whose files are visible; 0 before the first."""
+        return max(self._listed().visible, default=0)
+
+    def mark_visible(self, run: int) -> None:
+        """Marks a run whose files and markers are all in place: the next run may be committed."""
+        self.store.create(visible_path(self.table, run), b"")
+
+    def unpublished(self) -> list[int]:
+        """Runs that may not be completely published yet, in ascending order."""
+        listed = self._listed()
+        return sorted(listed.committed - listed.published)
+
+    def mark_published(self, run: int) -> None:
+        self.store.create(published_path(self.table, run), b"")
+
+    def forget(self, keep: int) -> None:
+        """Removes all but the newest `keep` manifests, but never one of an unpublished run."""
+        listed = self._listed()
+        kept = set(sorted(listed.committed)[-max(keep, FEWEST_KEPT) :])
+        old = (listed.committed & listed.published) - kept
+        for run in sorted(old):
+            self.store.delete(manifest_path(self.table, run))
+        # The marks go last: without them, the run would be published again.
+        for run in sorted(old | (listed.visible - listed.committed)):
+            self.store.delete(visible_path(self.table, run))
+        for run in sorted(old | (listed.published - listed.committed)):
+            self.store.delete(published_path(self.table, run))
+
+    def _check_visible(self, run: int) -> None:
+        if run > 0 and not self.is_visible(run):
+            raise RunTaken(
+                f"table {self.table}: another loader committed run {run}, and is still making it"
+                " visible; this run was discarded"
+            )
+
+    def _listed(self) -> "_Listed":
+        names = [entry.name for entry in self.store.list(table_state(self.table))]
+
+        def runs(number: Callable[[str], int | None]) -> frozenset[int]:
+            return frozenset(run for name in names if (run := number(name)) is not None)
+
+        return _Listed(runs(run_of_manifest), runs(run_of_visible), runs(run_of_published))
+
+
+def _too_long(manifest: Manifest, size: int, limit: int) -> str:
+    """The error message, with advice for the largest part of the manifest."""
+    advice = {
+        "sources": "too many sources are remembered: lower `forget_sources`",
+        "passages": "the run read too much: lower --max-records",
+        "adds": "the run has too many files: lower --max-records, or raise `tasks.records`",
+        "hours": "its open hours have too many files",
+    }
+    sizes = {part: len(msgspec.json.encode(getattr(manifest, part))) for part in advice}
+    largest = max(sizes, key=lambda part: sizes[part])
+    return (
+        f"table {manifest.table}: the manifest of run {manifest.run} would be {size:,} bytes long,"
+        f" and the limit is {limit:,}; {advice[largest]}; nothing was committed"
+    )
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    """The runs that have a manifest, and those that have a mark."""
+
+    committed: frozenset[int]
+    visible: frozenset[int]
+    published: frozenset[int]
+
+
+class Attempt:
+    """A context manager that deletes a run's staged files after an error, unless the run may have
+    been committed. Best effort: cancelled tasks may still write."""
+
+    def __init__(self, commit_log: CommitLog, folder: str) -> None:
+        """Only this attempt writes to the folder."""
+        self.folder = folder
+        self._commit_log = commit_log
+        self._may_have_happened = False
+
+    def __enter__(self) -> "Attempt":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, Exception) and not self._may_have_happened:
+            with suppress(StoreError):
+                self._commit_log.store.delete(self.folder)
+
+    def commit(self, manifest: Manifest) -> None:
+        """As `CommitLog.commit`."""
+        self._may_have_happened = True
+        try:
+            self._commit_log.commit(manifest)
+        except StoreError:
+            raise
+        except LoaderError:
+            self._may_have_happened = False
+            raise
+
+
+def check_untouched(store: Store, table: str) -> None:
+    """Raises LoaderError if the table's folder has files that readers would see."""
+    file = _visible_file(store, table)
+    if file is None:
+        return
+    state = store.uri(table_state(table))
+    raise LoaderError(
+        f"table {table}: {store.uri(table)} already has files, such as"
+        f" {file.path.removeprefix(f'{table}/')}, but no commit log at {state}: their events would"
+        " be loaded again; restore the log, move the files away, or use another `root`"
+    )
+
+
+def _visible_file(store: Store, folder: str) -> Entry | None:
+    """The first file that readers would see, if there is one."""
+    for entry in store.list(folder):
+        if entry.name.startswith(("_", ".")):
+            continue
+        file = _visible_file(store, entry.path) if entry.is_folder else entry
+        if file is not None:
+            return file
+    return None
+
+
+def with_checksums(store: Store, manifest: Manifest) -> Manifest:
+    """The manifest with a checksum of each file that it adds. Raises StoreError."""
+    if not manifest.adds:
+        return manifest
+    staged = [file.staged for file in manifest.adds]
+    size = sum(file.bytes for file in manifest.adds)
+    sums = in_parallel(store.checksum, staged, threads=READERS, size=size)
+    added = zip(manifest.adds, sums, strict=True)
+    return msgspec.structs.replace(
+        manifest, adds=tuple(msgspec.structs.replace(file, checksum=crc) for file, crc in added)
+    )

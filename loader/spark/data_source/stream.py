@@ -1,0 +1,307 @@
+"""A stream's position: where it starts, where each batch ends, and what a batch reads; and its
+representation in Spark's checkpoint.
+
+Used by one thread of one process while the query lives. Keeps its connections, and the final offset
+of a run with `Trigger.AvailableNow`; Spark keeps the current offset.
+
+An offset has both ends of its batch's range in each partition, so that a repeated batch reads the
+same, even if topics or options have changed. (For a repeated first batch, Spark queries the start
+again.) Everything that follows from facts is pure; only `TopicStream` queries the cluster.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
+from ground.known_types import known_type
+from loader.errors import LoaderError, OptionRefused
+from loader.planning.facts import TopicFacts
+from loader.planning.plan import refusal, starts_of, vanished
+from loader.planning.slicing import Range, share
+from loader.spark.data_source.batch_plan import Task, tasks, tasks_of
+from loader.spark.data_source.description import CLIENT_ID
+from loader.spark.data_source.options import Latest, SourceOptions
+from loader.spark.data_source.ranges import REMEDY, Bound, places
+from loader.spark.data_source.topic_queries import facts_and_epochs, facts_of, times_of, topics_of
+from loader.values.manifests import PartitionState, TopicState
+
+VERSION: Final = 1
+
+
+class Reached(msgspec.Struct, frozen=True, kw_only=True):
+    """The batch's range in one partition: offsets from `first` on, below `next`."""
+
+    first: int
+    next: int
+    epoch: int  # the leader's epoch when it was queried
+
+
+class TopicReached(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    partitions: dict[int, Reached]
+
+
+class StreamOffset(msgspec.Struct, frozen=True, kw_only=True):
+    """The offsets of all topics that are read."""
+
+    topics: dict[str, TopicReached]
+    version: int = VERSION
+
+    def as_json(self) -> dict[str, Any]:
+        """Equal offsets have equal text: Spark compares texts."""
+        made: dict[str, Any] = msgspec.to_builtins(self, str_keys=True, order="deterministic")
+        return made
+
+    @property
+    def states(self) -> dict[str, TopicState]:
+        return {
+            topic: TopicState(
+                topic=topic,
+                cluster="",
+                topic_id=topic_reached.id,
+                partitions=tuple(
+                    PartitionState(
+                        partition=index, next_offset=reached.next, leader_epoch=reached.epoch
+                    )
+                    for index, reached in topic_reached.partitions.items()
+                ),
+            )
+            for topic, topic_reached in self.topics.items()
+        }
+
+
+def from_json(text: Mapping[str, Any]) -> StreamOffset:
+    """Parses an offset. Raises LoaderError if the text is invalid, or of another version."""
+    version = text.get("version")
+    if version != VERSION:
+        raise LoaderError(
+            f"the stream's checkpoint has offsets of version {version!r}, but this Penstock reads "
+            f"version {VERSION}: continue with the Penstock that wrote it, or a later one"
+        )
+    try:
+        return msgspec.convert(text, known_type(StreamOffset), str_keys=True)
+    except msgspec.ValidationError as error:
+        raise LoaderError(f"the stream's checkpoint is damaged: {error}") from None
+
+
+def ranges_of(start: StreamOffset, end: StreamOffset) -> list[Range]:
+    """The ranges of the batch between two offsets."""
+    if start == end:
+        return []
+    return [
+        Range(
+            topic=topic,
+            topic_id=topic_reached.id,
+            cluster="",
+            partition=index,
+            first=reached.first,
+            end=reached.next,
+        )
+        for topic, topic_reached in end.topics.items()
+        for index, reached in topic_reached.partitions.items()
+        if reached.first < reached.next
+    ]
+
+
+def beginning(
+    facts: Mapping[str, TopicFacts], offsets: Mapping[TopicPartition, int]
+) -> StreamOffset:
+    """The offset of a stream that starts here."""
+    return _offset(
+        facts,
+        {
+            target: Reached(
+                first=offset,
+                next=offset,
+                epoch=facts[target.topic].partitions[target.partition].leader_epoch,
+            )
+            for target, offset in offsets.items()
+        },
+    )
+
+
+def whole(facts: Mapping[str, TopicFacts]) -> StreamOffset:
+    """The offset at the topics' current ends."""
+    return beginning(
+        facts,
+        {
+            TopicPartition(topic, index): log.end
+            for topic, topic_facts in facts.items()
+            for index, log in topic_facts.partitions.items()
+        },
+    )
+
+
+def advanced(
+    start: StreamOffset,
+    facts: Mapping[str, TopicFacts],
+    *,
+    most: int | None = None,
+    target: StreamOffset | None = None,
+    fail_on_data_loss: bool = True,
+) -> StreamOffset:
+    """The end of the next batch, or `start` itself if there is nothing new.
+
+    The batch has at most `most` offsets, distributed fairly, and none beyond the target. Raises
+    GapError if events are gone that should be read next, unless `fail_on_data_loss` is off.
+    """
+    facts = facts if target is None else _of_target(facts, target)
+    states = start.states
+    starts = {
+        TopicPartition(topic, index): start_
+        for topic, topic_facts in facts.items()
+        for index, start_ in starts_of(topic_facts, states.get(topic)).items()
+    }
+    gaps = [
+        *(start_.gap for start_ in starts.values() if start_.gap),
+        *(gap for state in states.values() for gap in vanished(facts, state)),
+    ]
+    if gaps and fail_on_data_loss:
+        raise refusal(gaps, REMEDY)
+    amounts = [
+        max(0, facts[position.topic].partitions[position.partition].end - start_.offset)
+        for position, start_ in starts.items()
+    ]
+    shares = amounts if most is None else share(amounts, most)
+    end = _offset(
+        facts,
+        {
+            position: Reached(
+                first=start_.offset,
+                next=start_.offset + count,
+                epoch=facts[position.topic].partitions[position.partition].leader_epoch,
+            )
+            for (position, start_), count in zip(starts.items(), shares, strict=True)
+        },
+    )
+    end = _with_absent(end, start)
+    return start if _is_no_further(start, end) else end
+
+
+def _with_absent(end: StreamOffset, start: StreamOffset) -> StreamOffset:
+    """Keeps partitions that brokers do not show, which are continued if they come back."""
+    topics = dict(end.topics)
+    for name, previous in start.topics.items():
+        current = topics.get(name, TopicReached(id=previous.id, partitions={}))
+        if current.id != previous.id:
+            continue
+        kept = {
+            index: Reached(first=state.next, next=state.next, epoch=state.epoch)
+            for index, state in previous.partitions.items()
+        }
+        topics[name] = TopicReached(id=current.id, partitions={**kept, **current.partitions})
+    return StreamOffset(topics=topics)
+
+
+def _of_target(facts: Mapping[str, TopicFacts], target: StreamOffset) -> dict[str, TopicFacts]:
+    """The facts as of the target: later records are left to the next run."""
+    return {
+        topic: replace(
+            topic_facts,
+            partitions={
+                index: replace(log, end=min(log.end, reached.next))
+                for index, log in topic_facts.partitions.items()
+                if (reached := target.topics[topic].partitions.get(index))
+            },
+        )
+        for topic, topic_facts in facts.items()
+        if topic in target.topics
+    }
+
+
+def _offset(
+    facts: Mapping[str, TopicFacts], reached: Mapping[TopicPartition, Reached]
+) -> StreamOffset:
+    topics: dict[str, TopicReached] = {}
+    for (topic, index), partition_reached in sorted(reached.items()):
+        of_topic = topics.setdefault(topic, TopicReached(id=facts[topic].topic_id, partitions={}))
+        of_topic.partitions[index] = partition_reached
+    return StreamOffset(topics=topics)
+
+
+def _is_no_further(start: StreamOffset, end: StreamOffset) -> bool:
+    return {
+        (topic, topic_reached.id, index): reached.next
+        for topic, topic_reached in start.topics.items()
+        for index, reached in topic_reached.partitions.items()
+    } == {
+        (topic, topic_reached.id, index): reached.next if reached.next == reached.first else -1
+        for topic, topic_reached in end.topics.items()
+        for index, reached in topic_reached.partitions.items()
+    }
+
+
+class TopicStream:
+    """Plans the batches of a stream. Connects to the brokers when it first needs them."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.options: Final = options
+        self.latest: StreamOffset | None = None  # the topics' ends when last queried
+        self._target: StreamOffset | None = None
+        self._brokers: Brokers | None = None
+
+    def close(self) -> None:
+        if self._brokers is not None:
+            self._brokers.close()
+            self._brokers = None
+
+    def initial(self) -> StreamOffset:
+        brokers = self._connected()
+        facts = facts_of(brokers, topics_of(brokers, self.options))
+        where = self.options.starting or Latest()
+        first = places(
+            facts,
+            where,
+            times_of(brokers, facts, where),
+            bound=Bound.STARTING,
+            fail_on_data_loss=self.options.fail_on_data_loss,
+        )
+        return beginning(facts, first)
+
+    def end_here(self) -> None:
+        """Limits the run to records that exist now."""
+        self._target = whole(self._facts(StreamOffset(topics={})))
+
+    def next(self, start: StreamOffset, most: int | None) -> StreamOffset:
+        """The end of the next batch, which has at most `most` offsets."""
+        self._check_topics(start.topics)
+        facts = self._facts(start)
+        self.latest = whole(facts)
+        return advanced(
+            start,
+            facts,
+            most=most,
+            target=self._target,
+            fail_on_data_loss=self.options.fail_on_data_loss,
+        )
+
+    def tasks_between(self, start: StreamOffset, end: StreamOffset) -> list[Task]:
+        ranges = ranges_of(start, end)
+        if self.options.bytes_per_task is None or not ranges:
+            return tasks(ranges, self.options)
+        return tasks_of(self._connected(), ranges, self.options)
+
+    def _facts(self, start: StreamOffset) -> dict[str, TopicFacts]:
+        brokers = self._connected()
+        known = {topic: state.partitions for topic, state in start.states.items()}
+        topics = topics_of(brokers, self.options)
+        return facts_and_epochs(brokers, {topic: known.get(topic, ()) for topic in topics})
+
+    def _check_topics(self, known: Collection[str]) -> None:
+        if self.options.pattern is not None or not self.options.fail_on_data_loss:
+            return
+        for topic in known:
+            if topic not in self.options.topics:
+                raise OptionRefused(
+                    f"the checkpoint belongs to a query that read topic {topic}, which option "
+                    "`topic` does not name: name it, or use a new checkpoint"
+                )
+
+    def _connected(self) -> Brokers:
+        if self._brokers is None:
+            self._brokers = Brokers(self.options.bootstrap, client_id=CLIENT_ID)
+        return self._brokers

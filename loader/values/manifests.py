@@ -1,0 +1,168 @@
+"""The format of a table's commit log: `{root}/_penstock/{table}/manifest-{run}.json`.
+
+A manifest has everything that its run changed, and the complete state after it: the newest one says
+where to continue. It is created atomically, and never changed. Its effects are made visible
+afterwards, in steps that can be repeated (loader/commit/publishing.py).
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from loader.values.reports import ClosedIntervals, Landed, LandedWindow, LastBatch
+from loader.values.tables import Hour
+
+VERSION: Final = 1
+FIRST_RUN: Final = 1
+SEVERAL: Final = -1  # the partition of sources whose events were in more than one
+
+
+class RunKind(StrEnum):
+    LOAD = "load"  # new rows
+    CLOSE = "close"  # hours merged and declared complete, or marked as incomplete
+    REBUILD = "rebuild"  # hours read again from the brokers
+
+
+class Added(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that the run makes visible. Paths are relative to the root."""
+
+    staged: str
+    path: str
+    hour: Hour
+    rows: int
+    bytes: int
+    checksum: str = ""  # of its content; empty: the store has none, or Penstock 0.1 wrote it
+    cluster: str = ""
+    topic: str = ""
+    partition: int = -1  # -1: merged from several
+    first: int = -1
+    next_offset: int = -1
+
+
+class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a partition has been read."""
+
+    partition: int
+    next_offset: int
+    leader_epoch: int = -1  # of the newest batch read
+    from_offset: int = -1  # where this run started; -1: it read nothing here
+    skipped: int = 0  # offsets that were gone, and given up in this run
+    absent: bool = False  # brokers do not show it, which was accepted
+    last: LastBatch | None = None  # last batch read; None: nothing read, or by Penstock 0.1
+
+
+class TopicState(msgspec.Struct, frozen=True, kw_only=True):
+    topic: str
+    cluster: str
+    topic_id: str
+    partitions: tuple[PartitionState, ...]
+
+
+class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
+    """The landed events of sources that share a topic, partition and hour, which keeps manifests
+    small. A source is in one of these, or it is not remembered."""
+
+    topic: str
+    partition: int  # of all their events; or SEVERAL
+    loaded: Hour  # in which their events were last loaded
+    landed: dict[str, Landed]
+
+
+class HourState(msgspec.Struct, frozen=True, kw_only=True):
+    """An hour that has files: `files` are the paths of all that are visible."""
+
+    rows: int
+    files: tuple[str, ...]
+    unlisted: int = 0  # further files of an old hour: only its folder has their names
+    bytes: int = 0
+    changed: int = -1  # the run that last added rows
+    complete: int = -1  # the run that declared it complete
+    incomplete: str = ""  # what was missing at the deadline, in words
+    late_rows: int = 0  # that came after it was complete
+    at: int = 0  # when it last got rows, or became complete, milliseconds
+
+
+class Passage(msgspec.Struct, frozen=True, kw_only=True):
+    """What this run read of one partition in one leader epoch, for the ledger."""
+
+    topic: str
+    topic_id: str
+    cluster: str
+    partition: int
+    first: int
+    next_offset: int
+    leader_epoch: int
+    no_events: int
+    missing: ClosedIntervals = ()  # offsets that were gone, and given up
+    windows: tuple[LandedWindow, ...]
+    late: dict[int, int] = {}  # by window: rows that came after their hour was complete
+    sources: dict[str, ClosedIntervals] = {}  # the events that became rows
+
+
+class Collision(msgspec.Struct, frozen=True, kw_only=True):
+    """Consecutive events at consecutive offsets that became dead letters, because other events have
+    the same source and seq, but different content. `kept` is the offset of the first of those."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    leader_epoch: int
+    first: int
+    source: str
+    seq: int
+    events: int
+    kept_partition: int
+    kept: int  # -1: it is no longer in the log
+    from_time: int  # the range of the events' times, milliseconds
+    to_time: int
+
+
+class Marker(msgspec.Struct, frozen=True, kw_only=True):
+    """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}`; `_common_metadata`."""
+
+    path: str  # relative to the root
+    content: str = ""
+    data: bytes = b""  # instead of `content`, if binary
+
+    @property
+    def written(self) -> bytes:
+        """The file's content; empty: the file is removed."""
+        return self.data or self.content.encode()
+
+
+class LedgerJournal(msgspec.Struct, frozen=True, kw_only=True):
+    """The journal of a run's ledger entries and their parameters. They are fixed here, so that the
+    entries do not depend on when they are written, or on the configuration at that time."""
+
+    source: str  # the same for all runs of a commit log, and unique to it
+    cluster: str
+    destination: str  # the root's name when the first run was committed
+    window_millis: int
+    origins: dict[str, str] = {}  # of mirrored topics, as in their config
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    version: int
+    run: int
+    kind: RunKind
+    table: str
+    committed: int  # milliseconds
+    loader: str  # host, process, version of Penstock
+    topics: tuple[TopicState, ...]
+    adds: tuple[Added, ...] = ()
+    removes: tuple[str, ...] = ()  # replaced files, relative to the root
+    markers: tuple[Marker, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    rebuilt: tuple[Hour, ...] = ()
+    dead: dict[str, int] = {}  # by reason
+    duplicates: int = 0
+    collisions: tuple[Collision, ...] = ()
+    hours: dict[Hour, HourState] = {}
+    sources: tuple[KnownSources, ...] = ()
+    schema: str = ""  # all columns that the table ever had, as Spark's JSON
+    format: str = ""  # of its files
+    header: str = ""  # flat or nested; empty: events have none
+    ledger_seq: int = 0  # ledger entries of earlier runs
+    ledger_entries: int = 0  # of this run
+    ledger: LedgerJournal | None = None  # None: nothing was ever written to the ledger

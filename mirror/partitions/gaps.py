@@ -1,0 +1,48 @@
+"""Gaps between a copy's end and the source's next batch: what the source deleted before it was
+copied. Pure.
+
+The mirror refuses a gap (`resume_points.decide`), so the partition stops, until an operator accepts
+it: the topic's config `penstock.mirror.accept.gap` at the target names the accepted gaps, and the
+broker there rejects all others (`broker.storage.mirrored_batches`).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+_GAPS: Final = re.compile(r"(\d{1,6}):(\d{1,19})-(\d{1,19})")
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """The copy ends at `end`, and the source's next batch begins at `begins`."""
+
+    end: int
+    begins: int
+
+    def __str__(self) -> str:
+        return f"{self.end}-{self.begins}"
+
+    def refusal(self) -> str:
+        """The reason for which a partition stops."""
+        return (
+            f"gap: the copy ends at {self.end}, the source's next batch begins at {self.begins}: "
+            "the source has deleted the messages between. `penstock mirror --accept-gap` skips "
+            "them"
+        )
+
+
+def gaps_of(text: str) -> dict[int, Gap]:
+    """Parse `penstock.mirror.accept.gap` into gaps by partition."""
+    gaps = {}
+    for part in text.split(","):
+        match = _GAPS.fullmatch(part.strip())
+        if match:
+            gaps[int(match[1])] = Gap(int(match[2]), int(match[3]))
+    return gaps
+
+
+def gaps_text(gaps: Mapping[int, Gap]) -> str | None:
+    """The value of the config; None for no gaps."""
+    return ",".join(f"{partition}:{gap}" for partition, gap in sorted(gaps.items())) or None

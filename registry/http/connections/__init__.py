@@ -1,0 +1,1 @@
+"""Connections of clients: their bytes, requests and responses, whatever the routes are."""

@@ -1,0 +1,1 @@
+"""The resources of the interface: what each path and method does."""

@@ -1,0 +1,234 @@
+"""Resources that read subjects, versions and ids from memory."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import islice
+from typing import Final, TypeVar
+
+from registry.access.permissions import Operation
+from registry.data_contracts import properties
+from registry.errors import (
+    ErrorAnswer,
+    schema_id_not_found,
+    schema_not_found,
+    subject_not_found,
+    version_not_found,
+)
+from registry.http.connections.messages import HttpResponse, answer, long_answer
+from registry.http.resources.answers import SubjectVersion, by_id, whole
+from registry.http.resources.call import Call
+from registry.http.resources.parameters import (
+    flag,
+    integer,
+    number,
+    subject_name,
+    subject_prefix,
+    version_number,
+)
+from registry.http.resources.worker_threads import run_sized
+from registry.parsed_schemas import stored_schema
+from registry.schemas_topic.contents import RegistryContents, VersionKey
+from registry.schemas_topic.values import AVRO, Version
+
+T = TypeVar("T")
+
+_MOST_SCHEMAS: Final = 1000  # in one answer, as Confluent's registry has it
+_MOST_NAMES: Final = 20_000
+
+
+def subjects(call: Call) -> HttpResponse:
+    query = call.request.query
+    contents = call.contents
+    deleted, only_deleted = flag(query, "deleted"), flag(query, "deletedOnly")
+
+    def wanted(name: str) -> bool:
+        if only_deleted:
+            return not contents.has_subject(name)
+        return deleted or contents.has_subject(name)
+
+    readable = filter(call.may_read, contents.subjects(subject_prefix(query)))
+    names = filter(wanted, readable)
+    return answer(list(_page(call, names, _MOST_NAMES)))
+
+
+def versions(call: Call) -> HttpResponse:
+    query = call.request.query
+    subject = call.subject
+    only_deleted = flag(query, "deletedOnly")
+    deleted = flag(query, "deleted") or only_deleted
+    if not call.contents.has_subject(subject, deleted=deleted):
+        raise subject_not_found(subject)
+    negative = flag(query, "deletedAsNegative") and not deleted
+    listed = call.contents.versions(subject, deleted=deleted or negative)
+    numbers = (
+        -version.version if negative and version.deleted else version.version
+        for version in listed
+        if version.deleted or not only_deleted
+    )
+    return answer(list(_page(call, numbers, _MOST_NAMES)))
+
+
+def version(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
+    selected = _version(call)
+    return _formatted(call, selected, lambda text: answer(whole(selected, text)))
+
+
+def version_text(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
+    return _formatted(call, _version(call), _bare)
+
+
+def referenced_by(call: Call) -> HttpResponse:
+    """Ids of the schemas that refer to a version, which may itself be deleted."""
+    referenced = find_version(call.contents, call.subject, call.path["version"], deleted=True)
+    deleted = flag(call.request.query, "deleted")
+    referrers = call.contents.referrers(
+        VersionKey(referenced.subject, referenced.version), deleted=deleted
+    )
+    ids = sorted({referrer.id for referrer in referrers if call.may_read(referrer.subject)})
+    return answer(list(_page(call, iter(ids), _MOST_NAMES)))
+
+
+def with_metadata(call: Call) -> HttpResponse:
+    """The latest version whose metadata has all these properties."""
+    query = call.request.query
+    deleted = flag(query, "deleted")
+    wanted = dict(zip(call.request.values("key"), call.request.values("value"), strict=False))
+    for candidate in reversed(call.contents.versions(call.subject, deleted=deleted)):
+        if candidate.metadata and wanted.items() <= properties(candidate.metadata).items():
+            return answer(whole(candidate, candidate.text))
+    if not call.contents.has_subject(call.subject, deleted=deleted):
+        raise subject_not_found(call.subject)
+    raise schema_not_found()
+
+
+def schemas(call: Call) -> HttpResponse:
+    query = call.request.query
+    deleted, latest_only = flag(query, "deleted"), flag(query, "latestOnly")
+
+    def readable_versions() -> Iterator[Version]:
+        for name in filter(call.may_read, call.contents.subjects(subject_prefix(query))):
+            listed = call.contents.versions(name, deleted=deleted)
+            yield from listed[-1:] if latest_only else listed
+
+    # Versions are immutable, so the list stays valid while it is sent.
+    page = list(_page(call, readable_versions(), _MOST_SCHEMAS))
+    return long_answer(whole(version, version.text) for version in page)
+
+
+def schema(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
+    selected = _with_id(call)
+    highest = call.contents.highest_id if flag(call.request.query, "fetchMaxId") else None
+    named = "subject" in call.request.query
+    return _formatted(
+        call,
+        selected,
+        lambda text: answer(by_id(selected, text, named=named, highest_id=highest)),
+    )
+
+
+def schema_text(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
+    return _formatted(call, _with_id(call), _bare)
+
+
+def _bare(text: str) -> HttpResponse:
+    return HttpResponse(200, text.encode())
+
+
+def subjects_of_schema(call: Call) -> HttpResponse:
+    names = [version.subject for version in _versions_with_id(call)]
+    return answer(list(_page(call, iter(names), _MOST_NAMES)))
+
+
+def versions_of_schema(call: Call) -> HttpResponse:
+    references = [
+        SubjectVersion(version.subject, version.version) for version in _versions_with_id(call)
+    ]
+    return answer(list(_page(call, iter(references), _MOST_NAMES)))
+
+
+def schema_types(call: Call) -> HttpResponse:
+    return answer([AVRO])
+
+
+def contexts(call: Call) -> HttpResponse:
+    """Only the default context exists."""
+    return answer(["."])
+
+
+def root(call: Call) -> HttpResponse:
+    return answer({})
+
+
+def find_version(contents: RegistryContents, subject: str, text: str, *, deleted: bool) -> Version:
+    """The version that a path names."""
+    wanted = version_number(text)
+    if wanted is None:
+        selected = contents.latest(subject)
+    else:
+        selected = contents.version(subject, wanted, deleted=deleted)
+    if selected is None:
+        if not contents.has_subject(subject, deleted=deleted):
+            raise subject_not_found(subject)
+        raise version_not_found(-1 if wanted is None else wanted)
+    return selected
+
+
+def _version(call: Call) -> Version:
+    deleted = flag(call.request.query, "deleted")
+    return find_version(call.contents, call.subject, call.path["version"], deleted=deleted)
+
+
+def _with_id(call: Call) -> Version:
+    wanted = integer(call.path["id"])
+    subject = call.request.query.get("subject")
+    selected = call.contents.with_id(wanted, None if subject is None else subject_name(subject))
+    if selected is None:
+        selected = call.contents.with_id(wanted)
+    if selected is None:
+        raise schema_id_not_found(wanted)
+    if call.may_read(selected.subject):
+        return selected
+    # An id has the same content in all subjects, so one that the caller may read suffices.
+    for other in call.contents.versions_with_id(wanted, deleted=True):
+        if call.may_read(other.subject):
+            return other
+    raise call.refused(Operation.READ, selected.subject)
+
+
+def _versions_with_id(call: Call) -> Sequence[Version]:
+    wanted = integer(call.path["id"])
+    if call.contents.with_id(wanted) is None:
+        raise schema_not_found()
+    deleted = flag(call.request.query, "deleted")
+    with_id = call.contents.versions_with_id(wanted, deleted=True)
+    readable = [version for version in with_id if call.may_read(version.subject)]
+    if not readable:
+        raise call.refused(Operation.READ, with_id[0].subject)
+    return [version for version in readable if deleted or not version.deleted]
+
+
+def _formatted(
+    call: Call, version: Version, build: Callable[[str], HttpResponse]
+) -> HttpResponse | Awaitable[HttpResponse]:
+    """Build the answer with the schema's text; `format=resolved` inlines its references."""
+    if call.request.query.get("format", "").lower() != "resolved":
+        return build(version.text)
+    return _resolved(call, version, build)
+
+
+async def _resolved(
+    call: Call, version: Version, build: Callable[[str], HttpResponse]
+) -> HttpResponse:
+    schema = stored_schema(call.contents, version)
+    if schema is None:
+        return build(version.text)
+    try:
+        return build(await run_sized(schema.sent.size, lambda: schema.parsed().resolved_text))
+    except ErrorAnswer:  # stored without validation
+        return build(version.text)
+
+
+def _page(call: Call, values: Iterator[T], most: int) -> Iterator[T]:
+    query = call.request.query
+    offset = max(number(query, "offset", 0), 0)
+    limit = number(query, "limit", -1)
+    return islice(values, offset, offset + (limit if 0 < limit <= most else most))

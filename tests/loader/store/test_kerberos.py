@@ -1,0 +1,50 @@
+"""What a Hadoop that wants a ticket says, and what of it is told."""
+
+import pytest
+
+from ground.logins.kerberos import Cure
+from loader.errors import NoTicket, SparkFailed
+from loader.spark.job import failure
+from loader.store.kerberos import no_ticket
+
+REMOTE = (
+    "java.io.IOException: DestHost:destPort namenode:8020 , LocalHost:localPort a/127.0.0.1:0. "
+    "Failed on local exception: java.io.IOException: "
+)
+GSS = "javax.security.sasl.SaslException: GSS initiate failed [Caused by GSSException: "
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            f"{REMOTE}{GSS}No valid credentials provided (Mechanism level: Failed to find any "
+            "Kerberos tgt)]",
+            "configure `kerberos`, or run `kinit`",
+        ),
+        (
+            f"{REMOTE}org.apache.hadoop.security.AccessControlException: Client cannot "
+            "authenticate via:[TOKEN, KERBEROS]",
+            "configure `kerberos`, or run `kinit`",
+        ),
+        (f"{GSS}x (Mechanism level: Clock skew too great (37) - PROCESS_TGS)]", Cure.CLOCKS),
+        (f"{GSS}x (Mechanism level: Server not found in Kerberos database (7))]", Cure.NO_SERVICE),
+        (f"{GSS}x (Mechanism level: Connection refused (Connection refused))]", Cure.NO_KDC),
+        (
+            "org.apache.hadoop.security.KerberosAuthException: failure to login: for principal: "
+            "me@X javax.security.auth.login.LoginException: Unable to obtain password from user",
+            "configure `kerberos`, or run `kinit`",
+        ),
+    ],
+)
+def test_a_ticket_that_is_missing(said: str, told: str) -> None:
+    assert told in no_ticket(f"An error occurred while calling o1.x.\n: {said}\n\tat a.B.c(D:1)")
+    error = failure("starting Spark", said)
+    assert isinstance(error, NoTicket)
+    assert str(error).startswith("starting Spark: no Kerberos ticket")
+
+
+def test_what_has_nothing_to_do_with_tickets() -> None:
+    said = "java.net.ConnectException: Connection refused"
+    assert no_ticket(said) == ""
+    assert type(failure("starting Spark", said)) is SparkFailed
