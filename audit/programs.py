@@ -110,9 +110,10 @@ class Trouble(NamedTuple):
 
 
 def troubles(
-    program: Program, config: AlertsConfig, commands: ProgramCommands, now: int
+    program: Program, config: AlertsConfig, commands: ProgramCommands, now: int, room: float = 1.0
 ) -> Iterator[Trouble]:
-    """The problems of a program; that it is away comes first."""
+    """The problems of a program; that it is away comes first. `room` is a factor for the space that
+    disks must have."""
     host = program.host
     if program.is_away(now):
         kind = LOADER if program.kind is ProgramKind.LOADER else MIRROR
@@ -127,7 +128,7 @@ def troubles(
         cure = commands.look(*_shown_by(problem), host=host)
         yield Trouble(INPUTS, words, cure, problem.since or -1)
     for disk in program.health.disks:
-        if disk.free >= min(config.disk, disk.total // _SMALL_DISK):
+        if disk.free >= room * min(config.disk, disk.total // _SMALL_DISK):
             continue
         left, total = size(disk.free), size(disk.total)
         words = f"{program.title} has {left} of {total} left in {disk.label}"

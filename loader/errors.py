@@ -199,7 +199,11 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
         " new one become dead letters; to keep the new one, load the topic into another table, with"
         " `tables`",
     ),
-    (NoTicket, "fix the cause, and test it with `kinit -k -t`; the next load continues"),
+    (
+        NoTicket,
+        "fix the cause, and try `kinit -k -t KEYTAB PRINCIPAL` as the loader's user; the next load"
+        " continues",
+    ),
     (StoreError, "check that `root` is reachable, writable and has space; the next load continues"),
     (Mismatch, "load again; if it happens again, it is a bug in the loader: report it"),
     (RunTaken, "run only one loader for a table"),

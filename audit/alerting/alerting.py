@@ -31,9 +31,11 @@ from audit.alerting.conditions import (
     AlertKey,
     Condition,
     Conditions,
+    Ending,
     UnknownClusters,
     WaitingCondition,
     decide,
+    endings,
     key_of,
     of_agents,
     of_clocks,
@@ -103,6 +105,7 @@ class Alerting:
         kinds = (UNLOADED, AWAY, DEAD, ALTERED, CLOCK, ZOOKEEPER, INPUTS)
         self._after = dict.fromkeys((*(kind.value for kind in FAULTS), *kinds), after)
         self._conditions: Conditions = {}
+        self.ending: Mapping[AlertKey, Ending] = {}
         self._since: dict[AlertKey, int] = {}
         self._waiting: tuple[WaitingCondition, ...] = ()
         self._raised_before = 0
@@ -125,13 +128,19 @@ class Alerting:
         """Conditions that are not raised yet, the first due first."""
         return self._waiting
 
+    @property
+    def _known(self) -> Conditions:
+        """Conditions, and the last ones of alerts whose condition is gone."""
+        return {**{key: last for key, (last, _) in self.ending.items()}, **self._conditions}
+
     def judge(self, hours: Iterable[HourVerdict], as_of: Mapping[str, int], now: int) -> bool:
         """Raises and resolves alerts; returns whether any alert or waiting condition changed.
         `as_of` is how far the ledgers have been read; a cluster that is not in it is unknown, and
         its alerts stay."""
         late = int(self._config.alerts.late * 1000)
         conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
-        clocks = self._standing.clocks.wrong(now)
+        wrong = {(key.cluster, key.host) for key in self._raised if key.kind == CLOCK}
+        clocks = self._standing.clocks.wrong(now, wrong)
         conditions |= of_clocks(clocks)
         silent = [row for row in self._silent(as_of) if (row.cluster, row.host) not in clocks]
         clusters = self._standing.clusters
@@ -144,14 +153,14 @@ class Alerting:
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= self._slowly_changing(as_of, now)
         conditions |= of_clusters(self._standing.clusters, self._programs)
-        raised = self._raised
+        raised, known = self._raised, self._known
         unknown = self._unknown(as_of)
         for key, alert in raised.items():
             is_clock_unknown = key.kind == CLOCK and self._standing.clocks.is_unknown(
                 (key.cluster, key.host), now
             )
             if is_clock_unknown or unknown.has(key.kind, key.cluster):
-                conditions[key] = self._conditions.get(key, Condition(alert.words))
+                conditions[key] = known.get(key, Condition(alert.words))
         ends = self._reading.load_ends() if any(key.kind == LOADER for key in raised) else []
         conditions |= unfinished(raised, conditions, self._programs, ends, as_of)
         self._held = held(self._held, conditions, raised, now, self._grace)
@@ -160,8 +169,15 @@ class Alerting:
             is_new = now < began + _LOOKS_MILLIS
             return key in self._held.by or (is_new and self._may_follow(key, began))
 
+        was_ending, keep_for = self.ending, int(self._config.alerts.keep_for * 1000)
+        ending = endings(raised, conditions, known, was_ending, now=now, keep_for=keep_for)
+        self.ending = ending
         decided = decide(
-            conditions, raised, self._since, now=now, after=self._after, is_held=is_held
+            *(conditions, raised, self._since),
+            now=now,
+            after=self._after,
+            ending=ending,
+            is_held=is_held,
         )
         self._since = dict(decided.since)
         before = self._waiting
@@ -176,7 +192,8 @@ class Alerting:
         self._conditions = conditions
         if decided.changed or monotonic() >= self._offer_at:
             self._offer(unknown, now)
-        return bool(decided.changed) or before != self._waiting
+        changed = decided.changed or before != self._waiting or was_ending.keys() != ending.keys()
+        return bool(changed)
 
     def _grace(self, cluster: str) -> int:
         """How long consequences may take to recover: tables do with the next loads."""
@@ -218,8 +235,8 @@ class Alerting:
             if self._probe is not None:
                 programs.append(this_audit(self._probe, now))
             self._slow = {
-                **of_shares(known_shares, config),
-                **of_programs(programs, config, self._commands, as_of, now),
+                **of_shares(known_shares, config, self._raised),
+                **of_programs(programs, config, self._commands, as_of, now, raised=self._raised),
             }
         return self._slow
 
@@ -247,7 +264,7 @@ class Alerting:
     def _groups_of(self, alerts: Sequence[Alert]) -> Mapping[str, Group]:
         """Groups alerts, and adds to causes what they hold up."""
         links = {"page": self._config.page_url, "runbook": self._config.runbook_url}
-        groups = groups_of(alerts, self._conditions, self._commands, **links)
+        groups = groups_of(alerts, self._known, self._commands, **links)
         causes = [key for alert in alerts if (key := key_of(alert)) in self._held.causes]
         ends = self._reading.load_ends() if causes else []
         for name in {notice_id(key) for key in causes} & groups.keys():

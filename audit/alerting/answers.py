@@ -25,6 +25,7 @@ class NotedAlert(answers.AlertRow, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     hosts_total: int = 0
     holds_up: str = ""  # its consequences
+    over_since: int = -1  # its condition is gone: resolved later, unless that comes back
     command: str = ""
     command_kind: CommandKind | None = None
     runbook: str = ""

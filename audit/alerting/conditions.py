@@ -9,11 +9,18 @@ Problems of programs are alerts, too: a program that is away, an expiring certif
 a lost session with ZooKeeper, an input that an agent does not read. They are known from statements
 in the ledger, and those of the audit from its own host.
 
-A condition must last for a while before it is raised, so that a transient one is not. It is
-resolved once it is gone, if that proves that it is over: a loader must have loaded something. The
-number of alerts is limited; others wait for room. Raised alerts are stored with their beginning:
-after a restart none is raised twice, and those that ended meanwhile are resolved. Consequences of
-another alert are not raised (causes.py).
+The states of an alert, and what ends each; so a condition that comes and goes is one alert:
+
+    waiting   its condition lasted for `alerts.after`, there is room, no cause holds it (causes.py)
+                                                                                        -> raised
+              its condition is gone                                                     -> nothing
+    raised    its condition is gone, and that proves that it is over (`unfinished`)     -> ending
+    ending    its condition is back                                                     -> raised
+              its condition has been gone for `alerts.keep_for`                         -> resolved
+
+A condition about a measure begins at its limit, and is gone only well below it. Raised alerts are
+stored with their beginning: after a restart none is raised twice, and those whose condition ended
+meanwhile are ending.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -67,6 +74,7 @@ KINDS: Final = (
 _OF_AUDIT: Final = frozenset({CERTIFICATE, DISK})  # without a cluster, it is the audit's own
 _LONGEST_WORDS: Final = 1_000
 _FEW_LINES: Final = 100
+CLEARED: Final = 0.8  # a share with an alert is well again below this part of its limit
 _FEW_TOPICS: Final = 5  # of an agent, in words
 
 
@@ -188,7 +196,9 @@ def _brokers(state: ClusterState) -> str:
     return "and its ledger cannot be read" if state.unreachable else "and its brokers answer"
 
 
-def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertKey, Condition]:
+def of_shares(
+    shares: Iterable[TopicShare], config: AlertsConfig, raised: Collection[AlertKey] = ()
+) -> dict[AlertKey, Condition]:
     """Topics with too many dead letters, or too much altered text. A share of few lines is
     ignored."""
     conditions: dict[AlertKey, Condition] = {}
@@ -198,9 +208,10 @@ def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertK
             (DEAD, share.dead, config.dead, "became dead letters"),
             (ALTERED, share.altered, config.altered, "were altered"),
         ):
-            if share.lines >= _FEW_LINES and lines > most * share.lines:
-                words = _short(f"{lines:,} {of} {what}")
-                conditions[AlertKey(kind, share.cluster, share.topic, "")] = Condition(words, lines)
+            key = AlertKey(kind, share.cluster, share.topic, "")
+            bound = CLEARED if key in raised else 1.0
+            if share.lines >= bound * _FEW_LINES and lines > bound * most * share.lines:
+                conditions[key] = Condition(_short(f"{lines:,} {of} {what}"), lines)
     return conditions
 
 
@@ -254,6 +265,8 @@ def of_programs(
     commands: ProgramCommands,
     as_of: Mapping[str, int],
     now: int,
+    *,
+    raised: Collection[AlertKey] = (),
 ) -> dict[AlertKey, Condition]:
     """Absent mirrors and loaders, brokers without ZooKeeper, inputs that an agent does not read,
     disks that fill up and certificates that expire. `as_of` is how far each cluster's ledger was
@@ -265,7 +278,9 @@ def of_programs(
             continue
         time = as_of.get(program.cluster, now)
         hosts = (program.host,)
-        for kind, words, cure, since in troubles(program, config, commands, time):
+        was_full = AlertKey(DISK, program.cluster, "", program.host) in raised
+        room = 1 / CLEARED if was_full else 1.0
+        for kind, words, cure, since in troubles(program, config, commands, time, room=room):
             key = AlertKey(kind, program.cluster, "", program.host)
             condition = Condition(words, hosts=hosts, cure=cure, since=since)
             by_key.setdefault(key, []).append(condition)
@@ -366,6 +381,31 @@ def _short(text: str) -> str:
 MOST_RAISED: Final = 20_000  # a week of a hundred topics, each hour with one kind of fault
 
 
+class Ending(NamedTuple):
+    """A raised alert whose condition is gone, and may come back."""
+
+    condition: Condition  # as it was last known
+    since: int
+
+
+def endings(
+    raised: Mapping[AlertKey, Alert],
+    conditions: Conditions,
+    known: Conditions,
+    before: Mapping[AlertKey, Ending],
+    *,
+    now: int,
+    keep_for: int,
+) -> dict[AlertKey, Ending]:
+    """Alerts to keep although their conditions are gone; `known` are former conditions."""
+    gone = {
+        key: before.get(key) or Ending(known.get(key, Condition(alert.words)), now)
+        for key, alert in raised.items()
+        if key not in conditions
+    }
+    return {key: ending for key, ending in gone.items() if now < ending.since + keep_for}
+
+
 class Decided(msgspec.Struct, frozen=True):
     """`changed` are new alerts, and resolved ones."""
 
@@ -389,11 +429,12 @@ def decide(
     *,
     now: int,
     after: Mapping[str, int],
+    ending: Collection[AlertKey] = (),
     most: int = MOST_RAISED,
     is_held: Callable[[AlertKey, int], bool] = lambda *_: False,
 ) -> Decided:
     """Decides what to raise and to resolve. `raised` are unresolved alerts; `after` is the wait by
-    kind. Conditions that are held keep waiting."""
+    kind. Conditions that are held keep waiting, and alerts that are `ending` stay raised."""
     room = most - len(raised)
     waiting: dict[AlertKey, int] = {}
     changed: list[Alert] = []
@@ -408,7 +449,9 @@ def decide(
         else:
             waiting[key] = began
     changed += [
-        alert._replace(resolved=now) for key, alert in raised.items() if key not in conditions
+        alert._replace(resolved=now)
+        for key, alert in raised.items()
+        if key not in conditions and key not in ending
     ]
     return Decided(tuple(changed), waiting)
 

@@ -5,7 +5,7 @@ or it had to wait for the brokers, and then the next one is right. Kept in memor
 entry shows it again. One thread.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # commands import the alerts, and must work without pyarrow
     import pyarrow as pa
 
 MOST_MILLIS: Final = 120_000  # the tolerated error of a clock
+CLEARED_MILLIS: Final = 96_000  # and of one that has an alert, until it is right again
 _FORGOTTEN_MILLIS: Final = 600_000  # after the last entry of a journal
 _MOST_JOURNALS: Final = 10_000
 
@@ -42,15 +43,20 @@ class Clocks:
             self._off.pop((cluster, journal), None)
             if len(self._heard) < _MOST_JOURNALS:
                 self._heard.add((cluster, host))
-            if abs(time - now) > MOST_MILLIS and len(self._off) < _MOST_JOURNALS:
+            if abs(time - now) > CLEARED_MILLIS and len(self._off) < _MOST_JOURNALS:
                 self._off[cluster, journal] = _Off(host, time - now, now)
 
-    def wrong(self, now: int) -> Mapping[ClusterHost, int]:
-        """Returns, by host with a wrong clock, how far ahead it is, in milliseconds."""
+    def wrong(self, now: int, raised: Collection[ClusterHost] = ()) -> Mapping[ClusterHost, int]:
+        """Returns, by host with a wrong clock, how far ahead it is, in milliseconds. `raised` are
+        hosts whose clocks were wrong before."""
         self._began = self._began or now
         recent = {key: off for key, off in self._off.items() if now - off.came < _FORGOTTEN_MILLIS}
         self._off = recent
-        return {(cluster, off.host): off.ahead for (cluster, _), off in recent.items()}
+        return {
+            (cluster, off.host): off.ahead
+            for (cluster, _), off in recent.items()
+            if abs(off.ahead) > MOST_MILLIS or (cluster, off.host) in raised
+        }
 
     def is_unknown(self, host: ClusterHost, now: int) -> bool:
         """Whether the audit started recently, and has received no entry from a host since."""

@@ -94,6 +94,9 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     after: Seconds = 120.0
     """A fault, a table that cannot be loaded, or a program that is away is raised once it has
     lasted this time."""
+    keep_for: Seconds = 300.0
+    """An alert is resolved once it has been over for this time, so that a condition that comes and
+    goes is one alert. What Prometheus calls `keep_firing_for`."""
     dead: float = 0.01
     """A topic with a larger share of dead letters among the last hour's lines has an alert; 0: all
     that have any."""
@@ -109,7 +112,9 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def __post_init__(self) -> None:
         check_positive(self, "silent", "late")
-        check_not_negative(self, "after", "gather", "dead", "altered", "certificates", "disk")
+        check_not_negative(
+            self, "after", "keep_for", "gather", "dead", "altered", "certificates", "disk"
+        )
         if self.webhook and not self.webhook.startswith(("http://", "https://")):
             raise ValueError("`webhook` must be an http:// or https:// URL")
         if self.webhook and "webhook" in self.receivers:

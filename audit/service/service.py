@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from audit.alerting.conditions import Conditions, WaitingCondition
+from audit.alerting.conditions import AlertKey, Conditions, Ending, WaitingCondition
 from audit.alerting.notes import AlertNotes
 from audit.alerting.notices import Group
 from audit.alerting.receivers import Receivers
@@ -55,6 +55,7 @@ class Service(msgspec.Struct):
     alerts_waiting: Sequence[WaitingCondition] = ()  # not raised yet
     alert_groups: Mapping[str, Group] = {}  # by id, as sent to receivers
     alert_conditions: Conditions = {}  # raised or not
+    alerts_ending: Mapping[AlertKey, Ending] = {}  # their conditions are gone
     notes: AlertNotes = msgspec.field(default_factory=AlertNotes)
     receivers: Receivers = msgspec.field(default_factory=Receivers)
     refused: Mapping[str, int] = {}  # rejected requests by reason, since the start

@@ -205,6 +205,7 @@ class Writer:
             self._service.alerts_waiting = self._alerting.waiting
             self._service.alert_groups = self._alerting.groups
             self._service.alert_conditions = self._alerting.conditions
+            self._service.alerts_ending = self._alerting.ending
         if self._figures_due.is_due():
             since = max(as_of.values(), default=now) - DAY
             self._service.figures = figures_of(

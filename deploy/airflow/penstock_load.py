@@ -1,6 +1,8 @@
 """An Airflow DAG that loads hourly, at five past, once agents have reported the previous hour.
 
-For Airflow 3. The worker needs `penstock[loader]`, Java, and /etc/penstock/loader.yaml. A load
+For Airflow 3. A worker needs /opt/penstock, Java 17, /etc/penstock/loader.yaml and, for HDFS,
+Hadoop's configuration. The command gets the worker's environment with `env` added to it; no profile
+is read. docs/how-to/load-into-hdfs.md says what each variable is for. A load
 continues where the last one ended, so one run is enough after a pause, and there is no catchup. If
 two loads run at once, the second fails with exit code 5, and is tried again. Exit codes that need a
 person are not: 4 (a gap), 6 (too many dead letters or duplicates) and 8 (damaged files).
@@ -40,7 +42,9 @@ with DAG(
 ):
     Load(
         task_id="load",
-        bash_command="exec penstock load --config /etc/penstock/loader.yaml",
+        bash_command="exec /opt/penstock/bin/penstock load --config /etc/penstock/loader.yaml",
+        env={"HADOOP_CONF_DIR": "/etc/hadoop/conf"},  # and JAVA_HOME, if java is not on the PATH
+        append_env=True,
         skip_on_exit_code=NOTHING_TO_DO,
         retries=2,
         retry_delay=timedelta(minutes=5),

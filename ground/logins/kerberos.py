@@ -16,7 +16,7 @@ class Cure(StrEnum):
     REVOKED = "the KDC has locked this principal, or it has expired"
     CLOCKS = "the clocks of this host and of the KDC differ too much: synchronize both by NTP"
     NO_KDC = "check that the KDC runs and that krb5.conf has its address"
-    NO_REALM = "krb5.conf (KRB5_CONFIG) must name the realm's KDC"
+    NO_REALM = "krb5.conf must name the realm's KDC"
     ENDED = "run `kinit` again, or configure a keytab"
     NONE = "run `kinit`, or configure a keytab"
 

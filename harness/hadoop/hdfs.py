@@ -6,7 +6,7 @@ user who runs the tests is the superuser. All files are in the caller's director
 what a crash leaves.
 
 With a KDC it is in Hadoop's secure mode: clients need tickets, blocks require tokens, and
-connections to DataNodes are authenticated. Every user with a ticket may do everything.
+connections are authenticated, or `encrypted`. Every user with a ticket may do everything.
 """
 
 import http.client
@@ -51,6 +51,7 @@ _KERBERIZED: Final = {
     "dfs.datanode.kerberos.principal": f"{_SERVICE}@{REALM}",
     "dfs.data.transfer.protection": "authentication",
 }
+_ENCRYPTED: Final = {"hadoop.rpc.protection": "privacy", "dfs.encrypt.data.transfer": "true"}
 
 
 class NameNode(RunningServer):
@@ -104,7 +105,14 @@ class RunningHdfs(RunningServers):
     `configuration` is what a client should set besides the URI.
     """
 
-    def __init__(self, directory: Path, *, heap: str = "128m", kdc: Kdc | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        heap: str = "128m",
+        kdc: Kdc | None = None,
+        encrypted: bool = False,
+    ) -> None:
         self.directory = directory
         rpc, namenode_http, data, datanode_http, datanode_ipc, proxy = free_ports(6)
         self.uri = f"hdfs://127.0.0.1:{rpc}"
@@ -115,6 +123,7 @@ class RunningHdfs(RunningServers):
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
             "dfs.client.block.write.locateFollowingBlock.retries": "11",
             **({} if kdc is None else _KERBERIZED),
+            **(_ENCRYPTED if encrypted else {}),
         }
         self._jvm = () if kdc is None else kdc.java_options
         self._conf, self._temporary = directory / "conf", directory / "temporary"

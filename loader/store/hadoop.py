@@ -29,6 +29,11 @@ _TAKEN: Final = frozenset(
     }
 )
 _IF_ABSENT: Final = "fs.option.create.conditional.overwrite"
+_LACKS: Final = {
+    "UnknownHostException": "hdfs-site.xml there must name the nameservice",
+    "No common protection layer": "core-site.xml there must have the NameNode's value of"
+    " `hadoop.rpc.protection`",
+}
 _MISSING: Final = "java.io.FileNotFoundException"
 _CONFIGURATION: Final = "HADOOP_CONF_DIR"
 _PRINTED: Final = re.compile(
@@ -382,15 +387,14 @@ def _as_store_error(what: str, path: str) -> Iterator[None]:
 def _failure(what: str, path: str, reason: str) -> StoreError:
     if why := no_ticket(reason):
         return NoTicket(f"cannot {what} {path}: {why}")
-    return StoreError(f"cannot {what} {path}: {_line(reason)}{_about_names(reason)}")
+    return StoreError(f"cannot {what} {path}: {_line(reason)}{_hint(reason)}")
 
 
-def _about_names(reason: str) -> str:
-    """Where to look for the name of a host or nameservice that Hadoop does not know."""
-    if "UnknownHostException" not in reason:
-        return ""
+def _hint(reason: str) -> str:
+    """What Hadoop's configuration on this host lacks, if Java's message is about that."""
+    cure = next((cure for words, cure in _LACKS.items() if words in reason), "")
     folder = os.environ.get(_CONFIGURATION) or "not set"
-    return f" ({_CONFIGURATION} is {folder}: hdfs-site.xml there must name the nameservice)"
+    return f" ({_CONFIGURATION} is {folder}: {cure})" if cure else ""
 
 
 def _line(text: str) -> str:

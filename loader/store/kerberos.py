@@ -9,6 +9,7 @@ If Spark alone did this (`spark.kerberos.*`), a failed login would be a stack tr
 the JVM.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -62,9 +63,10 @@ def log_in(jvm: Any, kerberos: Kerberos, settings: Mapping[str, str]) -> None:
         users.setConfiguration(configuration)
         if not users.isSecurityEnabled():
             raise LoaderError(
-                "`kerberos` is configured, but not enabled in Hadoop: set "
-                "`hadoop.security.authentication` to `kerberos`, in the core-site.xml of "
-                "HADOOP_CONF_DIR, or as `spark.hadoop.hadoop.security.authentication`"
+                "`kerberos` is configured, but not enabled in Hadoop: core-site.xml in "
+                f"HADOOP_CONF_DIR ({os.environ.get('HADOOP_CONF_DIR') or 'not set'}), or "
+                "`spark.hadoop.hadoop.security.authentication`, must set "
+                "`hadoop.security.authentication` to `kerberos`"
             )
         if users.isLoginKeytabBased():
             users.getLoginUser().checkTGTAndReloginFromKeytab()

@@ -51,7 +51,7 @@ _LEDGER_SECONDS: Final = 2.0
 _GRACE_SECONDS: Final = 10.0  # nothing is far away
 _POLL_SECONDS: Final = _LEDGER_SECONDS  # of the audit: entries come no sooner
 _GROUPS_SECONDS: Final = 5.0
-_ALERTS: Final = {"after": 20.0, "gather": 2.0, "silent": 60.0}
+_ALERTS: Final = {"after": 20.0, "keep_for": 20.0, "gather": 2.0, "silent": 60.0}
 _LATE_SECONDS: Final = 120.0  # and three loads
 # Damage is found within a minute, at the cost of a megabyte a second.
 _CHECKS: Final = {"young_seconds": 30.0, "young_bytes_per_second": 1_000_000}

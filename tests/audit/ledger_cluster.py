@@ -29,7 +29,7 @@ class LedgerCluster:
 
     def audit(self, directory: Path, **settings: object) -> AuditProcess:
         """Alerts are raised at once, and never because a host is silent."""
-        wanted = {"grace": 0, "alerts": {"after": 0, "silent": 1e6}, **settings}
+        wanted = {"grace": 0, "alerts": {"after": 0, "silent": 1e6, "keep_for": 0}, **settings}
         return AuditProcess(
             directory, brokers=self.bootstrap, registry=self.registry, settings=wanted
         )

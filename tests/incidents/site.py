@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -32,6 +31,7 @@ from harness.penstock.agent import AgentProcess
 from harness.penstock.program import PenstockProcess
 from harness.processes.waiting import wait_until
 from penstock.directory.places import Places, Ports
+from tests.audit.alerting.listener import Listener
 from tests.audit.page.browsing import ARGUMENTS, CHROMIUM
 from tests.incidents.pictures import palette_png
 from tests.penstock.up.started import ALL, WITH_MIRROR, Up, free_base
@@ -120,35 +120,14 @@ def numbered(number: int) -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z order {number} was shipped"
 
 
-class Inbox:
+class Inbox(Listener):
     """A webhook that keeps what the audit sends."""
-
-    def __init__(self) -> None:
-        self.notices: list[dict[str, Any]] = []
-        keep = self.notices.append
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                keep(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self.send_response(204)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/alerts"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def raised(self, *kinds: str) -> dict[str, Any] | None:
         """The latest message of these kinds about something that stands."""
-        latest = {each["id"]: each for each in self.notices}
+        latest = {each["id"]: each for each in self.posts}
         stand = [each for each in latest.values() if each["status"] == "raised"]
         return next((each for each in stand if each["kind"] in kinds), None)
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 class Site:
@@ -183,7 +162,7 @@ class Site:
     def __enter__(self) -> Self:
         with ExitStack() as ends:
             ends.enter_context(self._around)
-            ends.callback(self.inbox.close)
+            ends.enter_context(self.inbox)
             options = ["--mirror"] if self.mirror else []
             options += ["--port-base", str(self.ports.zookeeper), "--load-every", "10s"]
             self.up = Up(

@@ -26,9 +26,9 @@ def test_a_program_that_hangs_is_two_messages(tmp_path: Path, name: str) -> None
         time.sleep(HANGS_S)
         os.kill(pid, signal.SIGCONT)
         wait_until(
-            lambda: len(site.inbox.notices) > 1 and site.green() and not site.waiting(),
+            lambda: len(site.inbox.posts) > 1 and site.green() and not site.waiting(),
             within=PATIENCE,
             what="it is over, and nothing waits to be told",
         )
-        told = [(each["status"], each["kind"]) for each in site.inbox.notices]
-        assert told == [("raised", "away"), ("resolved", "away")], site.inbox.notices
+        told = [(each["status"], each["kind"]) for each in site.inbox.posts]
+        assert told == [("raised", "away"), ("resolved", "away")], site.inbox.posts

@@ -33,6 +33,7 @@ from audit.api import answers, queries
 from audit.cures.program_commands import ProgramCommands
 from audit.errors import BadQuery, NotNow, Unknown
 from audit.http.endpoints import lists
+from audit.programs import moment
 from audit.service.service import Service, now_millis
 
 
@@ -63,8 +64,12 @@ def _noted(
             more |= {"lines": notice.lines, "hosts": notice.hosts}
             more |= {"hosts_total": notice.hosts_total, "runbook": notice.runbook}
             more["holds_up"] = notice.holds_up
+        if (ending := service.alerts_ending.get(about)) is not None:
+            more["over_since"] = ending.since
+            more["words"] = f"{row.words}; over since {moment(ending.since)}"
+        elif group is not None:
             more |= cure_of(about, service.alert_conditions.get(about), commands).fields
-    return NotedAlert(**msgspec.structs.asdict(row), **more)
+    return NotedAlert(**msgspec.structs.asdict(row) | more)
 
 
 log = logging.getLogger(__name__)

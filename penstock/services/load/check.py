@@ -140,7 +140,7 @@ def _here(config: LoaderConfig) -> Iterator[str]:
     if root.scheme == "file":
         there = next(each for each in (Path(root.path), *Path(root.path).parents) if each.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-            yield f"`root: {config.root}`: {there} is no folder that can be written to"
+            yield f"`root: {config.root}`: {there} is not a writable folder"
 
 
 def _audit(config: LoaderConfig) -> Iterator[str]:
@@ -152,10 +152,10 @@ def _audit(config: LoaderConfig) -> Iterator[str]:
 
 
 def _without_ledger(settle: float | None) -> str:
-    so = f"there is no topic {LEDGER_TOPIC}"
+    so = f"there is no topic {LEDGER_TOPIC}, so"
     if settle is None:
-        return f"{so}: no hour of events is called complete, unless `completeness.settle` is given"
-    return f"{so}: an hour is called complete {settle:g} s after its end"
+        return f"{so} no hour of events becomes complete unless `completeness.settle` is set"
+    return f"{so} an hour is complete {settle:g} s after its end"
 
 
 def _names(known: ClusterMetadata | None) -> list[str]:
@@ -201,7 +201,7 @@ def _resolved(
     columns = [ColumnCheck(name=each["name"], type=type_text(each["type"])) for each in fields]
     remarks = [*check.remarks, *found.warnings]
     if not found.columns.has_header:
-        remarks.append("its events have no header: duplicates of theirs cannot be told")
+        remarks.append("its events have no header, so duplicates cannot be recognized")
     return msgspec.structs.replace(
         check,
         topics=tuple(_latest(registry, each) for each in check.topics),

@@ -9,9 +9,10 @@ from typing import Final
 import click
 
 import columns.system_memory  # noqa: F401  must come first
+from client.errors import ClientError
 from ground.printable import one_line
 from loader.config import LoaderConfig
-from loader.errors import LoaderError
+from loader.errors import LoaderError, StoreError, cure_of, reason_of
 from loader.run.load_context import LoadRequest
 from loader.values.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder
 from penstock.cli.event_log import LogFormat
@@ -21,6 +22,7 @@ from penstock.config.options import configuration_options, configured, log_forma
 from penstock.services.load.program import LoadProgram
 from penstock.services.load.progress import watching
 from penstock.services.load.summary import EndedLoad, document, show, show_plan
+from schemas.errors import RegistryError
 
 _HOURS_OF_A_DAY: Final = 24
 
@@ -209,7 +211,9 @@ def _hours_to_check(given: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...] | N
 
 
 def _failed(error: Exception, exit_code: int) -> int:
-    click.echo(f"penstock: {one_line(' '.join(str(error).split()))}", err=True)
+    click.echo(f"penstock: {one_line(reason_of(error))}", err=True)
+    if isinstance(error, (StoreError, ClientError, RegistryError)):
+        click.echo(f"  what to do: {cure_of(error, '')}", err=True)
     return exit_code
 
 

@@ -128,7 +128,7 @@ class LoadProgram:
         except (LoaderError, ClientError, SchemaError) as error:
             return EndedLoad((), seconds, self._was_stopped, error)
         except Exception as bug:
-            log.exception("a load ended as none should")
+            log.exception("internal error during the load")
             told = LoaderError(f"{type(bug).__name__}: {bug}")
             return EndedLoad((), seconds, self._was_stopped, told)
         return EndedLoad(outcomes, seconds, self._was_stopped)
@@ -153,7 +153,7 @@ class LoadProgram:
 
     def _pack(self) -> PackedEnvironment | None:
         if runs_here(self._config.spark.master):
-            log.warning("--pack-env means nothing with master=%s", self._config.spark.master)
+            log.warning("--pack-env has no effect with master=%s", self._config.spark.master)
             return None
         with self._watcher.at_work():
             self._watcher.preparing("packing the environment")

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from audit.alerting.conditions import KINDS, of_clusters, of_programs, of_shares
+from audit.alerting.conditions import KINDS, AlertKey, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
 from audit.clusters.state import BrokerFacts, ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
@@ -131,7 +131,8 @@ SHARES = [
     TopicShare("dc1", *each)
     for each in (
         ("few", 99, 99, 99),
-        ("at", 1_000, 10, 10),
+        ("at", 1_000, 10, 9),
+        ("off", 1_000, 8, 8),
         ("x", 1_000, 11, 0),
         ("y", 1_000, 0, 11),
     )
@@ -184,6 +185,13 @@ def test_what_else_is_worth_an_alert() -> None:
         ("zookeeper", "dc1", "", ""): "1 of 3 servers of ZooKeeper do not serve, says broker p on "
         "a1",
     }
+    kinds = ("dead", "altered")
+    raised = [AlertKey(kind, "dc1", each.topic, "") for each in SHARES for kind in kinds]
+    kept = of_shares(SHARES, CONFIG, raised)
+    assert [key.topic for key in kept] == ["few", "few", "at", "at", "x", "y"]
+    full = next(key for key in found if key[:2] == ("disk", ""))
+    more = of_programs(PROGRAMS, CONFIG, UNITS, {"dc1": NOW}, NOW, raised=found)[full]
+    assert more.words.endswith("; the audit on a1 has 1.0 MiB of 1.0 GiB left in /enough")
     cures = {key[0]: each.cure for key, each in found.items() if key[1] and each.cure.command}
     assert {kind: cure.command for kind, cure in cures.items()} == {
         "disk": "df -h /small  # on a1",

@@ -40,7 +40,7 @@ def test_each_cause_is_told_once_and_a_loss_at_once(cluster: LedgerCluster, tmp_
     (port,) = free_ports(1)
     with Links() as links, Listener() as listener:
         link = links.add(("127.0.0.1", urlsplit(cluster.registry).port or 0), port)
-        wanted = {"after": 1, "gather": 0, "silent": 1e6, "webhook": listener.url}
+        wanted = {"after": 1, "gather": 0, "silent": 1e6, "keep_for": 2, "webhook": listener.url}
         registry = f"http://127.0.0.1:{port}"
         with cluster.audit(tmp_path, registry=registry, alerts=wanted) as audit:
             cluster.write([agent, broker, load_said(hdfs, 1, failed=False)])

@@ -16,6 +16,7 @@ RIGHT, BEHIND = 2 * MINUTE, -3 * HOUR
         ([BEHIND], BEHIND),
         ([BEHIND, 0], None),  # it had waited for the brokers
         ([0, RIGHT + 1], RIGHT + 1),
+        ([96_000], None),
     ],
 )
 def test_the_newest_entry_counts(times: list[int], ahead: int | None) -> None:
@@ -26,6 +27,8 @@ def test_the_newest_entry_counts(times: list[int], ahead: int | None) -> None:
     clocks.note(CLUSTER, body([*entries, entry("agent", "b", 0, BEGIN)]), BEGIN)
     assert not clocks.is_unknown(host, BEGIN)
     assert clocks.wrong(BEGIN) == ({} if ahead is None else {host: ahead})
+    is_kept = abs(times[-1]) > 96_000  # with an alert, until it is well below the limit
+    assert clocks.wrong(BEGIN, {host}) == ({host: times[-1]} if is_kept else {})
     assert clocks.wrong(BEGIN + HOUR) == {}  # nothing has come since
 
 

@@ -105,7 +105,7 @@ def alarmed(tmp_path_factory: pytest.TempPathFactory, cluster: LedgerCluster) ->
     hosts = directory / "hosts.yaml"
     hosts.write_text("- ghost\n")
     with Listener() as listener:
-        wanted = {"after": 0, "gather": 0, "silent": 2, "webhook": listener.url}
+        wanted = {"after": 0, "gather": 0, "silent": 2, "keep_for": 0, "webhook": listener.url}
         settings = {"window": 1, "inventory": str(hosts), "alerts": wanted}
         with cluster.audit(directory, **settings) as audit:
             yield Alarmed(audit, listener, hosts)

@@ -23,12 +23,9 @@ def hours(first: int, count: int) -> dict[Hour, int]:
     return {Hour(HOUR + at * HOUR_MILLIS): 1 for at in range(first, first + count)}
 
 
-def test_hours_of_several_slices_are_counted_once() -> None:
-    reports = [report(piece(n, 0, 10), hours(n, MOST_HOURS_OF_RUN - 1)) for n in range(2)]
-    check_hours(reports)
-
-
 def test_too_many_hours_in_all() -> None:
+    """Hours of several slices are counted once."""
+    check_hours([report(piece(n, 0, 10), hours(n, MOST_HOURS_OF_RUN - 1)) for n in range(2)])
     half = MOST_HOURS_OF_RUN // 2
     reports = [
         report(piece(n, n * 10, n * 10 + 10), hours(n * half, half + n // 2)) for n in range(3)
@@ -47,10 +44,6 @@ def test_the_same_numbers_are_in_both(intervals: Intervals) -> None:
     written = closed(intervals)
     assert {number for number in range(42) if contains(written, number)} == held
     assert half_open(written) == intervals
-
-
-@given(SETS)
-def test_what_is_whole_is_a_number(intervals: Intervals) -> None:
     landed = landed_of(intervals)
     assert intervals_of(landed) == intervals
     assert isinstance(landed, int) == (len(intervals) == 1 and intervals[0][0] == 0)

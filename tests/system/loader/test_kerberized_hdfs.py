@@ -36,15 +36,18 @@ TICKETS_LIVE: Final = "4 seconds"
 
 
 @pytest.fixture(scope="module")
-def kerberized(kdc: Kdc, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHdfs]:
+def kerberized(
+    kdc: Kdc, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[RunningHdfs]:
     if hadoop_classpath() is None:
         pytest.skip(f"HDFS cannot be had: {why_no_hadoop()}")
-    with RunningHdfs(tmp_path_factory.mktemp("hdfs"), kdc=kdc) as running:
+    encrypted = getattr(request, "param", False)
+    with RunningHdfs(tmp_path_factory.mktemp("hdfs"), kdc=kdc, encrypted=encrypted) as running:
         yield running
 
 
 @pytest.fixture
-def settings(kdc: Kdc, kerberized: RunningHdfs) -> Mapping[str, str]:
+def settings(kdc: Kdc, kerberized: RunningHdfs) -> dict[str, str]:
     """Of Spark."""
     return {
         **{f"spark.hadoop.{key}": value for key, value in kerberized.configuration.items()},
@@ -77,11 +80,13 @@ def load_as(
     return program
 
 
-def test_a_load_outlives_its_tickets(
+@pytest.mark.parametrize("kerberized", [True], indirect=True, ids=["encrypted"])
+def test_a_load_outlives_its_tickets(  # noqa: PLR0917
     realm: Kdc,
     kerberized: RunningHdfs,
     application: Application,
     load_as: Callable[[Kerberos | None], LoadProgram],
+    settings: dict[str, str],
     tmp_path: Path,
 ) -> None:
     """And nothing but its name is seen of the keytab, wherever Spark writes what it does."""
@@ -99,6 +104,10 @@ def test_a_load_outlives_its_tickets(
     key = keytab.read_bytes()[-36:-4]  # its last entry ends with the key, and its number
     for form in (key, key.hex().encode(), base64.b64encode(key)):
         assert form not in written
+    settings["spark.hadoop.hadoop.rpc.protection"] = "authentication"
+    refused = load_as(Kerberos(principal=f"loader@{REALM}", keytab=str(keytab)))
+    assert refused.run()[0] == 1
+    assert "must have the NameNode's value of `hadoop.rpc.protection`)" in refused.said
 
 
 def rows_on(data: Path, table: str) -> int:

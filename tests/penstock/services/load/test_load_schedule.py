@@ -40,13 +40,6 @@ def test_runs_are_at_multiples_since_midnight() -> None:
     assert next_run(at("2026-11-20T00:01"), DAY) == at("2026-11-21T00:00")
 
 
-def test_times_that_passed_during_a_run_are_missed() -> None:
-    began = at("2026-11-20T07:00")
-    assert missed(began, at("2026-11-20T07:59"), 3600) == 0
-    assert missed(began, at("2026-11-20T08:00"), 3600) == 1
-    assert missed(began, at("2026-11-20T10:30"), 3600) == 3
-
-
 @given(TIMES, TIMES, EVERY)
 def test_every_time_is_run_or_missed(began: float, length: float, every: int) -> None:
     ended = began + length / 1e4
