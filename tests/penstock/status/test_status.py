@@ -151,7 +151,7 @@ def test_watching_repeats_until_ctrl_c() -> None:
         first = read_until(main, b"\x1b[?1049h", b"no audit answers", b"\x1b[J\x1b[H", b"\x1b[J")
         assert b"\x1b[2J" not in first
         call.send_signal(signal.SIGTERM)
-        assert b"no audit answers" in read_until(main, b"\x1b[?1049l", b"No pipeline runs here")
+        assert b"no audit answers" in read_until(main, b"\x1b[?1049l", b"No server answers: ")
         assert call.wait(WITHIN) == 128 + signal.SIGTERM
 
 
