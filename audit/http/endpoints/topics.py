@@ -64,6 +64,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
         partly_unseen=overview.partly_unseen,
         altered=altered_in(service, query.cluster, hours.start),
         having={state.value: overview.having[state] for state in State},
+        matching={state.value: overview.matching[state] for state in State},
         headline=headline_of(
             service,
             query.cluster,
