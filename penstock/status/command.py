@@ -94,7 +94,10 @@ def is_well(status: PipelineStatus) -> bool:
     return not (status.problems or status.failing_loads or status.verdict in FAULTY)
 
 
-def show_status(status: PipelineStatus) -> None:
+def show_status(status: PipelineStatus, *, at_usual_addresses: bool = False) -> None:
+    if at_usual_addresses and _runs_nowhere(status):
+        print(_no_pipeline())
+        return
     _say(verdict_words(status), bold=True)
     if status.command:
         _say(Words(" ", "", shown(advice(Cure.of(status)), 4_000)))
@@ -320,8 +323,6 @@ def _show(
         status = loader_log.added_to(status)
     if as_json:
         click.echo(msgspec.json.encode(status).decode())
-    elif is_usual and _runs_nowhere(status):
-        print(_no_pipeline())
     else:
-        show_status(status)
+        show_status(status, at_usual_addresses=is_usual)
     return status

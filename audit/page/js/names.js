@@ -32,7 +32,7 @@ function cut(text, longest) {
 }
 
 /** The text, which may be broken after each slash of a path. */
-export function breakable(text) {
+function breakable(text) {
   return text.split(SLASH).flatMap((part, at) => (at > 0 ? [h("wbr", {}), part] : [part]));
 }
 

@@ -197,11 +197,12 @@ def test_everything_in_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    first, problem, empty, advice = printed(
-        PipelineStatus(now=NOW, problems=("no broker",)), capsys
-    )
-    assert (first, problem, empty) == ("? unknown: no audit answers", "! no broker", "")
+    away = PipelineStatus(now=NOW, problems=("no broker: connection refused",))
+    first, problem, empty, advice = printed(away, capsys)
+    assert (first, problem[:11], empty) == ("? unknown: no audit answers", "! no broker", "")
     assert "penstock up" in advice
+    show_status(away, at_usual_addresses=True)
+    assert capsys.readouterr().out.startswith("No pipeline runs here: `penstock up` starts a")
 
 
 def test_somebody_is_away(capsys: pytest.CaptureFixture[str]) -> None:
