@@ -264,10 +264,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 def test_a_required_key_says_what_it_is_for(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         load(Strict, None)
-    assert (
-        str(raised.value)
-        == 'zookeeper: is missing; expected "embedded", or host:port of an ensemble'
-    )
+    expected = '"embedded", or host:port of an ensemble'
+    assert str(raised.value) == f"zookeeper: is missing; expected {expected}"
 
 
 def test_the_environment_is_filled_in(path: Path) -> None:
