@@ -13,10 +13,10 @@ from typing import Final
 
 import click
 
-from ground.printable import one_line
+from ground.printable import error_words, one_line
 from penstock import __version__
 from penstock.cli.completion import VARIABLE, complete
-from penstock.cli.failures import WrongConfiguration, usage_words
+from penstock.cli.failures import CommandError, usage_words
 from penstock.cli.lazy_group import Lazy, LazyGroup
 from penstock.cli.output import give_up, has_colours, open_streams
 
@@ -401,8 +401,9 @@ def _run() -> int:
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else _command_path(sys.argv[1:])
         return _say(f"{command}: {usage_words(error)} (see {command} --help)", code=WRONG_USAGE)
-    except WrongConfiguration as error:
-        return _say(*(f"penstock: {mistake}" for mistake in error.mistakes), code=error.exit_code)
+    except CommandError as error:
+        lines = [line or error_words(error.__context__ or error) for line in error.lines]
+        return _say(*(f"penstock: {line}" for line in lines), code=error.exit_code)
     except click.ClickException as error:
         return _say(f"penstock: {error.format_message()}", code=error.exit_code)
     except KeyboardInterrupt:

@@ -114,6 +114,7 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     partly_unseen: int = 0  # topics, regardless of the search
     altered: list[AlteredTotal] = []  # of all topics of these hours
     having: dict[str, int] = {}  # topics with any hour of each state; one may count several times
+    matching: dict[str, int] = {}  # the same of the topics that match the search
     headline: Headline | None = None  # on all topics of these hours, regardless of the search
     rate: Rate = Rate()  # of all topics of the clusters, regardless of the search
 

@@ -103,6 +103,16 @@ def settled(verdict: TopicVerdict) -> TopicVerdict:
     return replace(verdict, state=settled_state(verdict.state), windows=windows, waits=[])
 
 
+def distinct(waits: Iterable[Wait]) -> list[Wait]:
+    """Returns one wait for each sentence: of equal ones, the first with a known time."""
+    kept: dict[tuple[str, str], Wait] = {}
+    for wait in waits:
+        key = wait.on, wait.words
+        if kept.setdefault(key, wait).since < 0:
+            kept[key] = wait
+    return list(kept.values())
+
+
 def settled_state(state: State) -> State:
     return State.COMPLETE if state is State.PENDING else state
 

@@ -28,7 +28,14 @@ from audit.reconciling.faults import Fault, cut, joined, why_accepted
 from audit.reconciling.findings import FaultKind, Finding, State, identified, worst
 from audit.reconciling.missing import NamedMissing, OffsetTimes, Passing, missing, passed
 from audit.reconciling.picture import ExpectedAgent, LandedFile, TierKind, TopicPicture, Window
-from audit.reconciling.topic_verdict import TopicVerdict, Wait, WindowVerdict, by_host, totals
+from audit.reconciling.topic_verdict import (
+    TopicVerdict,
+    Wait,
+    WindowVerdict,
+    by_host,
+    distinct,
+    totals,
+)
 from audit.reconciling.window_sums import LEDGER, Tallied, Tally, attach
 from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_copied, with_unwatched
 from ground.intervals import Interval, Intervals, gaps, intersection, minus, size
@@ -62,7 +69,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     judged = joined(_accepted(picture, faults))
     # The result.
     young = stated_faults.young(picture)
-    waits = list(_waits(picture, axis, steps, young))
+    waits = distinct(_waits(picture, axis, steps, young))
     awaited = _awaited(axis, tally, steps, young)
     if picture.unjoined:
         for number in range(len(axis.windows)):

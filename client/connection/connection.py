@@ -29,7 +29,7 @@ from client.errors import (
 )
 from client.patience import NEVER
 from ground.network.socket_options import prepare
-from ground.printable import plain_words
+from ground.printable import error_words, plain_words
 from ground.tls.client import BadTls, ClientTls
 from wire.errors import ErrorCode, ProtocolError
 from wire.framing.codec import Api
@@ -297,4 +297,4 @@ def reason(error: OSError) -> str:
     """The operating system's error text, as part of a message."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    return (error.strerror or str(error)).lower()
+    return error_words(error).lower()

@@ -53,6 +53,7 @@ import msgspec
 
 from ground.http.security import HttpAccess
 from ground.logins.secrets import NoSecret
+from ground.printable import error_words
 from ground.tls.client import BadTls
 
 __all__ = [
@@ -540,5 +541,5 @@ def _in_words(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return (error.reason or "TLS failed").replace("_", " ").lower()
     if isinstance(error, OSError):
-        return (error.strerror or str(error)).lower()
+        return error_words(error).lower()
     return "not a host name"

@@ -1,4 +1,4 @@
-"""Errors of commands: a line each on stderr, and an exit code."""
+"""Errors of commands: lines on stderr, and an exit code."""
 
 from typing import Final
 
@@ -13,20 +13,24 @@ _WORDS: Final = {
 }
 
 
-class Failed(click.ClickException):
+class CommandError(click.ClickException):
+    """An error of a command, with a line for each reason."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__(lines[0])
+        self.lines = lines
+
+
+class Failed(CommandError):
     """The command has failed."""
 
     exit_code = 1
 
 
-class WrongConfiguration(click.ClickException):
-    """The configuration is invalid, so the command did nothing. Each mistake has a line."""
+class WrongConfiguration(CommandError):
+    """The configuration is invalid, so the command did nothing."""
 
     exit_code = 2
-
-    def __init__(self, *mistakes: str) -> None:
-        super().__init__(mistakes[0])
-        self.mistakes = mistakes
 
 
 def usage_words(error: click.UsageError) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ground.similar_names import did_you_mean
 from penstock.cli.failures import Failed, missing_extra
 
 if TYPE_CHECKING:
@@ -107,15 +108,14 @@ class LazyGroup(click.Group):
         """Fail for an unknown command, naming similar ones."""
         name = args[0]
         if name not in self.table and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"no such command: {name!r}{self._like(name)}")
+            ctx.fail(f"no such command: {name!r}{self._like(ctx, name)}")
         return super().resolve_command(ctx, args)
 
-    def _like(self, name: str) -> str:
-        # Only whoever mistypes waits for it to be imported.
-        from difflib import get_close_matches  # noqa: PLC0415
-
-        near = get_close_matches(name, self.table)
-        return f"; did you mean {' or '.join(near)}?" if near else ""
+    def _like(self, ctx: click.Context, name: str) -> str:
+        """The commands or the option that are probably meant, for the end of a message."""
+        if any(f"--{name}" in parameter.opts for parameter in self.get_params(ctx)):
+            return f"; did you mean --{name}?"
+        return did_you_mean(name, self.table, most=2)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Align the commands of all sections."""

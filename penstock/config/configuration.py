@@ -197,7 +197,7 @@ class _Reader(msgspec.Struct, frozen=True):
                     values[named.encode_name] = self.wrong(error)
         for name, field in fields.items():
             if field.required and name not in values and name not in misspelled:
-                expected = f"is required: {describe(field.type)}"
+                expected = f"is missing; expected {describe(field.type)}"
                 values[name] = self.wrong(ConfigurationError(node.where, prefix + name, expected))
         right = _unless_wrong(values)
         return right if isinstance(right, _Wrong) else self.checked(right, node, struct, key)

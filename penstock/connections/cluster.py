@@ -11,7 +11,7 @@ from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
 from client.connection.security import Security
 from client.errors import BadAddress, ClientError, NotReachable, UnknownTopic
-from ground.printable import one_line
+from ground.similar_names import did_you_mean
 from penstock.cli import address_variables
 from penstock.cli.completion import words
 from penstock.cli.failures import Failed
@@ -79,15 +79,10 @@ def connected(bootstrap: str, security: Security | None = None) -> Iterator[Brok
 
 def _like(brokers: Brokers, topic: str) -> str:
     """The nearest name of a topic, for the end of a message."""
-    # Only whoever mistypes waits for it to be imported.
-    from difflib import get_close_matches  # noqa: PLC0415
-
     try:
-        names = brokers.refresh(None).topics
-        near = get_close_matches(topic, names, n=1, cutoff=0.8)
+        return did_you_mean(topic, brokers.refresh(None).topics)
     except ClientError:
-        near = []
-    return f"; did you mean {one_line(near[0])}?" if near else ""
+        return ""
 
 
 def existing_topics(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

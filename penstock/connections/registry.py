@@ -9,6 +9,7 @@ import click
 
 from ground.http.security import HttpSecurity
 from ground.printable import one_line
+from ground.similar_names import did_you_mean
 from penstock.cli import address_variables
 from penstock.cli.completion import words
 from penstock.cli.failures import Failed
@@ -16,11 +17,12 @@ from penstock.connections.profile import (
     address_option,
     chosen_security,
     default_address,
+    hint,
     origin,
     security_option,
 )
 from schemas.errors import RegistryNotReachable, RegistryRefused, SchemaError
-from schemas.registry_client import RegistryClient
+from schemas.registry_client import SUBJECT_NOT_FOUND, RegistryClient
 from schemas.remote.address import RegistryAddress
 
 DEFAULT_REGISTRY = "http://127.0.0.1:8081"
@@ -75,18 +77,36 @@ def registry_at(place: str | RegistryAddress) -> Iterator[RegistryClient]:
         raise click.UsageError(str(error)) from None
     try:
         with client:
-            client.contact()
-            yield client
-    except RegistryRefused as error:
-        raise Failed(shortened(error.message) + origin("registry", address.urls)) from None
+            try:
+                client.contact()
+                yield client
+            except RegistryRefused as error:
+                raise Failed(_refusal(error, client) + origin("registry", address.urls)) from None
     except RegistryNotReachable as error:
         # It stands on Kafka's client, which commands for schemas do without.
         from penstock.connections.reachability import registry_failure  # noqa: PLC0415
 
         why = registry_failure(error, address.urls)
-        raise Failed(shortened(why) + origin("registry", address.urls)) from None
+        advice = hint(
+            "registry", address.urls, DEFAULT_REGISTRY, "--registry", address_variables.REGISTRY
+        )
+        raise Failed(shortened(why) + advice) from None
     except SchemaError as error:
         raise Failed(shortened(str(error)) + origin("registry", address.urls)) from None
+
+
+def _refusal(error: RegistryRefused, client: RegistryClient) -> str:
+    """The registry's message; about an unknown subject, with the one that is probably meant."""
+    context = click.get_current_context(silent=True)
+    subject = context.params.get("subject") if context else None
+    if error.code != SUBJECT_NOT_FOUND or not isinstance(subject, str):
+        return shortened(error.message)
+    try:
+        subjects = client.subjects()
+    except SchemaError:
+        return shortened(error.message)
+    near = did_you_mean(subject, subjects) or did_you_mean(f"{subject}-value", subjects)
+    return shortened(error.message).removesuffix(".") + near
 
 
 def existing_subjects(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

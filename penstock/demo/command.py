@@ -14,7 +14,7 @@ from typing import Final
 
 import click
 
-from ground.printable import one_line
+from ground.printable import error_words, one_line
 from penstock.cli.failures import Failed
 from penstock.cli.output import Row, json_option, print_json, print_table
 from penstock.demo.demonstration import Demonstration, applications_of, write_inputs
@@ -266,7 +266,7 @@ def command(
         except DemonstrationStopped:
             return _INTERRUPTED
         except (DemoFailed, UpError, OSError) as error:
-            raise Failed(one_line(str(error))) from None
+            raise Failed(one_line(error_words(error))) from None
     _say(afterwards(places, kept=folder.kept), as_json)
     return 0 if outcome.agrees else 1
 

@@ -18,6 +18,7 @@ from client.connection.brokers import Brokers
 from client.errors import ClientError
 from client.reading.consumer import Consumer
 from client.reading.offsets import Beginning
+from ground.printable import error_words
 from penstock.cli.failures import Failed
 from penstock.demo.applications.log_writer import WrittenTally
 from penstock.demo.figures import NO_NUMBER, Arrivals, Figures, arrivals
@@ -117,7 +118,7 @@ def counted(
     except Failed as error:
         raise DemoFailed(error.message) from None
     except (ClientError, SchemaError, OSError, pyarrow.ArrowException) as error:
-        raise DemoFailed(f"the arrived events cannot be counted: {error}") from None
+        raise DemoFailed(f"the arrived events cannot be counted: {error_words(error)}") from None
     return tuple(all_figures)
 
 

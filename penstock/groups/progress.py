@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from client.connection.brokers import Brokers
+from client.errors import ClientError
 from client.groups.lag import Lag, lag
 from client.groups.offsets import (
     Committed,
@@ -13,8 +14,10 @@ from client.groups.offsets import (
     MemberOfGroup,
     committed_offsets,
     describe_groups,
+    list_groups,
 )
 from client.producing.delivery import TopicPartition
+from ground.similar_names import did_you_mean
 from penstock.cli.failures import Failed
 
 GROUP_COLUMNS = ("name", "kind", "state", "members", "coordinator")
@@ -40,8 +43,17 @@ def existing(brokers: Brokers, names: Sequence[str]) -> dict[str, GroupOfMembers
     groups = describe_groups(brokers, names)
     missing = [name for name, group in groups.items() if not group.is_there]
     if missing:
-        raise Failed(f"no group {', '.join(missing)}: see `penstock groups list`")
+        raise Failed(f"no group {', '.join(missing)}{_like(brokers, missing[0])}")
     return groups
+
+
+def _like(brokers: Brokers, group: str) -> str:
+    """The nearest name of a group, or how to list them, for the end of a message."""
+    try:
+        near = did_you_mean(group, [listing.name for listing in list_groups(brokers)])
+    except ClientError:
+        near = ""
+    return near or ": see `penstock groups list`"
 
 
 def without_members(group: GroupOfMembers) -> None:

@@ -87,6 +87,8 @@ def ask(
             f"the audit at {audit} rejected these credentials: {_why(answer.body)} "
             f"(--audit-security, {SECURITY}, or `audit_security` of a profile)"
         )
+    if answer.status == HTTPStatus.NOT_FOUND and (problem := _problem(answer.body)):
+        raise Failed(f"{shortened(problem.error)} (audit at {audit})")
     if answer.status != HTTPStatus.OK:
         raise Failed(f"the audit at {audit} answers {answer.status}: {_why(answer.body)}")
     try:
@@ -111,11 +113,15 @@ def _what_to_do(audit: HttpUrl) -> str:
 
 
 def _why(body: bytes) -> str:
+    problem = _problem(body)
+    return shortened(problem.error if problem else body[:200].decode(errors="replace").strip())
+
+
+def _problem(body: bytes) -> Problem | None:
     try:
-        reason = msgspec.json.decode(body, type=known_type(Problem)).error
+        return msgspec.json.decode(body, type=known_type(Problem))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        reason = body[:200].decode(errors="replace").strip()
-    return shortened(reason)
+        return None
 
 
 _RECENT_MILLIS: Final = 60_000  # a reading of the ledger that is no older counts as current

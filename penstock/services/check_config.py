@@ -10,6 +10,7 @@ import msgspec
 from audit.configuration.config import AuditConfig
 from broker.configs.config import BrokerConfig
 from client.connection.bootstrap import Bootstrap
+from ground.printable import one_line
 from loader.config import LoaderConfig
 from mirror.config import MirrorConfig
 from penstock.cli.failures import Failed, WrongConfiguration, missing_extra
@@ -22,7 +23,6 @@ from penstock.connections.reachability import broker_problem, registry_problem, 
 from penstock.services.agent_configuration import load_agent
 from penstock.services.checks.audit_check import check_audit
 from penstock.services.checks.audit_check import show_report as show_audit
-from penstock.services.checks.findings import print_findings
 from penstock.services.checks.locks_check import broken_locks
 from penstock.services.checks.mirror_check import check_mirror
 from penstock.services.checks.mirror_check import show_report as show_mirror
@@ -224,14 +224,14 @@ def _print(file: Path, checked: Checked, *, show: bool, as_json: bool) -> None:
     else:
         if not problems:
             say(f"{file}: valid")
-        print_findings(problems, report.all_remarks())
+        for remark in report.all_remarks():
+            print(one_line(f"note: {remark}"))
         checked.show(report)
         if show and checked.effective is not None:
             print()
             _show(checked.effective)
     if problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise Failed(f"{file}: {problems[0]}{more}")
+        raise Failed(*(f"{file}: {problem}" for problem in problems))
 
 
 def _effective(loaded: msgspec.Struct) -> dict[str, Any]:

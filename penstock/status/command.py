@@ -6,6 +6,7 @@ In a pipe it is plain text, one item per line, unabridged. Colours are never the
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 import click
@@ -63,6 +64,10 @@ _TOPICS: Final = (
 _AGENTS: Final = ("agent", "host", "state", "files", "not_read", "heard", "version")
 _FEW_AGENTS: Final = 20
 _FEW_ALERTS: Final = 5
+_OTHER_ADDRESSES: Final = (
+    "`penstock up` starts a pipeline on this machine; for another, pass --dir DIR of a "
+    f"`penstock up`, or -b, -r, --audit and --agent, or write a profile ({SYSTEM})"
+)
 _STYLES: Final = {"silent": "red", "never": "red", "behind": "yellow"}
 _WELL: Final = 0
 _NOT_WELL: Final = 1
@@ -89,7 +94,10 @@ def is_well(status: PipelineStatus) -> bool:
     return not (status.problems or status.failing_loads or status.verdict in FAULTY)
 
 
-def show_status(status: PipelineStatus) -> None:
+def show_status(status: PipelineStatus, *, at_usual_addresses: bool = False) -> None:
+    if at_usual_addresses and _runs_nowhere(status):
+        print(_no_pipeline())
+        return
     _say(verdict_words(status), bold=True)
     if status.command:
         _say(Words(" ", "", shown(advice(Cure.of(status)), 4_000)))
@@ -181,12 +189,21 @@ def _what_to_do(status: PipelineStatus) -> str:
     if not _something_answers(status):
         if Places(Path()).saved_start.is_file():
             return "No server answers. This is the directory of a `penstock up`: try --dir ."
-        return (
-            "No pipeline runs here. `penstock up` starts one on this machine; --dir names its "
-            "directory. For another pipeline, pass -b, -r, --audit and --agent, or write a profile "
-            f"({SYSTEM}; `penstock profile` shows the addresses in use)."
-        )
+        return f"No server answers: {_OTHER_ADDRESSES}"
     return "docs/status.md explains each of these lines and what to do."
+
+
+def _runs_nowhere(status: PipelineStatus) -> bool:
+    """Whether nothing listens at any address."""
+    is_refused = all(problem.endswith(": connection refused") for problem in status.problems)
+    return is_refused and status.alerts < 0 and not _something_answers(status)
+
+
+def _no_pipeline() -> str:
+    """The status of a machine without a pipeline at the usual addresses, in one line."""
+    if Places(Path()).saved_start.is_file():
+        return "No pipeline runs here: `penstock up --dir .` starts the one of this directory"
+    return f"No pipeline runs here: {_OTHER_ADDRESSES}"
 
 
 def _has_no_agent() -> bool:
@@ -197,7 +214,7 @@ def _has_no_agent() -> bool:
     return source is ParameterSource.DEFAULT and not has_agent
 
 
-@click.command()
+@click.command(context_settings={"allow_extra_args": True})  # which are topics
 @bootstrap_option
 @registry_option
 @audit_option
@@ -246,6 +263,8 @@ def command(
         penstock status --bootstrap dc1-a:9092 --audit http://audit:8090
         penstock status --json | jq '.topics[] | {topic, landed}'
     """
+    if topics := click.get_current_context().args:
+        raise click.UsageError(f"shows all topics; for one: penstock report {quote(topics[0])}")
     if broker_http is None:
         broker_http = broker_http_of(bootstrap)
     if broker_http is None:
@@ -279,7 +298,8 @@ def command(
         up = str(directory.absolute()) if directory else ""
         cure = restart_audit(parse_program_url(at), up)
         with StatusCollector(pipeline_access, within=_SECONDS) as collector:
-            show = partial(_show, collector, loader_log, cure, as_json=as_json)
+            is_usual = pipeline_access.addresses == Addresses()
+            show = partial(_show, collector, loader_log, cure, as_json=as_json, is_usual=is_usual)
             if watch is not None:
                 repeat(show, watch, has_blank_lines=not as_json)
             return _WELL if is_well(show()) else _NOT_WELL
@@ -288,7 +308,12 @@ def command(
 
 
 def _show(
-    collector: StatusCollector, loader_log: LoaderLog | None, audit_cure: Cure, *, as_json: bool
+    collector: StatusCollector,
+    loader_log: LoaderLog | None,
+    audit_cure: Cure,
+    *,
+    as_json: bool,
+    is_usual: bool,
 ) -> PipelineStatus:
     status = collector.ask()
     if status.alerts < 0 and _something_answers(status):
@@ -299,5 +324,5 @@ def _show(
     if as_json:
         click.echo(msgspec.json.encode(status).decode())
     else:
-        show_status(status)
+        show_status(status, at_usual_addresses=is_usual)
     return status

@@ -33,9 +33,9 @@ from penstock.up.programs import ProgramPhase, ProgramStatus
 _FIGURES_S: Final = 60.0
 _AT_ONCE: Final = 0.05
 _PLAIN_ASKS_S: Final = 3.0  # less often than for a screen
+_SETTLES_S: Final = 10.0  # from a program's start until a status must know of it
 
-
-_SILENT: Final = re.compile(r"no (broker|registry|agent|audit) at ")
+_SILENT: Final = re.compile(r"no (?:broker|registry|agent|audit) at ")
 
 
 class PlainScreen:
@@ -105,10 +105,16 @@ class PlainScreen:
 
     def _tell_silent(self, status: PipelineStatus) -> None:
         """Report a server once when it stops answering, as a program that hangs has not ended."""
-        silent = set(filter(_SILENT.match, status.problems)) if self._all_ran else set()
+        silent = set(filter(self._is_silence, status.problems)) if self._all_ran else set()
         for name in sorted(silent - self._silent):
             self._say(shown(name))
         self._silent = silent
+
+    def _is_silence(self, problem: str) -> bool:
+        """Whether a server does not answer. The status may be older than a program that has just
+        been started."""
+        last_start = max(program.since for program in self._before.values())
+        return bool(_SILENT.match(problem)) and self._clock() - last_start > _SETTLES_S
 
     def _tell_failing(self, status: PipelineStatus) -> None:
         """Report loads that begin to fail, and those that succeed again."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ground.printable import one_line, path_text, plain_words
+from ground.printable import error_words, one_line, path_text, plain_words
 
 ANYTHING = st.text(st.characters(exclude_categories=())) | st.binary().map(os.fsdecode)
 
@@ -52,3 +52,8 @@ def test_what_cannot_be_printed_stands_between_words() -> None:
 @given(st.binary())
 def test_a_name_is_text_that_utf_8_can_hold(name: bytes) -> None:
     assert path_text(os.fsdecode(name)) == name.decode(errors="replace")
+
+
+def test_an_error_without_a_text_is_named() -> None:
+    errors = (TimeoutError(), TimeoutError("late"), OSError(2, "No such file"))
+    assert [error_words(error) for error in errors] == ["TimeoutError", "late", "No such file"]

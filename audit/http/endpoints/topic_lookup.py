@@ -17,6 +17,7 @@ from audit.reconciling.verdict import reconcile
 from audit.service.judge import picture_of
 from audit.service.service import Service, now_millis
 from audit.store.judged_hours import HOUR
+from ground.similar_names import did_you_mean
 
 _MOST_KEPT_MILLIS: Final = 36 * HOUR  # verdicts over a longer time are too large to keep
 _MOST_FINDINGS: Final = 10_000
@@ -25,16 +26,14 @@ _MOST_FINDINGS: Final = 10_000
 def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
     """Returns the current topic of this name, else the last one that had it. Raises Unknown, or
     NotNow while the ledger is still being read; BadQuery if the cluster is ambiguous."""
-    keys = [
-        key
-        for key in service.reading.topics()
-        if key.topic == topic and cluster in {"", key.cluster}
-    ]
+    known = [key for key in service.reading.topics() if cluster in {"", key.cluster}]
+    keys = [key for key in known if key.topic == topic]
     if not keys:
         if why_not := service.standing.why_not_ready():
             raise NotNow(f"topic {topic[:300]} is not known yet: {why_not}")
         where = f" in {cluster[:200]}" if cluster else ""
-        raise Unknown(f"the audit knows no topic {topic[:300]}{where}")
+        near = did_you_mean(topic, {key.topic for key in known})
+        raise Unknown(f"the audit knows no topic {topic[:300]}{where}{near}")
     clusters = sorted({key.cluster for key in keys})
     if len(clusters) > 1:
         raise BadQuery(f"several clusters have this topic, name one: {', '.join(clusters)}")

@@ -34,7 +34,7 @@ from audit.reconciling import words
 from audit.reconciling.findings import FaultKind, Finding, State, or_empty, worst
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.picture import Tier, TierKind, TopicKey, WindowSums
-from audit.reconciling.topic_verdict import TopicVerdict, Wait, WindowVerdict
+from audit.reconciling.topic_verdict import TopicVerdict, Wait, WindowVerdict, distinct
 from audit.service.service import Service, now_millis
 from audit.store.judged_hours import DAY, HOUR, hour_of
 from audit.store.topics.topics import Delays
@@ -64,6 +64,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
         partly_unseen=overview.partly_unseen,
         altered=altered_in(service, query.cluster, hours.start),
         having={state.value: overview.having[state] for state in State},
+        matching={state.value: overview.matching[state] for state in State},
         headline=headline_of(
             service,
             query.cluster,
@@ -258,12 +259,12 @@ def _unreported(report: answers.TopicReport) -> answers.TopicReport:
     not be reported yet: at best pending."""
     if report.deleted:
         return report
-    wait = Wait(on="ledger", words=words.fresh())
+    waits = distinct([*report.waits, Wait(on="ledger", words=words.fresh())])
     return replace(
         report,
         state=worst([report.state, State.PENDING]),
-        waits=[*report.waits, wait],
-        waits_total=report.waits_total + 1,
+        waits=waits,
+        waits_total=report.waits_total + len(waits) - len(report.waits),
     )
 
 

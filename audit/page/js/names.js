@@ -7,6 +7,8 @@ import { inZone } from "./times.js";
 // Controls, bidirectional marks, zero-width characters, and line separators.
 const INVISIBLE =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+// In a path or a URL, where browsers break at no slash.
+const SLASH = /(?<=\/)(?=[^/\s])/;
 // A host, a date or an option of a command, which browsers would break at its hyphens.
 const HYPHENATED = /(?<!\S)(?=\S{3,20}(?!\S))(\S*-\S+)/;
 const LONGEST_NAME = 96;
@@ -29,6 +31,11 @@ function cut(text, longest) {
   return `${signs.slice(0, longest - end).join("")} … ${signs.slice(-end).join("")}`;
 }
 
+/** The text, which may be broken after each slash of a path. */
+function breakable(text) {
+  return text.split(SLASH).flatMap((part, at) => (at > 0 ? [h("wbr", {}), part] : [part]));
+}
+
 /** A name, isolated from the direction of the text around it. */
 export function name(text, attributes) {
   const seen = visible(text);
@@ -36,7 +43,7 @@ export function name(text, attributes) {
   return h(
     "bdi",
     { class: "name", title: short === seen ? null : cut(seen, LONGEST_TITLE), ...attributes },
-    short,
+    breakable(short),
   );
 }
 
@@ -52,7 +59,9 @@ export function quoted(text, attributes) {
   return h(
     "bdi",
     { class: "words", title: short === seen ? null : cut(seen, LONGEST_TITLE), ...attributes },
-    short.split(HYPHENATED).map((part, at) => (at % 2 ? h("span", { class: "whole" }, part) : part)),
+    short
+      .split(HYPHENATED)
+      .map((part, at) => (at % 2 ? h("span", { class: "whole" }, part) : breakable(part))),
   );
 }
 

@@ -45,10 +45,12 @@ class FaultyTopic(NamedTuple):
 
 class Overview(NamedTuple):
     """A page of topics. The counts are independent of the search: topics of the cluster by state,
-    topics having any hour of a state, and topics with an accepted unwatched time."""
+    topics having any hour of a state, and topics with an accepted unwatched time; but `matching`
+    counts the topics having a state among those that match the search."""
 
     by_state: Counter[State]
     having: Counter[State]
+    matching: Counter[State]
     partly_unseen: int
     page: ListPage
     items: Sequence[TopicRow]
@@ -180,6 +182,7 @@ def overview(
     unloaded = loads.unloaded(connection)
     counts = _counts(connection, hours.start)
     rows = _rows(connection, query, hours, counts, unloaded=unloaded, is_deleted=is_deleted)
+    matching = Counter(state for row in rows for state in row.having)
     if query.state:
         rows = [row for row in rows if query.state in row.having]
     name, down = order(query.sort, _SORTS)
@@ -189,6 +192,7 @@ def overview(
     return Overview(
         Counter(state[0] for state in states),
         Counter(state for having in states for state in having),
+        matching,
         _partly_unseen(connection, hours),
         query.of(len(rows)),
         query.cut(rows),

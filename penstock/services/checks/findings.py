@@ -1,8 +1,7 @@
-"""Prints the findings of `penstock check-config`."""
+"""Prints the tables of `penstock check-config`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from ground.printable import one_line
 from penstock.cli.output import Row, print_table
 
 
@@ -11,10 +10,3 @@ def print_section(columns: Sequence[str], rows: Sequence[Row]) -> None:
     if rows:
         print()
         print_table(columns, rows)
-
-
-def print_findings(problems: Iterable[str], remarks: Iterable[str]) -> None:
-    """Print a line for each problem and remark."""
-    for kind, texts in (("problem", problems), ("note", remarks)):
-        for text in texts:
-            print(one_line(f"{kind}: {text}"))

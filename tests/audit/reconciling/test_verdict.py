@@ -25,7 +25,7 @@ from audit.reconciling.picture import (
     Window,
     WindowSums,
 )
-from audit.reconciling.topic_verdict import TopicVerdict
+from audit.reconciling.topic_verdict import TopicVerdict, Wait, distinct
 from audit.reconciling.verdict import reconcile
 from tests.audit.reconciling.pictures import (
     AGENT,
@@ -187,6 +187,8 @@ def test_a_missing_entry() -> None:
     young = reconcile(replace(spoilt, now=START + 90_000, to_time=START + MINUTE))
     assert young.state is State.PENDING
     assert [each.on for each in young.waits] == ["ledger"]
+    twice = [*young.waits, replace(young.waits[0], since=-1), Wait(on="ledger", words="else")]
+    assert distinct(twice) == [young.waits[0], twice[2]] == distinct(twice[1::-1] + twice[2:])
 
 
 def test_a_missing_entry_of_the_loader() -> None:

@@ -320,9 +320,10 @@ def test_the_worst_of_a_topic_hides_nothing_else(ledger: AuditedLedger) -> None:
     )
     seen = overview(ledger, hours=2, search="%")
     assert seen.by_state == {State.CHANGED: 1}
-    assert seen.having == dict.fromkeys(row.having, 1)
+    assert (seen.having, seen.matching) == (dict.fromkeys(row.having, 1), {})
     for state in State:
-        assert overview(ledger, hours=2, state=state).page.total == (state in row.having), state
+        seen = overview(ledger, hours=2, state=state)
+        assert seen.page.total == (state in row.having) == seen.matching[state], state
 
 
 def test_an_hour_that_has_not_come_is_in_no_sum(ledger: AuditedLedger) -> None:

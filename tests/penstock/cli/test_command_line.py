@@ -78,7 +78,7 @@ def imported_after(first: str, code: str) -> set[str]:
 AT_ONCE = {
     *("penstock", "penstock.command_line", "penstock.cli", "penstock.cli.completion"),
     *("penstock.cli.failures", "penstock.cli.lazy_group", "penstock.cli.output"),
-    *("ground", "ground.printable", "gc"),
+    *("ground", "ground.printable", "ground.similar_names", "gc"),
 }
 CLICKS_OWN = """
 import click, click.shell_completion, os, shlex
@@ -138,6 +138,9 @@ def test_a_tab_imports_no_command(of: str, more: str, own: set[str]) -> None:
 
 # `{here}` is a folder with a few files that are wrong.
 USAGE = [
+    ("version", "penstock: no such command: 'version'; did you mean --version? (see"),
+    ("agents", "penstock: no such command: 'agents'; did you mean agent? (see"),
+    ("status t", "penstock status: shows all topics; for one: penstock report t (see"),
     ("brokr", "penstock: no such command: 'brokr'; did you mean broker or brokers? (see"),
     ("topics lst", "penstock topics: no such command: 'lst'; did you mean list? (see penstock"),
     ("consume", "penstock consume: missing argument 'TOPIC' (see penstock consume --help)"),

@@ -162,8 +162,8 @@ def test_where_text_is_wanted_a_scalar_is_text(path: Path, written: str, rack: s
         ("data_dir: [a]", ":1:11: data_dir: expected a path, not a list"),
         ("inputs: a", ":1:9: inputs: expected a list, each a mapping, not a"),
         ("login: me", ":1:8: login: expected a mapping, not me"),
-        ("login: {user: a}", ":1:8: login.password: is required: text"),
-        ("inputs:\n - topic: a\n -", ":3:3: inputs[1].topic: is required: text"),
+        ("login: {user: a}", ":1:8: login.password: is missing; expected text"),
+        ("inputs:\n - topic: a\n -", ":3:3: inputs[1].topic: is missing; expected text"),
         (
             "configs: {a: [1]}",
             ":1:14: configs.a: expected a whole number or true or false or text, not a list",
@@ -240,7 +240,7 @@ def test_all_mistakes_of_a_file_are_listed(path: Path) -> None:
         ":4:5: inputs[0].topci: unknown key; did you mean topic?",
         ":5:24: inputs[1].paths[0]: expected text, not a list",
         ":9:19: login.token: unknown key; known keys are user, password",
-        ":9:8: login.password: is required: text",
+        ":9:8: login.password: is missing; expected text",
         "--set rack:1:1: rack: expected text, not a mapping",
     ]
     assert str(raised.value).endswith("(and 9 more)")
@@ -264,7 +264,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 def test_a_required_key_says_what_it_is_for(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         load(Strict, None)
-    assert str(raised.value) == 'zookeeper: is required: "embedded", or host:port of an ensemble'
+    expected = '"embedded", or host:port of an ensemble'
+    assert str(raised.value) == f"zookeeper: is missing; expected {expected}"
 
 
 def test_the_environment_is_filled_in(path: Path) -> None:

@@ -258,7 +258,7 @@ def test_wrong_usage_is_no_verdict(wrong: list[str], said: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ((404, msgspec.json.encode(Problem(error="no topic\x1b[2J"))), "404: no topic\\x1b[2J"),
+        ((404, msgspec.json.encode(Problem(error="no topic\x1b[2J"))), "no topic\\x1b[2J (audit"),
         ((502, b"<html>Bad gateway"), "502: <html>Bad gateway"),
         ((200, b"<html>"), "is not an audit of this release"),
         ((200, b'{"state": "splendid"}'), "is not an audit of this release"),

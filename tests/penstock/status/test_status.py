@@ -151,7 +151,7 @@ def test_watching_repeats_until_ctrl_c() -> None:
         first = read_until(main, b"\x1b[?1049h", b"no audit answers", b"\x1b[J\x1b[H", b"\x1b[J")
         assert b"\x1b[2J" not in first
         call.send_signal(signal.SIGTERM)
-        assert b"no audit answers" in read_until(main, b"\x1b[?1049l", b"No pipeline runs here")
+        assert b"no audit answers" in read_until(main, b"\x1b[?1049l", b"No server answers: ")
         assert call.wait(WITHIN) == 128 + signal.SIGTERM
 
 
@@ -197,11 +197,12 @@ def test_everything_in_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    first, problem, empty, advice = printed(
-        PipelineStatus(now=NOW, problems=("no broker",)), capsys
-    )
-    assert (first, problem, empty) == ("? unknown: no audit answers", "! no broker", "")
+    away = PipelineStatus(now=NOW, problems=("no broker: connection refused",))
+    first, problem, empty, advice = printed(away, capsys)
+    assert (first, problem[:11], empty) == ("? unknown: no audit answers", "! no broker", "")
     assert "penstock up" in advice
+    show_status(away, at_usual_addresses=True)
+    assert capsys.readouterr().out.startswith("No pipeline runs here: `penstock up` starts a")
 
 
 def test_somebody_is_away(capsys: pytest.CaptureFixture[str]) -> None:

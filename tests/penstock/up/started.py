@@ -104,7 +104,7 @@ class Up:
         assert self.wait() == 0, self.said()
 
     def _running(self) -> bool:
-        assert self.process.poll() is None, self.said()
+        assert self.process.poll() is None, f"{self.process.returncode}: {self.said()}"
         return True
 
     def __enter__(self) -> Self:

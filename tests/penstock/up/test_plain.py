@@ -126,7 +126,9 @@ def test_figures_come_each_minute_and_when_something_is_wrong() -> None:
     assert watched.shows(programs(), wrong) == []
     hangs = "no registry at http://h:1: no answer within 2 s"
     silent = replace(wrong, problems=(hangs, "audit: it reads slowly"))
-    assert [watched.shows(programs(), silent) for _ in range(2)] == [[hangs], []]
+    started = programs(RUNNING, program("registry", since=watched.now - 1))
+    assert [watched.shows(started, silent)[1:], watched.shows(programs(), wrong)[1:]] == [[], []]
+    assert [watched.shows(programs(), silent)[-1:] for _ in range(2)] == [[hangs], []]
 
 
 def test_a_table_that_cannot_be_loaded_is_said_at_once_and_once() -> None:

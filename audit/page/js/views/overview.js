@@ -60,7 +60,7 @@ export function overview(page) {
       unloaded.hidden = answer.failing_loads.length === 0;
       replace(unloaded, unloadedCard(answer.failing_loads, { named: true }));
       states.show(
-        STATES.map((state) => [state, sign(state, 16), WORDS[state], answer.having[state] ?? 0]),
+        STATES.map((state) => [state, sign(state, 16), WORDS[state], answer.matching[state] ?? 0]),
       );
       cluster.show(answer.clusters);
       if (answer.items.length === 0) return nothing(page.params, answer);

@@ -146,4 +146,4 @@ def test_a_file_for_inputs_dir_is_checked_beside_what_is_there(alone: Checking) 
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "note: `security.tls`" in ended.stdout
     ended = check_inputs(file, text.format("shop"), *beside)
-    assert (ended.returncode, "problem: schemas were not checked" in ended.stdout) == (1, True)
+    assert (ended.returncode, ": schemas were not checked" in ended.stderr) == (1, True)

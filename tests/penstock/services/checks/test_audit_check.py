@@ -49,7 +49,7 @@ def test_an_inventory_that_cannot_be_used(audit: Checking, text: str | None, sai
         inventory.write_text(text)
     ended = audit.run("--offline", inventory=str(inventory))
     assert (ended.returncode, said in ended.stderr) == (1, True)
-    assert f"problem: `inventory: {inventory}`: " in ended.stdout
+    assert f".yaml: `inventory: {inventory}`: " in ended.stderr
 
 
 def test_a_ledger_is_kept_as_long_as_its_windows() -> None:
@@ -69,8 +69,8 @@ def test_locks_that_do_not_work_are_problems(audit: Checking) -> None:
     audit.settings |= {"host": "10.0.0.21", "insecure": True, "tls": {"certificate": missing}}
     files = {"users_file": str(users), "tokens_file": str(tokens)}
     shown = audit.said("--offline", exit_code=1, **files)
-    assert f"problem: `tls`: `certificate` {missing}: no such file" in shown
-    assert f"problem: `users_file`: {users}, line 1: not `name:scrypt:…`" in shown
-    assert f"problem: `tokens_file`: {tokens} cannot be read" in shown
+    assert f".yaml: `tls`: `certificate` {missing}: no such file" in shown
+    assert f".yaml: `users_file`: {users}, line 1: not `name:scrypt:…`" in shown
+    assert f".yaml: `tokens_file`: {tokens} cannot be read" in shown
     assert "note: insecure: " in shown
     assert "alice:secret" not in shown

@@ -1,0 +1,25 @@
+"""Finds the name that a misspelled one probably stands for.
+
+The work is bounded, as names come from outside: it grows with their number and their lengths.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from ground.printable import one_line
+
+_SIMILAR: Final = 0.75  # topic/topics 0.91, shp/shop 0.86, agents/changes 0.62
+_LONGEST: Final = 100
+_MOST_NAMES: Final = 2_000
+
+
+def did_you_mean(name: str, names: Iterable[str], *, most: int = 1) -> str:
+    """The most similar names, for the end of a message; empty if none is similar."""
+    # It is not needed for help and completion, and takes a tenth of their time.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    known = [known for known in names if len(known) <= _LONGEST]
+    if len(name) > _LONGEST or len(known) > _MOST_NAMES:
+        return ""
+    near = get_close_matches(name, known, most, _SIMILAR)
+    return f"; did you mean {' or '.join(map(one_line, near))}?" if near else ""
