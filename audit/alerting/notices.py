@@ -93,6 +93,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     began: int = -1  # the earliest time that the fault may be about
     since: int  # when it began, or was raised
     resolved: int = -1
+    ending: str = ""  # once resolved: whether a fault was mended, or what was accepted
     summary: str
     words: tuple[str, ...] = ()
     holds_up: str = ""  # its consequences
@@ -102,18 +103,19 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     runbook: str = ""
     report: str = ""  # the command that shows how it ended
 
-    def over(self, now: int) -> "Notice":
+    def over(self, now: int, ending: str = "mended or accepted") -> "Notice":
         """The same, resolved. What is left to do is to see how it ended."""
         notice = replace(self, status="resolved", resolved=now, holds_up="", command=self.report)
-        return replace(notice, command_kind=CommandKind.LOOKS if self.report else None)
+        kind = CommandKind.LOOKS if self.report else None
+        return replace(notice, command_kind=kind, ending=ending if self.is_of_lines else "")
 
     @property
     def title(self) -> str:
         """One line with the severity, or how it ended."""
         if self.status == "resolved":
             lasted = duration_text(self.resolved - self.since)
-            how = ", mended or accepted" if self.is_of_lines else ""
-            return f"Resolved after {lasted}{how}: {self.summary}"
+            ending = f", {self.ending}" if self.ending else ""
+            return f"Resolved after {lasted}{ending}: {self.summary}"
         return f"{self.severity.capitalize()}: {self.summary}"
 
     @property

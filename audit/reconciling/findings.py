@@ -13,7 +13,8 @@ three hundred are the same finding.
 Rule 3. A time is part of the id only where neither an event nor an offset says where the finding
 is: a folder that was not watched, or sums of windows that differ. The latter begin at the first
 such window of the time that was asked for, so a report that begins later gives them another id.
-Rule 4. Each kind is counted by itself. Accepted findings are not counted.
+Rule 4. Each kind is counted by itself, and what a person accepted apart from what is open. What is
+harmless is not counted: that it is was proven, and no person accepted anything.
 """
 
 import hashlib
@@ -113,12 +114,20 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     to_time: int = -1
     command: str = ""  # empty: the runbook says what to do
     command_kind: CommandKind | None = None  # None without a command
-    accepted: str = ""  # why it is accepted, or harmless
+    unseen_end: bool = False  # of a file whose bytes were lost: more may have followed
+    accepted: str = ""  # why a person accepted it
+    harmless: str = ""  # why nothing has to be accepted
 
     @property
-    def is_accepted_unknown(self) -> bool:
-        """Whether it is an accepted unwatched stretch: losses in it show nowhere else."""
-        return self.kind is FaultKind.UNKNOWN and bool(self.accepted)
+    def is_open(self) -> bool:
+        """Whether it is a fault still: neither accepted nor harmless."""
+        return not self.accepted and not self.harmless
+
+    @property
+    def bytes(self) -> int:
+        """The number of lost bytes; -1 if unknown, or if nothing was lost."""
+        is_known = self.kind is FaultKind.LOST and 0 <= self.position < self.end_position
+        return self.end_position - self.position if is_known else -1
 
     @property
     def is_landed_file(self) -> bool:
@@ -158,20 +167,21 @@ def identified(finding: Finding, key: TopicKey) -> Finding:
 
 class KindCount(msgspec.Struct, frozen=True, kw_only=True):
     """The number of findings of a kind, and of their events. `uncounted` findings have an unknown
-    number of events."""
+    number of events, and lost `bytes`."""
 
     kind: FaultKind
     findings: int = 0
     events: int = 0
     uncounted: int = 0
+    bytes: int = 0
 
 
 Kinds = tuple[KindCount, ...]
 
 
 def counted(findings: Iterable[Finding]) -> Kinds:
-    """Counts unaccepted findings by kind, the worst first."""
-    return summed(_one(finding) for finding in findings if not finding.accepted)
+    """Counts findings by kind, the worst first."""
+    return summed(map(_one, findings))
 
 
 def summed(counts: Iterable[KindCount]) -> Kinds:
@@ -186,7 +196,8 @@ def summed(counts: Iterable[KindCount]) -> Kinds:
 def _one(finding: Finding) -> KindCount:
     events = finding.count
     if finding.kind is FaultKind.UNKNOWN or events < 0:
-        return KindCount(kind=finding.kind, findings=1, uncounted=1)
+        lost = max(finding.bytes, 0)
+        return KindCount(kind=finding.kind, findings=1, uncounted=1, bytes=lost)
     return KindCount(kind=finding.kind, findings=1, events=events)
 
 
@@ -196,6 +207,7 @@ def _both(first: KindCount, second: KindCount) -> KindCount:
         findings=first.findings + second.findings,
         events=first.events + second.events,
         uncounted=first.uncounted + second.uncounted,
+        bytes=first.bytes + second.bytes,
     )
 
 

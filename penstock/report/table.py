@@ -29,7 +29,6 @@ from penstock.report.words import (
     finding_words,
     flow,
     headline_on,
-    is_partly_unseen,
     left_out,
     overview,
     several_roots,
@@ -91,11 +90,7 @@ def show_report(
     _show_overview(report.topics)
     has_clusters = len({topic.cluster for topic in report.topics}) > 1
     for topic in report.topics:
-        notable = (
-            topic.state.severity > State.COMPLETE.severity
-            or is_partly_unseen(topic)
-            or topic.remarks
-        )
+        notable = topic.state.severity > State.COMPLETE.severity or topic.accepted or topic.remarks
         if everything or notable:
             _show_topic(topic, cluster=has_clusters)
 
@@ -157,10 +152,8 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(NOT_LOADED, "red", failing_words(load))
     commands = 0
     for finding in topic.findings:
-        kind = finding.kind.state
-        mark = MARKS[State.COMPLETE if finding.accepted else kind]
-        colour = _COLOURS[State.COMPLETE if finding.accepted else kind]
-        yield _Remark(mark, colour, finding_words(finding))
+        state = finding.kind.state if finding.is_open else State.COMPLETE
+        yield _Remark(MARKS[state], _COLOURS[state], finding_words(finding))
         if finding.command and commands < _FEW_COMMANDS:
             commands += 1
             yield _Remark(" ", "", one_line(advice(Cure.of(finding))))

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from audit.api.answers import FailingLoad, TopicFinding
-from audit.headline import JudgedTopics, headline, kind_words
-from audit.reconciling.findings import FaultKind, Finding, State, counted
+from audit.headline import JudgedTopics, headline
+from audit.reconciling.findings import FaultKind, Finding, KindCount, State, counted
+from audit.reconciling.picture import TopicKey
+from audit.reconciling.words import of_kinds
 
 EVENING = 1_795_209_247_000  # 2026-11-20 21:14:07 UTC
 MINUTE = EVENING - 7_000
@@ -23,6 +25,11 @@ DAY = {"from_time": EVENING, "to_time": EVENING + DAY_LONG}
 BLIND = finding(FaultKind.UNKNOWN, host="web-2", from_time=EVENING, to_time=EVENING + 44_000)
 MISSING = finding(FaultKind.MISSING, tier="broker", host="web-3", events=12, **DAY)
 LOST = finding(FaultKind.LOST, host="web-3", events=1, **AT)
+CUT = [LOST, finding(FaultKind.LOST, host="web-2", position=0, end_position=4_096, **AT)]
+GONE = [
+    finding(FaultKind.MISSING, tier="hdfs", path=f"{events}.parquet", events=events, **AT)
+    for events in (952, 776)
+]
 LANDED = finding(FaultKind.DUPLICATED, tier="hdfs", destination="hdfs://nn/logs", path="a.parquet")
 
 
@@ -30,7 +37,8 @@ def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
     placed = [
         TopicFinding(cluster="dc1", topic="orders", topic_id="", finding=each) for each in findings
     ]
-    return JudgedTopics(state=state, findings=placed, kinds=counted(findings), **more)
+    kinds = {TopicKey("dc1", "orders", ""): counted(findings)}
+    return JudgedTopics(state=state, findings=placed, kinds=kinds, **more)
 
 
 @pytest.mark.parametrize(
@@ -61,10 +69,38 @@ def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
             "not loaded: orders into hdfs://nn/logs, since 2026-11-20 21:14:07 UTC|",
         ),
         (
-            judged(State.PENDING, complete_until=EVENING, accepted_unknown=True),
+            judged(State.PENDING, complete_until=EVENING, accepted=counted([MISSING, *CUT, BLIND])),
             "…",
-            "pending: every line up to 2026-11-20 21:14:07 UTC is accounted for, except for "
-            "possible loss that is accepted|newer lines are on their way",
+            "pending: every line up to 2026-11-20 21:14:07 UTC is accounted for, except for at "
+            "least 1 lost line, 12 missing events and 1 unproven stretch (accepted)"
+            "|newer lines are on their way",
+        ),
+        (
+            judged(State.COMPLETE, accepted=counted([CUT[1]])),
+            "✓",
+            "complete: every line is accounted for, except for 4,096 lost bytes (accepted)|",
+        ),
+        (
+            judged(State.COMPLETE, accepted=(KindCount(kind=FaultKind.LOST),)),
+            "✓",
+            "complete: every line is accounted for, except for older faults (accepted)|",
+        ),
+        (
+            judged(State.MISSING, *GONE),
+            "✗ 2",
+            "missing in the files: 1,728 events of orders in 2 files, 2026-11-20 21:14:07 UTC|",
+        ),
+        (
+            judged(State.MISSING, *CUT, BLIND),
+            "✗ 3",
+            "lost: at least 1 line of orders in 2 findings, hosts web-2 and web-3, "
+            "2026-11-20 21:14:07 UTC"
+            "|in all, at least 1 line was gone before it was read; 1 stretch cannot be proven",
+        ),
+        (
+            judged(State.MISSING, CUT[1]),
+            "✗ 1",
+            "lost: 4,096 bytes of orders, host web-2, 2026-11-20 21:14:07 UTC|",
         ),
         (
             judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING),
@@ -95,4 +131,4 @@ def test_the_worst_come_first() -> None:
 
 
 def test_every_kind_has_words() -> None:
-    assert all(kind_words(counted([finding(each, events=2)])) for each in FaultKind)
+    assert all(of_kinds(counted([finding(each, events=2)])) for each in FaultKind)

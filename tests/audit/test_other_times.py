@@ -193,7 +193,7 @@ def test_what_was_sent_twice_and_landed_once_is_no_fault(tmp_path: Path) -> None
     verdict = judged(tmp_path, [sent_again(40)])
     (finding,) = verdict.findings
     assert finding.words == "host-of-agent: /log/file, events 60 to 99 were shipped more than once"
-    assert finding.accepted == "sent twice, landed once"
+    assert finding.harmless == "sent twice, landed once"
     assert verdict.state is State.COMPLETE
     assert verdict.totals.duplicated == 0
 

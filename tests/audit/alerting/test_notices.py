@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from audit.alerting.conditions import KINDS, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
+from audit.alerting.receivers import Situation
 from audit.clusters.state import BrokerFacts, ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
 from audit.cures.fault_cures import Cure
@@ -53,6 +54,9 @@ def test_what_a_notice_says() -> None:
     over = said.over(SEVEN + 7_500_000)
     assert over.title == f"Resolved after 2 h 5 min, mended or accepted: {said.summary}"
     assert over.command == "penstock report clicks --from 2026-11-20T07"
+    known = Situation(endings={said.id: "mended"}).over(said, SEVEN + 7_500_000)
+    assert known.title == f"Resolved after 2 h 5 min, mended: {said.summary}"
+    assert Situation(endings={said.id: "mended"}).over(late, SEVEN).ending == ""
 
 
 TODAY = "report '' --day today"

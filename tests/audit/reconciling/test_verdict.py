@@ -22,6 +22,7 @@ from audit.reconciling.picture import (
     TierKind,
     TopicKey,
     Twice,
+    UnwatchedTime,
     Window,
     WindowSums,
 )
@@ -292,6 +293,42 @@ def test_accepted_in_part() -> None:
         (123, 3, ""),
         (120, 3, KNOWN),
     ]
+
+
+# A truncation
+
+_CUT = LostBytes("s1", 120, 12_000, 12_600, -1, 600, "truncated", START + MINUTE)
+_AT = "web-3", "a1", "/var/log/shop/a.log"
+_END = UnwatchedTime(*_AT, "s1", 12_600, START + 10_000, START + 61_000, "truncated", "")
+
+
+@pytest.mark.parametrize(
+    ("end", "accepted", "expected"),
+    [
+        (_END, (), {"lost": ""}),
+        (_END, (12_000, 12_601), {"lost": KNOWN}),
+        (_END, (12_000, 12_600), {"lost": KNOWN, "unknown": ""}),
+        (_END, (12_600, 12_601), {"lost": "", "unknown": KNOWN}),
+        (_END._replace(source="s2"), (), {"lost": "", "unknown": ""}),
+        (_END._replace(position=12_601), (), {"lost": "", "unknown": ""}),
+        (_END._replace(from_time=START - 24 * HOUR), (), {"lost": "", "unknown": ""}),
+    ],
+)
+def test_a_truncation_is_one_finding(
+    end: UnwatchedTime, accepted: Any, expected: dict[str, str]
+) -> None:
+    """The lost bytes and what followed them unseen, unless they are accepted apart."""
+    cut = replace(source(landed=((0, 600),)), lost=[_CUT])
+    known = [_ANY._replace(bytes={"s1": (accepted,)})] if accepted else []
+    verdict = reconcile(picture(sources=[cut], unwatched=[end], accepted=known))
+    findings = {each.kind.value: each for each in verdict.findings}
+    assert {kind: each.accepted for kind, each in findings.items()} == expected
+    lost = findings["lost"]
+    assert lost.unseen_end == (len(findings) == 1)
+    if lost.unseen_end:
+        assert (lost.from_time, lost.to_time) == (START + 10_000, START + MINUTE + 1_000)
+        assert lost.words.endswith("last seen whole at 2025-11-12 09:00:10")
+    assert (verdict.totals.kinds == ()) == (KNOWN in expected.values() and lost.unseen_end)
 
 
 # What is no fault

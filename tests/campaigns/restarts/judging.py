@@ -96,7 +96,7 @@ def _is_of_content(answer: Mapping[str, Any] | None) -> bool:
         and all(
             any(words in each["words"] for words in _OF_CONTENT)
             for each in answer["findings"]
-            if not each["accepted"]
+            if not each["accepted"] and not each.get("harmless")
         )
     )
 
@@ -106,7 +106,9 @@ def reasons(answer: Mapping[str, Any] | None) -> list[str]:
     if answer is None:
         return ["the audit knows no such topic"]
     findings = [
-        f"{each['kind']}: {each['words']}" for each in answer["findings"] if not each["accepted"]
+        f"{each['kind']}: {each['words']}"
+        for each in answer["findings"]
+        if not each["accepted"] and not each.get("harmless")
     ]
     waits = [f"waits: {each['words']}" for each in answer["waits"]]
     return [*_few(findings), *_few(waits)]

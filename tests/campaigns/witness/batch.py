@@ -357,7 +357,7 @@ class Batch(msgspec.Struct):
             found += answer.get("items", [])
             if len(found) >= answer.get("page", {}).get("total", 0):
                 break
-        return [Called.of(each) for each in found]
+        return [called for each in found for called in Called.of(each)]
 
 
 def _play(tenant: Tenant, act: Sequence[Action]) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from audit.api.answers import AlteredTotal, Remark, ReportAnswer
-from audit.reconciling.findings import FaultKind, Finding, KindCount, State
+from audit.reconciling.findings import FaultKind, Finding, KindCount, State, counted
 from penstock.report.page import report_page
 from penstock.report.remarks import altered_words, remark_lines
 from penstock.report.table import show_report
@@ -128,15 +129,14 @@ def test_of_no_events_not_every_line_is_accounted_for(shown: Shown) -> None:
     assert len([line for line in lines if "quiet" in line]) == 1, "there is no more to say of it"
 
 
-def test_what_is_accepted_of_times_without_a_watch_is_in_the_first_line(shown: Shown) -> None:
-    found = Finding(kind=FaultKind.UNKNOWN, words="web-3: /var/log", accepted="for a moment only")
-    accepted = topic("clicks", findings=[found], findings_total=1)
-    lines = shown(report(accepted, COMPLETE))
-    assert (
-        lines[0]
-        == "✓ complete: every line is accounted for, except for possible loss that is accepted"
-    )
-    assert "✓ web-3: /var/log (accepted: for a moment only)" in lines
+def test_what_a_person_accepted_is_in_the_first_line_and_nothing_harmless(shown: Shown) -> None:
+    found = Finding(kind=FaultKind.UNKNOWN, words="web-3: /var/log", accepted="known")
+    moment = replace(found, accepted="", harmless="for a moment only")
+    more = {"findings": [found, moment], "findings_total": 2}
+    lines = shown(report(topic("clicks", accepted=counted([found]), **more), COMPLETE))
+    assert lines[0].endswith("is accounted for, except for 1 unproven stretch (accepted)")
+    assert "✓ web-3: /var/log (accepted: known)" in lines
+    assert "✓ web-3: /var/log (harmless: for a moment only)" in lines
 
 
 def blind(begin: int, seconds: int) -> Finding:

@@ -483,7 +483,7 @@ def lost_and_again(lost: int = 200, again: int = 200) -> list[Json]:
 @each_order
 def test_nothing_is_missing_that_was_shipped_again(tmp_path: Path, order: int) -> None:
     verdict = judged(tmp_path, in_orders(lost_and_again())[order])
-    said = sorted((each.kind, each.events, each.accepted) for each in verdict.findings)
+    said = sorted((each.kind, each.events, each.harmless) for each in verdict.findings)
     assert said == [
         (FaultKind.DUPLICATED, 200, "sent twice, landed once"),
         (FaultKind.MISSING, 200, "shipped again since, and landed"),
@@ -496,7 +496,7 @@ def test_nothing_is_missing_that_was_shipped_again(tmp_path: Path, order: int) -
 @each_order
 def test_what_did_not_come_again_is_missing(tmp_path: Path, order: int) -> None:
     verdict = judged(tmp_path, in_orders(lost_and_again(again=150))[order])
-    open_ = [each for each in verdict.findings if not each.accepted]
+    open_ = [each for each in verdict.findings if each.is_open]
     assert [(each.kind, each.seq, each.events, each.offset) for each in open_] == [
         (FaultKind.MISSING, 400, 50, 400)
     ]
@@ -519,7 +519,7 @@ def test_what_was_lost_is_weighed_before_what_loaders_have_dropped(tmp_path: Pat
         load(1, landed, time=LATER),
     ]
     verdict = judged(tmp_path, [said])
-    assert [each.words for each in verdict.findings if not each.accepted] == []
+    assert [each.words for each in verdict.findings if each.is_open] == []
     assert verdict.state is State.COMPLETE
 
 
