@@ -63,6 +63,10 @@ class HourVerdict(msgspec.Struct, frozen=True):
         counts = [kind for kind in self.judged.kinds if kind.kind.state is state]
         return sum(count.events for count in counts) or -1
 
+    def lost_bytes(self, state: State) -> int:
+        """Returns how many bytes with an unknown number of lines were lost."""
+        return sum(count.bytes for count in self.judged.kinds if count.kind.state is state)
+
 
 def hour_of(time: int) -> int:
     return time // HOUR * HOUR

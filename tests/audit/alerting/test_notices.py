@@ -51,6 +51,11 @@ def test_what_a_notice_says() -> None:
     again = ". '/a b/environment' && penstock report clicks --from 2026-11-20T07"
     assert (held.holds_up, held.command) == ("", again)
     assert said.runbook == "https://audit.example.org/runbook#missing"
+    cut = notice(missing(), lost_bytes=4_096)
+    assert (cut.title, dict(cut.facts())["Lost bytes"]) == (
+        "Critical: clicks: lines are missing (4,096 lost bytes)",
+        "4,096",
+    )
     over = said.over(SEVEN + 7_500_000)
     assert over.title == f"Resolved after 2 h 5 min, mended or accepted: {said.summary}"
     assert over.command == "penstock report clicks --from 2026-11-20T07"
