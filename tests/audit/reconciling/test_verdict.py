@@ -91,20 +91,6 @@ def test_dropped_by_a_broker() -> None:
     assert verdict.windows[12].missing == 6
 
 
-def test_lost_before_it_was_read() -> None:
-    lost = LostBytes("s1", 120, 12_000, 12_600, -1, 600, "truncated", START + MINUTE)
-    spoilt = windows(structs.replace(window(1), lost_events=-1, lost_bytes=600))
-    verdict = reconcile(
-        picture(windows=spoilt, sources=[replace(source(landed=((0, 600),)), lost=[lost])])
-    )
-    assert _words(verdict) == [
-        "web-3: /var/log/shop/a.log, bytes 12,000 to 12,600 were gone before they were read:"
-        " truncated"
-    ]
-    assert verdict.state is State.MISSING
-    assert verdict.windows[1].lost == -1
-
-
 @pytest.mark.parametrize(
     ("fault", "committed", "found", "kind", "words"),
     [
@@ -319,11 +305,17 @@ def test_a_truncation_is_one_finding(
 ) -> None:
     """The lost bytes and what followed them unseen, unless they are accepted apart."""
     cut = replace(source(landed=((0, 600),)), lost=[_CUT])
+    counts = windows(structs.replace(window(1), lost_events=-1, lost_bytes=600))
     known = [_ANY._replace(bytes={"s1": (accepted,)})] if accepted else []
-    verdict = reconcile(picture(sources=[cut], unwatched=[end], accepted=known))
+    verdict = reconcile(picture(windows=counts, sources=[cut], unwatched=[end], accepted=known))
     findings = {each.kind.value: each for each in verdict.findings}
     assert {kind: each.accepted for kind, each in findings.items()} == expected
+    assert verdict.windows[1].lost == -1
     lost = findings["lost"]
+    assert f"{lost.words};".startswith(
+        "web-3: /var/log/shop/a.log, bytes 12,000 to 12,600 were gone before they were read:"
+        " truncated;"
+    )
     assert lost.unseen_end == (len(findings) == 1)
     if lost.unseen_end:
         assert (lost.from_time, lost.to_time) == (START + 10_000, START + MINUTE + 1_000)
