@@ -140,11 +140,7 @@ def test_rows_that_are_fewer_than_their_records_are_missing(tmp_path: Path) -> N
 
 def test_records_that_were_planned_and_became_nothing_are_missing(tmp_path: Path) -> None:
     """A loader that calls them no events."""
-    said = [
-        agent(0, 0, 202, 0),
-        broker(0, 0, window(TIME, 202)),
-        loader(0, 0, 202, no_events=202),
-    ]
+    said = [agent(0, 0, 202, 0), broker(0, 0, window(TIME, 202)), loader(0, 0, 202, no_events=202)]
     verdict = judged(tmp_path, [said])
     assert verdict.state is State.MISSING
     assert verdict.totals.missing == 202

@@ -195,7 +195,7 @@ def test_what_else_is_worth_an_alert() -> None:
         "zookeeper": ZOOKEEPER,
     }
     assert {kind for kind, cure in cures.items() if cure.command_kind == "looks"} == {
-        *("disk", "zookeeper"),
+        *("disk", "zookeeper")
     }
     hostile = program("agent", disks=(Disk(HOSTILE, 1, 2**30),),
                       certificates=(Certificate("/$(id)", 1),))  # fmt: skip

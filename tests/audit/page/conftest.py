@@ -11,14 +11,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.audit.clusters.messages.written import log_line, spoil, write
 from tests.audit.http.locked import LockedAudit
 from tests.audit.ledger_cluster import LedgerCluster
-from tests.audit.page.browsing import (
-    ALL_SAID,
-    ARGUMENTS,
-    CHROMIUM,
-    MIRROR,
-    PATIENCE_MILLIS,
-    Keep,
-)
+from tests.audit.page.browsing import ALL_SAID, ARGUMENTS, CHROMIUM, MIRROR, PATIENCE_MILLIS, Keep
 
 
 @pytest.fixture(scope="module")

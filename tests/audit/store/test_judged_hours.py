@@ -92,10 +92,7 @@ _BLIND = finding(FaultKind.UNKNOWN, 0, 1)
     ],
 )
 def test_what_is_said_of_one_hour(
-    windows: list[WindowVerdict],
-    findings: list[Finding],
-    state: State,
-    faults: dict[State, str],
+    windows: list[WindowVerdict], findings: list[Finding], state: State, faults: dict[State, str]
 ) -> None:
     (found,) = by_hour(verdict(windows, findings), [0])
     assert (found.judged.state, found.is_open, found.faults) == (state, bool(faults), faults)

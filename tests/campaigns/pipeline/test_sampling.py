@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaigns.pipeline.sampling import (
-    Look,
-    of_process,
-)
+from tests.campaigns.pipeline.sampling import Look, of_process
 
 
 def looked(pid: int | None = None) -> dict[str, Look]:

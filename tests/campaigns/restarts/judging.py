@@ -44,10 +44,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(
-    topic: TopicPlan,
-    tally: TopicTally,
-    seen: Counter[str],
-    answer: Mapping[str, Any] | None,
+    topic: TopicPlan, tally: TopicTally, seen: Counter[str], answer: Mapping[str, Any] | None
 ) -> Judgement:
     """`seen` has the lines of the topic, as `stream/number`; `answer` is what the report says of
     it. However long nobody looked: the history of names is kept."""

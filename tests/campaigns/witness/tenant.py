@@ -21,14 +21,7 @@ from confluent_kafka import Producer
 from harness.processes.frozen_processes import freeze
 from harness.processes.server_process import free_ports
 from harness.processes.waiting import wait_until
-from tests.campaigns.reading import (
-    Message,
-    NotToTheEnd,
-    Schemas,
-    messages,
-    record_of,
-    records,
-)
+from tests.campaigns.reading import Message, NotToTheEnd, Schemas, messages, record_of, records
 from tests.campaigns.script import Action
 from tests.campaigns.witness.application import LABELS, Application, now
 from tests.campaigns.witness.history import History

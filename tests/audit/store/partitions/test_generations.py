@@ -97,17 +97,13 @@ LOSSES: dict[str, tuple[list[Json], list[tuple[str, int, int]]]] = {
             loader(0, 0, 50, TIME, run("file", 0, 50)),
             broker(
                 1,
-                withdrawn=[
-                    withdrawn(0, 100, 1, resumes=800),
-                    withdrawn(800, 200, 1, resumes=800),
-                ],
+                withdrawn=[withdrawn(0, 100, 1, resumes=800), withdrawn(800, 200, 1, resumes=800)],
             ),
             agent(1, shipped(1_000, 800, 300, time=LATER, epoch=1), time=LATER),
             broker(2, (800, 300, LATER, 1)),
             with_windows(
                 loader(
-                    *(1, 100, 1_000, LATER, run("file", 100, 700), run("file", 1_000, 300)),
-                    epoch=1,
+                    *(1, 100, 1_000, LATER, run("file", 100, 700), run("file", 1_000, 300)), epoch=1
                 ),
                 *(window(TIME, 700), window(LATER, 300)),
             ),
@@ -329,10 +325,7 @@ def test_what_nobody_had_spoken_of_is_missing(tmp_path: Path, order: int) -> Non
 @each_order
 @pytest.mark.parametrize(
     ("counted", "loaded", "expected"),
-    [
-        (430, 400, [("broker", 430, 20), ("hdfs", 400, 30)]),
-        (400, 440, [("broker", 440, 10)]),
-    ],
+    [(430, 400, [("broker", 430, 20), ("hdfs", 400, 30)]), (400, 440, [("broker", 440, 10)])],
 )
 def test_each_is_named_once_where_it_is_first_missing(
     tmp_path: Path, counted: int, loaded: int, expected: list[tuple[str, int, int]], order: int
