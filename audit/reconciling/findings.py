@@ -21,12 +21,12 @@ import hashlib
 import json
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
-from audit.reconciling.picture import TierKind, TopicKey
+from audit.reconciling.picture import Tier, TierKind, TopicKey
 
 _ID_DIGITS: Final = 16  # hexadecimal
 
@@ -95,7 +95,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     kind: FaultKind
     topic: str = ""
-    words: str  # in one sentence, for a person
+    words: str = ""  # in one sentence, for a person
     reason: str = ""  # as far as reported
     tier: str = ""  # at which it shows
     destination: str = ""
@@ -143,6 +143,33 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def count(self) -> int:
         """The number of events; that of offsets if only they are known."""
         return self.events if self.events >= 0 else self.offsets
+
+
+class InFile(Protocol):
+    """What names a log file."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def agent(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+
+
+def of_file(kind: FaultKind, tier: Tier, file: InFile, **known: int) -> Finding:
+    """Returns a finding about events or bytes of a log file, at a tier."""
+    finding = Finding(
+        kind=kind,
+        tier=tier.kind.value,
+        destination=tier.destination,
+        host=file.host,
+        agent=file.agent,
+        path=file.path,
+        source=file.source,
+    )
+    return replace(finding, **known)
 
 
 def identified(finding: Finding, key: TopicKey) -> Finding:

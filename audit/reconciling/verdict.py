@@ -122,7 +122,6 @@ def _lost(picture: TopicPicture, axis: Axis) -> list[Fault]:
 def _lost_in(number: int, window: Window) -> Fault:
     finding = Finding(
         kind=FaultKind.LOST,
-        words="",
         tier=TierKind.AGENT.value,
         events=window.lost_events or -1,
         from_time=window.start,
