@@ -14,7 +14,7 @@ from audit.alerting.answers import NotedAlert
 from audit.api.answers import ReportAnswer, TierTotals, TopicReport
 from audit.cures.fault_cures import Cure, advice
 from audit.headline import MARKS, NOT_LOADED
-from audit.reconciling.findings import State
+from audit.reconciling.findings import FaultKind, State
 from ground.printable import one_line
 from penstock.cli.output import print_table
 from penstock.cli.time_arguments import time_text
@@ -90,7 +90,12 @@ def show_report(
     _show_overview(report.topics)
     has_clusters = len({topic.cluster for topic in report.topics}) > 1
     for topic in report.topics:
-        notable = topic.state.severity > State.COMPLETE.severity or topic.accepted or topic.remarks
+        notable = (
+            topic.state.severity > State.COMPLETE.severity
+            or topic.accepted
+            or topic.remarks
+            or any(finding.kind is FaultKind.UNKNOWN for finding in topic.findings)
+        )
         if everything or notable:
             _show_topic(topic, cluster=has_clusters)
 
