@@ -4,15 +4,24 @@ The page, `penstock status`, `penstock report` and the screen of `penstock up` b
 are marked as UTC. Names from outside are not made printable here.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
 from audit.api.answers import FailingLoad, Headline, TopicFinding
-from audit.reconciling.findings import WORST_FIRST, FaultKind, Finding, KindCount, Kinds, State
-from audit.reconciling.picture import TierKind
-from audit.reconciling.words import between, count, moment
+from audit.reconciling.findings import (
+    WORST_FIRST,
+    FaultKind,
+    Finding,
+    KindCount,
+    Kinds,
+    State,
+    counted,
+    summed,
+)
+from audit.reconciling.picture import TierKind, TopicKey
+from audit.reconciling.words import accepted_kinds, between, count, moment, number, of_kinds
 
 MARKS: Final = {
     State.EMPTY: "·",
@@ -34,7 +43,6 @@ MEANINGS: Final = {
     State.CHANGED: "some events are not what was written",
 }
 NEWER: Final = "newer lines are on their way"
-EXCEPT_ACCEPTED: Final = "except for possible loss that is accepted"
 MOST_SHOWN: Final = 3  # findings below the sentence
 _LABELS: Final = {
     FaultKind.UNPROVEN: "not proven",
@@ -49,25 +57,6 @@ _PLACES: Final = {
 _PLACED: Final = frozenset({FaultKind.MISSING, FaultKind.DUPLICATED, FaultKind.UNNAMED})
 _MINUTE: Final = 60_000
 _DAY: Final = len("2026-11-20")
-# Singular and plural; `{}` is the number.
-_KINDS: Final = {
-    FaultKind.CHANGED: ("{} event is not what was written", "{} events are not what was written"),
-    FaultKind.DUPLICATED: ("{} event arrived more than once", "{} events arrived more than once"),
-    FaultKind.LOST: (
-        "{} line was gone before it was read",
-        "{} lines were gone before they were read",
-    ),
-    FaultKind.MISSING: ("{} event has not arrived", "{} events have not arrived"),
-    FaultKind.UNPROVEN: (
-        "{} event is not proven to have arrived",
-        "{} events are not proven to have arrived",
-    ),
-    FaultKind.UNNAMED: (
-        "{} unidentified event has not arrived",
-        "{} unidentified events have not arrived",
-    ),
-    FaultKind.UNKNOWN: ("{} stretch cannot be proven", "{} stretches cannot be proven"),
-}
 
 
 class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +67,8 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
     the headline has the mark of a complete one."""
 
     state: State
-    findings: Sequence[TopicFinding] = ()  # unaccepted; may be only some of them
-    kinds: Kinds = ()  # of all findings
+    findings: Sequence[TopicFinding] = ()  # open; may be only some of them
+    kinds: Mapping[TopicKey, Kinds] = {}  # of all findings
     failing_loads: Sequence[FailingLoad] = ()
     events: int = -1  # arrived
     waits: bool = False  # a topic is waiting for something
@@ -88,20 +77,26 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
     settled: bool = False
     held_up: bool = False  # a program hangs that newer lines need: they are not on their way
     today: int = -1  # a time on the day whose date is left out; -1: dates are always shown
-    accepted_unknown: bool = False  # possible loss was accepted
+    accepted: Kinds = ()  # what persons accepted
+
+    @property
+    def all_kinds(self) -> Kinds:
+        return summed(counts for kinds in self.kinds.values() for counts in kinds)
 
 
 def headline(judged: JudgedTopics) -> Headline:
     """Makes the headline: of a fault, else of tables that cannot be loaded, else of the state."""
     state = judged.state
-    total = sum(count.findings for count in judged.kinds) or len(judged.findings)
+    kinds = judged.all_kinds
+    total = sum(counts.findings for counts in kinds) or len(judged.findings)
     if state.is_fault:
         first = worst_findings(judged.findings)
         if first:
-            title = _fault(first[0])
-            more = _beside(judged, total)
+            alike = _alike(first[0], judged)
+            title = _fault(*alike)
+            more = _beside(judged, kinds, total, is_all=alike.counts.findings >= total)
         else:
-            title, more = f"{state.value}: {kind_words(judged.kinds) or MEANINGS[state]}", ""
+            title, more = f"{state.value}: {of_kinds(kinds) or MEANINGS[state]}", ""
         return Headline(
             state=state,
             mark=MARKS[state],
@@ -125,8 +120,8 @@ def headline(judged: JudgedTopics) -> Headline:
         words = f"every line up to {until} UTC is accounted for"
     else:
         words = judged.calm or MEANINGS[state]
-    if judged.accepted_unknown and state is not State.EMPTY:
-        words = f"{words}, {EXCEPT_ACCEPTED}"
+    if judged.accepted and state is not State.EMPTY:
+        words = f"{words}, except for {accepted_kinds(judged.accepted)}"
     is_settled = is_known and judged.settled
     mark = MARKS[State.COMPLETE if is_settled else state]
     return Headline(
@@ -165,39 +160,84 @@ def tables_words(tables: int) -> str:
     return "1 table cannot be loaded" if tables == 1 else f"{tables:,} tables cannot be loaded"
 
 
-def _fault(placed: TopicFinding) -> str:
-    """`missing at the brokers: 12 events of clicks, host web-3, 2026-11-20 07:12:00 to …`"""
-    finding = placed.finding
-    label = _LABELS.get(finding.kind, finding.kind.value)
-    where = _PLACES.get(finding.tier, "") if finding.kind in _PLACED else ""
-    what = placed.topic
-    if finding.kind is not FaultKind.UNKNOWN and finding.count > 0:
-        unit = "line" if finding.kind is FaultKind.LOST else "event"
-        what = f"{count(finding.count, unit)} of {what}"
-    elif finding.kind is FaultKind.UNKNOWN and finding.events > 0:
-        what = f"{what}, {count(finding.events, 'event')}"
-    host = f", host {finding.host}" if finding.host else ""
-    return f"{label}{where}: {what}{host}{_when(finding)}"
+class _Alike(NamedTuple):
+    """The findings of one kind and topic that are known, and the numbers of all of them."""
+
+    placed: Sequence[TopicFinding]
+    counts: KindCount
 
 
-def _when(finding: Finding) -> str:
-    """The time that the fault may be about, and its length."""
-    if finding.from_time < 0:
+def _key(placed: TopicFinding) -> TopicKey:
+    return TopicKey(placed.cluster, placed.topic, placed.topic_id)
+
+
+def _alike(worst: TopicFinding, judged: JudgedTopics) -> _Alike:
+    """Findings like the worst one. Of an hour that is not judged yet the numbers may be missing."""
+    kind, key = worst.finding.kind, _key(worst)
+    alike = [each for each in judged.findings if (each.finding.kind, _key(each)) == (kind, key)]
+    counts = [
+        *counted(placed.finding for placed in alike),
+        *(counts for counts in judged.kinds.get(key, ()) if counts.kind is kind),
+    ]
+    return _Alike(alike, max(counts, key=lambda counts: counts.findings))
+
+
+def _fault(alike: Sequence[TopicFinding], counts: KindCount) -> str:
+    """`missing at the brokers: 12 events of clicks, host web-3, 2026-11-20 07:12:00 to …`: the
+    numbers are those of all findings of one kind and topic."""
+    findings = [placed.finding for placed in alike]
+    kind, what = counts.kind, alike[0].topic
+    label = _LABELS.get(kind, kind.value)
+    tiers = {finding.tier for finding in findings}
+    where = _PLACES.get(findings[0].tier, "") if kind in _PLACED and len(tiers) == 1 else ""
+    events = sum(max(finding.events, 0) for finding in findings)
+    if kind is not FaultKind.UNKNOWN and counts.events > 0:
+        unit = "line" if kind is FaultKind.LOST else "event"
+        at_least = "at least " if counts.uncounted else ""
+        what = f"{at_least}{count(counts.events, unit)} of {what}"
+    elif counts.bytes:
+        what = f"{count(counts.bytes, 'byte')} of {what}"
+    elif kind is FaultKind.UNKNOWN and events:
+        what = f"{what}, {count(events, 'event')}"
+    return f"{label}{where}: {what}{_spread(findings, counts)}{_hosts(findings)}{_when(findings)}"
+
+
+def _spread(findings: Sequence[Finding], counts: KindCount) -> str:
+    """` in 2 files`; empty for one finding."""
+    if counts.findings < 2:
         return ""
-    if finding.to_time <= finding.from_time:
-        return f", {moment(finding.from_time)} UTC"
-    length = length_words(finding.to_time - finding.from_time)
-    return f", {between(finding.from_time, finding.to_time)} UTC ({length})"
+    are_files = all(finding.is_landed_file for finding in findings)
+    unit = "stretches" if counts.kind is FaultKind.UNKNOWN else "files" if are_files else "findings"
+    return f" in {number(counts.findings)} {unit}"
+
+
+def _hosts(findings: Sequence[Finding]) -> str:
+    hosts = sorted({finding.host for finding in findings if finding.host})
+    if len(hosts) > MOST_SHOWN:
+        return f", {len(hosts):,} hosts"
+    return f", host{'s' if len(hosts) > 1 else ''} {' and '.join(hosts)}" if hosts else ""
+
+
+def _when(findings: Sequence[Finding]) -> str:
+    """The time that the faults may be about, and its length."""
+    dated = [finding for finding in findings if finding.from_time >= 0]
+    if not dated:
+        return ""
+    from_time = min(finding.from_time for finding in dated)
+    to_time = max(finding.to_time for finding in dated)
+    if to_time <= from_time:
+        return f", {moment(from_time)} UTC"
+    return f", {between(from_time, to_time)} UTC ({length_words(to_time - from_time)})"
 
 
 def _unloaded(load: FailingLoad) -> str:
     return f"{load.topic} into {load.destination}, since {moment(load.since)} UTC"
 
 
-def _beside(judged: JudgedTopics, total: int) -> str:
-    """The words below the title: the totals of several findings, and for an unknown state what is
-    known nevertheless."""
-    parts = [f"in all, {kind_words(judged.kinds)}"] if total > 1 and judged.kinds else []
+def _beside(judged: JudgedTopics, kinds: Kinds, total: int, *, is_all: bool) -> str:
+    """The words below the title: the totals of several findings unless it has them, and for an
+    unknown state what is known nevertheless."""
+    parts = [] if is_all or not kinds else [f"in all, {of_kinds(kinds)}"]
     if judged.state is State.UNKNOWN:
         parts.insert(0, _arrived(judged))
         parts += [placed.finding.reason for placed in judged.findings if total == 1]
@@ -217,21 +257,6 @@ def _arrived(judged: JudgedTopics) -> str:
     return {0: "no events are known", 1: "1 event arrived"}.get(
         judged.events, f"all {judged.events:,} events arrived"
     )
-
-
-def kind_words(kinds: Kinds) -> str:
-    """The kinds with their numbers, the worst first; empty without findings."""
-    return "; ".join(_kind(counted) for counted in kinds if counted.findings)
-
-
-def _kind(counted: KindCount) -> str:
-    singular, plural = _KINDS[counted.kind]
-    if counted.kind is FaultKind.UNKNOWN:
-        return (singular if counted.findings == 1 else plural).format(f"{counted.findings:,}")
-    if not counted.events:
-        return plural.format("some")
-    number = f"at least {counted.events:,}" if counted.uncounted else f"{counted.events:,}"
-    return (singular if counted.events == 1 else plural).format(number)
 
 
 def length_words(millis: int) -> str:

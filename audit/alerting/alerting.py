@@ -56,6 +56,8 @@ from audit.clusters.state import AuditState
 from audit.configuration.config import AuditConfig
 from audit.cures.program_commands import ProgramCommands
 from audit.programs import INPUTS, LOADER, ZOOKEEPER, Program, ProgramKind, this_audit
+from audit.reconciling.findings import Kinds, summed
+from audit.reconciling.words import accepted_kinds
 from audit.store.fleet.agents import patience
 from audit.store.judged_hours import HOUR, HourVerdict
 from audit.store.reading import StoreReading
@@ -101,6 +103,7 @@ class Alerting:
         self._programs: list[Program] = []
         self._offer_at = 0.0
         self.groups: Mapping[str, Group] = {}  # of current alerts, by id
+        self._accepted: dict[str, Kinds] = {}  # of faults that are over, by id of their notice
         after = int(config.alerts.after * 1000)
         kinds = (UNLOADED, AWAY, DEAD, ALTERED, CLOCK, ZOOKEEPER, INPUTS)
         self._after = dict.fromkeys((*(kind.value for kind in FAULTS), *kinds), after)
@@ -257,9 +260,16 @@ class Alerting:
         self.groups = groups
         known = (key for key in self._conditions if key not in self._held.by)
         standing = {notice_id(key) for key in (*known, *self._raised)}
-        self._receivers.offer(Situation(groups, frozenset(standing), unknown))
+        self._receivers.offer(Situation(groups, frozenset(standing), unknown, self._endings()))
         if not unknown.unread:
             self._notes.forget_resolved(standing)
+
+    def _endings(self) -> dict[str, str]:
+        """How faults have ended, by id of their notice."""
+        return {
+            name: f"except for {accepted_kinds(accepted)}" if accepted else "mended"
+            for name, accepted in self._accepted.items()
+        }
 
     def _groups_of(self, alerts: Sequence[Alert]) -> Mapping[str, Group]:
         """Groups alerts, and adds to causes what they hold up."""
@@ -277,10 +287,17 @@ class Alerting:
         if changed:
             self._store.keep_alerts(changed)
         for alert in changed:
+            name = notice_id(key_of(alert))
             if alert.resolved >= 0:
                 self._raised.pop(key_of(alert), None)
+                if alert.kind in FAULTS:
+                    known = self._reading.accepted_in(alert.cluster, alert.topic, alert.hour)
+                    accepted = (counts for counts in known if counts.kind.state == alert.kind)
+                    self._accepted[name] = summed([*self._accepted.get(name, ()), *accepted])
             else:
                 self._raised[key_of(alert)] = alert
+                if name not in self.groups:  # a new fault
+                    self._accepted.pop(name, None)
 
     def _failing(self, as_of: Mapping[str, int]) -> Iterator[FailingLoad]:
         """Failing loads of existing topics."""

@@ -101,6 +101,7 @@ class Condition(NamedTuple):
     waits_on: frozenset[str] = frozenset()  # for `late`, and for a ledger that is away
     leaderless: frozenset[str] = frozenset()  # for a broker that is away: topics
     of_all: bool = False  # for `silent`: no agent of the cluster is heard
+    lost_bytes: int = 0  # with an unknown number of lines
 
 
 Conditions = Mapping[AlertKey, Condition]
@@ -131,6 +132,7 @@ def of_hours(
                     cure=Cure.of(worst) if worst else Cure(),
                     finding=worst.id if worst else "",
                     began=worst.from_time if worst else -1,
+                    lost_bytes=verdict.lost_bytes(state),
                 ),
             )
         overdue = as_of.get(key.cluster, 0) - late_millis

@@ -30,6 +30,7 @@ from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
 from audit.programs import CERTIFICATE, DISK, INPUTS, LOADER, MIRROR, ZOOKEEPER
 from audit.reconciling.findings import CommandKind
+from audit.reconciling.words import count
 from audit.store.rows import Alert
 from ground.printable import one_line
 
@@ -80,7 +81,7 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """A message. Times are milliseconds since 1970 UTC; `hosts` are the first of `hosts_total`. -1
-    in `lines` and `began`: unknown."""
+    in `lines` and `began`: unknown. `lost_bytes` had lines that are in no count."""
 
     id: str
     status: Literal["raised", "resolved"] = "raised"
@@ -91,9 +92,11 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     hosts_total: int = 0
     lines: int = -1
+    lost_bytes: int = 0
     began: int = -1  # the earliest time that the fault may be about
     since: int  # when it began, or was raised
     resolved: int = -1
+    ending: str = ""  # once resolved: whether a fault was mended, or what was accepted
     summary: str
     words: tuple[str, ...] = ()
     holds_up: str = ""  # its consequences
@@ -103,18 +106,19 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     runbook: str = ""
     report: str = ""  # the command that shows how it ended
 
-    def over(self, now: int) -> "Notice":
+    def over(self, now: int, ending: str = "mended or accepted") -> "Notice":
         """The same, resolved. What is left to do is to see how it ended."""
         notice = replace(self, status="resolved", resolved=now, holds_up="", command=self.report)
-        return replace(notice, command_kind=CommandKind.LOOKS if self.report else None)
+        kind = CommandKind.LOOKS if self.report else None
+        return replace(notice, command_kind=kind, ending=ending if self.is_of_lines else "")
 
     @property
     def title(self) -> str:
         """One line with the severity, or how it ended."""
         if self.status == "resolved":
             lasted = duration_text(self.resolved - self.since)
-            how = ", mended or accepted" if self.is_of_lines else ""
-            return f"Resolved after {lasted}{how}: {self.summary}"
+            ending = f", {self.ending}" if self.ending else ""
+            return f"Resolved after {lasted}{ending}: {self.summary}"
         return f"{self.severity.capitalize()}: {self.summary}"
 
     @property
@@ -136,6 +140,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
             name = what if self.hosts_total == 1 else f"{what}s"
             yield name, f"{', '.join(self.hosts)}{rest}"
         yield "Lines", f"{self.lines:,}" if self.lines >= 0 else "not known"
+        if self.lost_bytes:
+            yield "Lost bytes", f"{self.lost_bytes:,}"
         if self.began >= 0:
             yield "Happened", time_text(self.began)
         yield "Since", time_text(self.since)
@@ -216,6 +222,7 @@ def _group(
     )
     counts = [condition.lines for condition in known if condition.lines >= 0]
     lines = sum(counts) if counts else -1
+    lost_bytes = sum(condition.lost_bytes for condition in known)
     severity = severity_of(first.kind)
     since = min(each.since if each.since >= 0 else each.raised for each in alerts)
     begin = since if first.hour < 0 else first.hour
@@ -229,9 +236,10 @@ def _group(
             hosts=tuple(hosts[:MOST_HOSTS]),
             hosts_total=len(hosts),
             lines=lines,
+            lost_bytes=lost_bytes,
             began=min((condition.began for condition in known if condition.began >= 0), default=-1),
             since=since,
-            summary=_summary(first, alerts, hosts, lines),
+            summary=_summary(first, alerts, hosts, lines, lost_bytes),
             words=tuple(one_line(condition.words) for condition in known[:_MOST_WORDS]),
             **cure_of(key_of(first), known[0], commands).fields,
             page=page and page + _view(first, alerts),
@@ -245,12 +253,16 @@ def _group(
     )
 
 
-def _summary(first: Alert, alerts: list[Alert], hosts: list[str], lines: int) -> str:
+def _summary(
+    first: Alert, alerts: list[Alert], hosts: list[str], lines: int, lost_bytes: int
+) -> str:
     what = _KINDS[first.kind][1]
     about = _name(first.topic or first.cluster)
     details = []
     if lines >= 0:
-        details.append("1 line" if lines == 1 else f"{lines:,} lines")
+        details.append(count(lines, "line"))
+    if lost_bytes:
+        details.append(count(lost_bytes, "lost byte"))
     others = len(hosts) - 1
     if hosts and first.kind == AWAY:
         who = f"{hosts[0]} and {others:,} more" if others > 1 else " and ".join(hosts)

@@ -58,16 +58,22 @@ class Told(msgspec.Struct, frozen=True):
 
 class Situation(msgspec.Struct, frozen=True):
     """The current groups, by id. A group in neither `groups` nor `standing` is over, unless its
-    cluster is `unknown`. `standing` includes conditions that are not raised yet."""
+    cluster is `unknown`. `standing` includes conditions that are not raised yet. `endings`: how
+    faults have ended, as far as this process knows."""
 
     groups: Mapping[str, Group] = {}
     standing: Collection[str] = ()
     unknown: UnknownClusters = UnknownClusters()
+    endings: Mapping[str, str] = {}
 
     def is_over(self, notice: Notice) -> bool:
         if notice.id in self.groups or notice.id in self.standing:
             return False
         return not self.unknown.has(notice.kind, notice.cluster)
+
+    def over(self, notice: Notice, now: int) -> Notice:
+        ending = self.endings.get(notice.id)
+        return notice.over(now) if ending is None else notice.over(now, ending)
 
 
 class ReceiverState(NamedTuple):
@@ -166,7 +172,7 @@ class _Worker:
             if group.refused:
                 del self._told[group.notice.id]
         over = [
-            Group(group.notice.over(int(now * 1000)), group.members)
+            Group(situation.over(group.notice, int(now * 1000)), group.members)
             for group in ended
             if not group.refused
         ]

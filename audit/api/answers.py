@@ -52,7 +52,7 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
     excess: int
     pending_windows: int
-    findings: int  # unaccepted ones
+    findings: int  # open ones
     agents: int
     agents_behind: int
     last_event: int
@@ -64,9 +64,9 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     load_fails: bool = False  # at some destination, so it is pending at least
     groups: int = 0  # consumer groups that read it
     group_behind: int = -1  # milliseconds: of the group furthest behind; -1: unknown
-    partly_unseen: bool = False  # an unwatched time was accepted
+    accepted: Kinds = ()  # faults that persons accepted, by kind
     having: list[State] = []  # all states of its hours, the worst first
-    kinds: Kinds = ()  # unaccepted faults by kind
+    kinds: Kinds = ()  # open faults by kind
     rate: Rate = Rate()
 
 
@@ -111,7 +111,7 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     items: list[TopicRow]
     notices: list[str] = []  # about the audit itself: rebuilt, unreachable, in words
     failing_loads: list[FailingLoad] = []  # of all topics, longest failing first; 500 at most
-    partly_unseen: int = 0  # topics, regardless of the search
+    accepted: Kinds = ()  # faults of all topics that persons accepted, by kind
     altered: list[AlteredTotal] = []  # of all topics of these hours
     having: dict[str, int] = {}  # topics with any hour of each state; one may count several times
     matching: dict[str, int] = {}  # the same of the topics that match the search
@@ -211,7 +211,7 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     failing_loads: list[FailingLoad] = []
     altered: list[AlteredTotal] = []
     remarks: list[Remark] = []  # the first hundred
-    kinds: Kinds = ()  # unaccepted faults by kind
+    kinds: Kinds = ()  # open faults by kind
     checks: LogChecks = LogChecks()
     rate: Rate = Rate()
 
@@ -243,7 +243,7 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     agent_state: str = ""  # of its agent with the worst state: silent, behind, ok …
     heard: int = -1  # when that agent was last heard
-    kinds: Kinds = ()  # unaccepted faults by kind
+    kinds: Kinds = ()  # open faults by kind
 
 
 class Hosts(msgspec.Struct, frozen=True, kw_only=True):
@@ -523,7 +523,8 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     failing_loads: list[FailingLoad] = []  # if any, it is pending at least
     altered: list[AlteredTotal] = []
     remarks: list[Remark] = []  # the first hundred
-    kinds: Kinds = ()  # unaccepted faults by kind
+    kinds: Kinds = ()  # open faults by kind
+    accepted: Kinds = ()  # faults that persons accepted, by kind
     checks: LogChecks = LogChecks()
     complete_until: int = -1  # the beginning of the first pending window; -1: none
 

@@ -76,8 +76,8 @@ def advice(cure: Cure) -> str:
 
 
 def cure_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> Cure:
-    """The cure of a finding; empty if it is accepted already, or has none."""
-    if finding.accepted:
+    """The cure of a finding; empty if it is not open, or has none."""
+    if not finding.is_open:
         return Cure()
     kind = CommandKind.MENDS
     if finding.is_landed_file and finding.reason.startswith(NO_LOAD_WROTE):
@@ -165,7 +165,7 @@ def _accepting(finding: Finding, key: TopicKey, commands: CommandsConfig) -> lis
 
 
 def _names(finding: Finding) -> Iterator[str]:
-    end = finding.end_position
+    end = finding.end_position + finding.unseen_end
     if finding.is_landed_file:
         yield from ("--landed-file", finding.landed_file)
     elif finding.source and finding.seq >= 0 and finding.events > 0 and not _is_of_lines(finding):

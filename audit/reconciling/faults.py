@@ -9,10 +9,13 @@ A landed file is accepted by its name alone. An acceptance of an hour, or of an 
 does not cover another file that is lost later.
 
 Adjacent faults are joined: events that follow each other in a file and a partition, and windows
-that follow each other in time, if they are accepted alike.
+that follow each other in time, if they are accepted alike. So are lost bytes of a file and its
+unseen end: one truncation is one fault, from the last time that the file was seen whole. Hours are
+judged apart, so an end that was unseen for longer than a day stays a fault of its own.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -22,6 +25,8 @@ from audit.reconciling.findings import FaultKind, Finding
 from audit.reconciling.picture import Acceptance
 from audit.reconciling.windows import Pair
 from ground.intervals import Intervals, covers, has
+
+_LONGEST_UNSEEN: Final = 86_400_000
 
 
 class Fault(msgspec.Struct):
@@ -202,7 +207,7 @@ def joined(faults: Iterable[Fault]) -> list[Fault]:
             others.append(fault)
         else:
             of_windows.append(fault)
-    return [*_of_files(of_files), *_of_windows(of_windows), *others]
+    return [*_of_files(of_files), *_of_windows(of_windows), *_with_ends(others)]
 
 
 def _of_files(faults: list[Fault]) -> list[Fault]:
@@ -232,14 +237,14 @@ def _follows(before: Fault, fault: Fault) -> bool:
         before.exact
         and fault.exact
         and before.reason == fault.reason
-        and (last.source, last.tier, last.destination, last.kind, last.partition, last.accepted)
+        and (last.accepted, last.harmless) == (next_.accepted, next_.harmless)
+        and (last.source, last.tier, last.destination, last.kind, last.partition)
         == (
             next_.source,
             next_.tier,
             next_.destination,
             next_.kind,
             next_.partition,
-            next_.accepted,
         )
         and (last.offset + last.offsets, last.seq + last.events, last.end_position)
         == (next_.offset, next_.seq, next_.position)
@@ -265,7 +270,8 @@ def _of_windows(faults: list[Fault]) -> list[Fault]:
     last: dict[tuple[str, ...], Fault] = {}
     for fault in sorted(faults, key=lambda fault: fault.finding.from_time):
         finding = fault.finding
-        key = (finding.kind, finding.tier, finding.destination, finding.accepted, fault.reason)
+        why = (fault.reason, finding.accepted, finding.harmless)
+        key = (finding.kind, finding.tier, finding.destination, *why)
         before = last.get(key)
         if before is not None and before.finding.to_time == finding.from_time:
             events = before.finding.events + finding.events
@@ -275,3 +281,29 @@ def _of_windows(faults: list[Fault]) -> list[Fault]:
             joined_faults.append(fault)
             last[key] = fault
     return joined_faults
+
+
+def _with_ends(faults: Sequence[Fault]) -> list[Fault]:
+    """Joins losses of files with the unseen ends of these."""
+    losses = {
+        (finding.host, finding.source, finding.end_position, finding.accepted): fault
+        for fault in faults
+        if (finding := fault.finding).kind is FaultKind.LOST and finding.bytes > 0
+    }
+    remaining: list[Fault] = []
+    for fault in faults:
+        end = fault.finding
+        loss = losses.get((end.host, end.source, end.position, end.accepted))
+        is_end = end.kind is FaultKind.UNKNOWN and not end.harmless
+        if loss is None or not is_end or end.to_time - end.from_time > _LONGEST_UNSEEN:
+            remaining.append(fault)
+            continue
+        loss.finding = replace(
+            loss.finding,
+            unseen_end=True,
+            from_time=min(loss.finding.from_time, end.from_time),
+            to_time=max(loss.finding.to_time, end.to_time),
+        )
+        loss.reason = "; ".join(filter(None, (loss.reason, fault.reason)))
+        loss.windows += fault.windows
+    return remaining

@@ -13,19 +13,20 @@ three hundred are the same finding.
 Rule 3. A time is part of the id only where neither an event nor an offset says where the finding
 is: a folder that was not watched, or sums of windows that differ. The latter begin at the first
 such window of the time that was asked for, so a report that begins later gives them another id.
-Rule 4. Each kind is counted by itself. Accepted findings are not counted.
+Rule 4. Each kind is counted by itself, and what a person accepted apart from what is open. What is
+harmless is not counted: that it is was proven, and no person accepted anything.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
-from audit.reconciling.picture import TierKind, TopicKey
+from audit.reconciling.picture import Tier, TierKind, TopicKey
 
 _ID_DIGITS: Final = 16  # hexadecimal
 
@@ -94,7 +95,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     kind: FaultKind
     topic: str = ""
-    words: str  # in one sentence, for a person
+    words: str = ""  # in one sentence, for a person
     reason: str = ""  # as far as reported
     tier: str = ""  # at which it shows
     destination: str = ""
@@ -113,12 +114,20 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     to_time: int = -1
     command: str = ""  # empty: the runbook says what to do
     command_kind: CommandKind | None = None  # None without a command
-    accepted: str = ""  # why it is accepted, or harmless
+    unseen_end: bool = False  # of a file whose bytes were lost: more may have followed
+    accepted: str = ""  # why a person accepted it
+    harmless: str = ""  # why nothing has to be accepted
 
     @property
-    def is_accepted_unknown(self) -> bool:
-        """Whether it is an accepted unwatched stretch: losses in it show nowhere else."""
-        return self.kind is FaultKind.UNKNOWN and bool(self.accepted)
+    def is_open(self) -> bool:
+        """Whether it is a fault still: neither accepted nor harmless."""
+        return not self.accepted and not self.harmless
+
+    @property
+    def bytes(self) -> int:
+        """The number of lost bytes; -1 if unknown, or if nothing was lost."""
+        is_known = self.kind is FaultKind.LOST and 0 <= self.position < self.end_position
+        return self.end_position - self.position if is_known else -1
 
     @property
     def is_landed_file(self) -> bool:
@@ -134,6 +143,33 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def count(self) -> int:
         """The number of events; that of offsets if only they are known."""
         return self.events if self.events >= 0 else self.offsets
+
+
+class InFile(Protocol):
+    """What names a log file."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def agent(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+
+
+def of_file(kind: FaultKind, tier: Tier, file: InFile, **known: int) -> Finding:
+    """Returns a finding about events or bytes of a log file, at a tier."""
+    finding = Finding(
+        kind=kind,
+        tier=tier.kind.value,
+        destination=tier.destination,
+        host=file.host,
+        agent=file.agent,
+        path=file.path,
+        source=file.source,
+    )
+    return replace(finding, **known)
 
 
 def identified(finding: Finding, key: TopicKey) -> Finding:
@@ -158,20 +194,21 @@ def identified(finding: Finding, key: TopicKey) -> Finding:
 
 class KindCount(msgspec.Struct, frozen=True, kw_only=True):
     """The number of findings of a kind, and of their events. `uncounted` findings have an unknown
-    number of events."""
+    number of events, and lost `bytes`."""
 
     kind: FaultKind
     findings: int = 0
     events: int = 0
     uncounted: int = 0
+    bytes: int = 0
 
 
 Kinds = tuple[KindCount, ...]
 
 
 def counted(findings: Iterable[Finding]) -> Kinds:
-    """Counts unaccepted findings by kind, the worst first."""
-    return summed(_one(finding) for finding in findings if not finding.accepted)
+    """Counts findings by kind, the worst first."""
+    return summed(map(_one, findings))
 
 
 def summed(counts: Iterable[KindCount]) -> Kinds:
@@ -186,7 +223,8 @@ def summed(counts: Iterable[KindCount]) -> Kinds:
 def _one(finding: Finding) -> KindCount:
     events = finding.count
     if finding.kind is FaultKind.UNKNOWN or events < 0:
-        return KindCount(kind=finding.kind, findings=1, uncounted=1)
+        lost = max(finding.bytes, 0)
+        return KindCount(kind=finding.kind, findings=1, uncounted=1, bytes=lost)
     return KindCount(kind=finding.kind, findings=1, events=events)
 
 
@@ -196,6 +234,7 @@ def _both(first: KindCount, second: KindCount) -> KindCount:
         findings=first.findings + second.findings,
         events=first.events + second.events,
         uncounted=first.uncounted + second.uncounted,
+        bytes=first.bytes + second.bytes,
     )
 
 

@@ -81,7 +81,7 @@ def _waiting(verdict: TopicVerdict) -> Gate | None:
 def _faulty(verdict: TopicVerdict) -> Gate | None:
     """Returns what holds the hour up. Faults without a time are for operators, and hold up none."""
     findings = [
-        finding for finding in verdict.findings if not finding.accepted and finding.from_time >= 0
+        finding for finding in verdict.findings if finding.is_open and finding.from_time >= 0
     ]
     if not findings:
         return None

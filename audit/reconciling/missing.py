@@ -22,7 +22,7 @@ import msgspec
 
 from audit.reconciling import words
 from audit.reconciling.faults import Fault
-from audit.reconciling.findings import FaultKind, Finding
+from audit.reconciling.findings import FaultKind, Finding, of_file
 from audit.reconciling.picture import (
     AlteredBatch,
     BatchPart,
@@ -383,17 +383,9 @@ def _fault(
     offsets: Interval,
 ) -> Fault:
     count = offsets[1] - offsets[0]
-    tier = passing.pair.later
     return Fault(
-        Finding(
-            kind=FaultKind.MISSING,
-            words="",
-            tier=tier.kind.value,
-            destination=tier.destination,
-            host=source.host,
-            agent=source.agent,
-            path=source.path,
-            source=source.source,
+        of_file(
+            *(FaultKind.MISSING, passing.pair.later, source),
             seq=stretch.seq + offsets[0] - stretch.first,
             events=count,
             position=stretch.position,
@@ -420,7 +412,6 @@ def _of_offsets(
     return Fault(
         Finding(
             kind=FaultKind.MISSING,
-            words="",
             tier=tier.kind.value,
             destination=tier.destination,
             partition=passing.partition_of(number),

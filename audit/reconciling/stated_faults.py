@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from audit.reconciling import words
 from audit.reconciling.faults import Fault
-from audit.reconciling.findings import FaultKind, Finding
+from audit.reconciling.findings import FaultKind, Finding, of_file
 from audit.reconciling.missing import OffsetTimes
 from audit.reconciling.picture import (
     AlteredBatch,
@@ -52,20 +52,15 @@ from ground.intervals import (
 
 MOST_DAMAGES: Final = 1_000  # findings of a topic
 _HOUR: Final = 3_600_000
+_AGENT: Final = Tier(TierKind.AGENT)
 
 
 def lost(picture: TopicPicture) -> Iterator[Fault]:
     """Yields bytes that were gone before they were read."""
     for source in picture.sources:
         for loss in source.lost:
-            finding = Finding(
-                kind=FaultKind.LOST,
-                words="",
-                tier=TierKind.AGENT.value,
-                host=source.host,
-                agent=source.agent,
-                path=source.path,
-                source=loss.source,
+            finding = of_file(
+                *(FaultKind.LOST, _AGENT, source),
                 seq=loss.seq,
                 events=loss.lines,
                 position=loss.position,
@@ -80,14 +75,8 @@ def unknown(picture: TopicPicture) -> Iterator[Fault]:
     """Yields unwatched times in which something happened. Those too short for anything likely to
     have happened are harmless."""
     for gap in picture.unwatched:
-        finding = Finding(
-            kind=FaultKind.UNKNOWN,
-            words="",
-            tier=TierKind.AGENT.value,
-            host=gap.host,
-            agent=gap.agent,
-            path=gap.path,
-            source=gap.source,
+        finding = of_file(
+            *(FaultKind.UNKNOWN, _AGENT, gap),
             position=gap.position,
             from_time=gap.from_time,
             to_time=gap.to_time,
@@ -105,7 +94,6 @@ def withdrawn(picture: TopicPicture) -> Iterator[Fault]:
             continue
         finding = Finding(
             kind=FaultKind.MISSING if loss.offsets > 0 else FaultKind.UNKNOWN,
-            words="",
             tier=picture.log.value,
             partition=loss.partition,
             offset=loss.first,
@@ -121,22 +109,14 @@ def collided(picture: TopicPicture) -> Iterator[Fault]:
     """Yields events claimed by an agent that a loader made dead letters, since other events have
     their source and seqs."""
     claimed = {
-        partition.number: partition.claimed.get(Tier(TierKind.AGENT), ())
-        for partition in picture.partitions
+        partition.number: partition.claimed.get(_AGENT, ()) for partition in picture.partitions
     }
     for collision in picture.collided:
         offsets = ((collision.first, collision.first + collision.events),)
         for first, after in intersection(offsets, claimed.get(collision.number, ())):
             skipped = first - collision.first
-            finding = Finding(
-                kind=FaultKind.MISSING,
-                words="",
-                tier=collision.tier.kind.value,
-                destination=collision.tier.destination,
-                host=collision.host,
-                agent=collision.agent,
-                path=collision.path,
-                source=collision.source,
+            finding = of_file(
+                *(FaultKind.MISSING, collision.tier, collision),
                 seq=collision.seq + skipped,
                 events=after - first,
                 partition=collision.partition,
@@ -164,14 +144,8 @@ def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:
             runs = [run for run in source.copied if run.original == original]
             for first, end in merged((run.position, run.end_position) for run in runs):
                 overlapping = [run for run in runs if first <= run.position < end]
-                finding = Finding(
-                    kind=FaultKind.DUPLICATED,
-                    words="",
-                    tier=TierKind.AGENT.value,
-                    host=source.host,
-                    agent=source.agent,
-                    path=source.path,
-                    source=source.source,
+                finding = of_file(
+                    *(FaultKind.DUPLICATED, _AGENT, source),
                     seq=min(run.seq for run in overlapping),
                     events=min(
                         size(merged((run.seq, run.end_seq) for run in overlapping)),
@@ -207,19 +181,12 @@ def twice(picture: TopicPicture) -> Iterator[Fault]:
         for seqs in source.twice:
             if intersection(((seqs.seq, seqs.end_seq),), rows):
                 continue
-            yield _more_than_once(source, seqs, Tier(TierKind.AGENT))
+            yield _more_than_once(source, seqs, _AGENT)
 
 
 def _more_than_once(source: Source, seqs: Twice, tier: Tier) -> Fault:
-    finding = Finding(
-        kind=FaultKind.DUPLICATED,
-        words="",
-        tier=tier.kind.value,
-        destination=tier.destination,
-        host=source.host,
-        agent=source.agent,
-        path=source.path,
-        source=source.source,
+    finding = of_file(
+        *(FaultKind.DUPLICATED, tier, source),
         seq=seqs.seq,
         events=seqs.end_seq - seqs.seq,
         from_time=seqs.from_time,
@@ -233,7 +200,6 @@ def of_files(picture: TopicPicture) -> Iterator[Fault]:
     for fault in picture.file_faults:
         finding = Finding(
             kind=_kind_of_file(fault.fault, fault.committed_rows, fault.found_rows),
-            words="",
             tier=fault.tier.kind.value,
             destination=fault.tier.destination,
             path=fault.path,
@@ -262,7 +228,6 @@ def holes(picture: TopicPicture) -> Iterator[Fault]:
             continue
         finding = Finding(
             kind=FaultKind.UNPROVEN,
-            words="",
             tier=hole.tier.value,
             host=hole.host or picture.names.get(hole.journal, ""),
             agent=hole.journal if hole.tier is TierKind.AGENT else "",
@@ -282,7 +247,6 @@ def disputed(picture: TopicPicture) -> Iterator[Fault]:
             continue
         finding = Finding(
             kind=FaultKind.UNPROVEN,
-            words="",
             tier=dispute.tier.value,
             host=dispute.host,
             agent=dispute.journal if dispute.tier is TierKind.AGENT else "",
@@ -312,14 +276,8 @@ def unproven(picture: TopicPicture) -> Iterator[Fault]:
         if any(is_young(hole, picture) for hole in around):
             continue
         for first, after in absent:
-            finding = Finding(
-                kind=FaultKind.UNPROVEN,
-                words="",
-                tier=TierKind.AGENT.value,
-                host=source.host,
-                agent=source.agent,
-                path=source.path,
-                source=source.source,
+            finding = of_file(
+                *(FaultKind.UNPROVEN, _AGENT, source),
                 seq=first,
                 events=after - first,
                 from_time=min((hole.from_time for hole in around), default=-1),
@@ -360,20 +318,15 @@ def untold(picture: TopicPicture) -> Iterator[Fault]:
         if not _is_settled(picture, landing):
             continue
         done = min(done_until.get(source.agent, 0), landing.to_time - 1)
-        finding = Finding(
-            kind=FaultKind.UNKNOWN,
-            words="",
-            tier=untold.tier.kind.value,
-            destination=untold.tier.destination,
-            host=source.host or (min(picture.renewed) if len(picture.renewed) == 1 else ""),
-            agent=source.agent,
-            path=source.path,
-            source=source.source,
+        finding = of_file(
+            *(FaultKind.UNKNOWN, untold.tier, source),
             seq=first,
             events=after - first,
             from_time=max(landing.from_time, done),
             to_time=landing.to_time,
         )
+        if not source.host and len(picture.renewed) == 1:
+            finding = replace(finding, host=min(picture.renewed))
         yield Fault(finding)
 
 
@@ -472,7 +425,6 @@ def _faults_of(
     ] or [(damage.from_time, damage.to_time)]
     whole = Finding(
         kind=FaultKind.CHANGED,
-        words="",
         tier=damage.at.value,
         partition=damage.partition,
         from_time=min(from_time for from_time, _ in times),
@@ -529,7 +481,6 @@ def _more_damage(batches: Sequence[AlteredBatch]) -> Fault:
     dated = [batch for batch in batches if batch.from_time >= 0]
     finding = Finding(
         kind=FaultKind.CHANGED,
-        words="",
         tier=TierKind.BROKER.value,
         events=sum(batch.count for batch in batches),
         from_time=min((batch.from_time for batch in dated), default=-1),

@@ -2,7 +2,7 @@
 
 A window is in one state, the worst that applies: changed, duplicated, missing, unknown, pending,
 complete. It is unknown if no agent watched and something may have been lost. What an operator has
-accepted is shown, and counts as complete.
+accepted is shown, and counts as complete; so does what is harmless.
 """
 
 from collections import defaultdict
@@ -19,9 +19,9 @@ _MISSING: Final = frozenset({FaultKind.MISSING, FaultKind.UNPROVEN, FaultKind.UN
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums of unaccepted findings. `missing` includes unproven and unnamed events. `uncounted` is
+    """Sums of open findings. `missing` includes unproven and unnamed events. `uncounted` is
     the number of findings with an unknown number of events; `unknown` that of unwatched times and
-    ends of files."""
+    ends of files. `accepted` counts those that persons accepted."""
 
     missing: int = 0
     lost: int = 0
@@ -32,6 +32,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     unknown: int = 0
     state: State = State.COMPLETE
     kinds: Kinds = ()
+    accepted: Kinds = ()
 
 
 class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +74,7 @@ class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
     filtered: int = 0
     lost: int = 0  # lines; -1 if unknown
     waits: list[str] = []  # kinds of waits: agent, broker, hdfs, ledger
-    accepted: bool = False  # there is a fault, and it is accepted
+    accepted: bool = False  # there is a fault, and it is accepted or harmless
 
 
 class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,34 +119,32 @@ def settled_state(state: State) -> State:
 
 
 def totals(findings: Iterable[Finding]) -> Totals:
-    """Adds up unaccepted faults, for all numbers that are shown: what a topic lacks, what its hosts
+    """Adds up open faults, for all numbers that are shown: what a topic lacks, what its hosts
     lack, and what its findings say are the same events, each fault counted once. For faults with an
     unknown number of events, the faults are counted instead."""
-    faults = [finding for finding in findings if not finding.accepted]
+    known = list(findings)
+    faults = [finding for finding in known if finding.is_open]
     kinds = counted(faults)
     events = {kind.kind: kind.events for kind in kinds}
     return Totals(
         missing=sum(events.get(kind, 0) for kind in _MISSING),
         lost=events.get(FaultKind.LOST, 0),
-        lost_bytes=sum(
-            fault.end_position - fault.position
-            for fault in faults
-            if fault.kind is FaultKind.LOST and 0 <= fault.position < fault.end_position
-        ),
+        lost_bytes=sum(max(fault.bytes, 0) for fault in faults),
         duplicated=events.get(FaultKind.DUPLICATED, 0),
         changed=events.get(FaultKind.CHANGED, 0),
         uncounted=sum(kind.uncounted for kind in kinds if kind.kind is not FaultKind.UNKNOWN),
         unknown=sum(kind.findings for kind in kinds if kind.kind is FaultKind.UNKNOWN),
         state=worst(kind.kind.state for kind in kinds),
         kinds=kinds,
+        accepted=counted(finding for finding in known if finding.accepted),
     )
 
 
 def by_host(findings: Iterable[Finding]) -> list[HostTotals]:
-    """Returns the totals of hosts with unaccepted faults, by name. They add up to the topic's."""
+    """Returns the totals of hosts with open faults, by name. They add up to the topic's."""
     by_name: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
-        if not finding.accepted:
+        if finding.is_open:
             by_name[finding.host].append(finding)
     return [
         HostTotals(host=host, totals=totals(host_findings))

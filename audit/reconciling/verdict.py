@@ -15,7 +15,7 @@ the later tier has the events in other windows.
 Rule 6. An unwatched time in which something happened is unknown, whatever else is there, and so are
 the windows that it touches, even empty ones.
 Rule 7. A copy is judged with its origin. While that is unknown, nothing of the copy is complete.
-Rule 8. A window's state is the worst of its unaccepted faults and its waits.
+Rule 8. A window's state is the worst of its open faults and its waits.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
             awaited.setdefault(number, set()).add(TierKind.ORIGIN.value)
     windows = _windows(picture, axis, awaited, steps, judged)
     states = {window.state for window in windows}
-    states |= {fault.finding.kind.state for fault in judged if not fault.finding.accepted}
+    states |= {fault.finding.kind.state for fault in judged if fault.finding.is_open}
     if waits:
         states.add(State.PENDING)
     return TopicVerdict(
@@ -129,7 +129,6 @@ def _lost(picture: TopicPicture, axis: Axis) -> list[Fault]:
 def _lost_in(number: int, window: Window) -> Fault:
     finding = Finding(
         kind=FaultKind.LOST,
-        words="",
         tier=TierKind.AGENT.value,
         events=window.lost_events or -1,
         from_time=window.start,
@@ -257,7 +256,8 @@ def _taken(lost: dict[str, list[Interval]], finding: Finding) -> int:
 
 
 def _accepted(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
-    """Returns the faults within the picture's time, with their acceptances."""
+    """Returns the faults within the picture's time, with their acceptances. What is harmless needs
+    none."""
     shown: list[Fault] = []
     for fault in faults:
         finding = fault.finding
@@ -265,8 +265,8 @@ def _accepted(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
             finding.from_time < picture.to_time
             and picture.from_time < max(finding.to_time, finding.from_time + 1)
         ):
-            accepted = why_accepted(fault, picture.accepted) or fault.harmless
-            fault.finding = replace(finding, accepted=accepted)
+            accepted = "" if fault.harmless else why_accepted(fault, picture.accepted)
+            fault.finding = replace(finding, accepted=accepted, harmless=fault.harmless)
             shown.append(fault)
     return shown
 
@@ -402,7 +402,7 @@ def _windows(
                 filtered=window.filtered,
                 lost=window.lost_events,
                 waits=sorted(awaited) if awaited else [],
-                accepted=all(finding.accepted for finding in findings) if findings else False,
+                accepted=not any(finding.is_open for finding in findings) if findings else False,
             )
         )
     return verdicts
@@ -411,24 +411,25 @@ def _windows(
 def _state(findings: Collection[Finding], awaited: Collection[str]) -> State:
     if not findings and not awaited:
         return State.COMPLETE
-    states = [finding.kind.state for finding in findings if not finding.accepted]
+    states = [finding.kind.state for finding in findings if finding.is_open]
     if awaited:
         states.append(State.PENDING)
     return worst(states)
 
 
 def _findings(picture: TopicPicture, faults: Sequence[Fault]) -> list[Finding]:
-    """Returns the findings, the worst first, accepted ones last. Beyond the limit, one finding of
-    each kind stands for the rest."""
+    """Returns the findings, open ones first, and the worst of these. Beyond the limit, one
+    finding of each kind stands for the rest."""
     worst_first = sorted(faults, key=lambda fault: _rank(fault.finding))
     findings = [
         replace(fault.finding, words=words.of(picture.key.topic, fault), reason=words.why(fault))
         for fault in worst_first[:MOST_FINDINGS]
     ]
-    grouped: dict[tuple[bool, FaultKind], list[Finding]] = {}
+    grouped: dict[tuple[bool, bool, FaultKind], list[Finding]] = {}
     for fault in worst_first[MOST_FINDINGS:]:
         finding = fault.finding
-        grouped.setdefault((bool(finding.accepted), finding.kind), []).append(finding)
+        group = finding.is_open, bool(finding.accepted), finding.kind
+        grouped.setdefault(group, []).append(finding)
     findings += [_all_of(group) for group in grouped.values()]
     return [identified(finding, picture.key) for finding in findings]
 
@@ -443,12 +444,13 @@ def _all_of(findings: Sequence[Finding]) -> Finding:
         from_time=min((finding.from_time for finding in dated), default=-1),
         to_time=max((finding.to_time for finding in dated), default=-1),
         accepted=findings[0].accepted,
+        harmless=findings[0].harmless,
     )
 
 
 def _rank(finding: Finding) -> tuple[bool, int, str, str, int, int]:
     return (
-        bool(finding.accepted),
+        not finding.is_open,
         _KINDS.index(finding.kind),
         finding.host,
         finding.path,

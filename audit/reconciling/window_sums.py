@@ -359,7 +359,6 @@ class Tally:
         window = self._windows[number]
         finding = Finding(
             kind=kind,
-            words="",
             tier=pair.later.kind.value,
             destination=pair.later.destination,
             events=events,

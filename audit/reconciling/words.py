@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from audit.reconciling.faults import Fault
-from audit.reconciling.findings import FaultKind, Finding
+from audit.reconciling.findings import FaultKind, Finding, KindCount, Kinds
 from audit.reconciling.picture import (
     Copied,
     Disputed,
@@ -25,6 +25,38 @@ _WHOSE = {"agent": "agent", "origin": "broker", "broker": "broker", "mirror": "m
 LOG_LOST: Final = "the log has lost them"
 NO_LOAD_WROTE: Final = "was written by no load"
 _DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
+# Singular and plural; `{}` is the number.
+_KINDS: Final = {
+    FaultKind.CHANGED: ("{} event is not what was written", "{} events are not what was written"),
+    FaultKind.DUPLICATED: ("{} event arrived more than once", "{} events arrived more than once"),
+    FaultKind.LOST: (
+        "{} line was gone before it was read",
+        "{} lines were gone before they were read",
+    ),
+    FaultKind.MISSING: ("{} event has not arrived", "{} events have not arrived"),
+    FaultKind.UNPROVEN: (
+        "{} event is not proven to have arrived",
+        "{} events are not proven to have arrived",
+    ),
+    FaultKind.UNNAMED: (
+        "{} unidentified event has not arrived",
+        "{} unidentified events have not arrived",
+    ),
+    FaultKind.UNKNOWN: ("{} stretch cannot be proven", "{} stretches cannot be proven"),
+}
+_LOST_BYTES: Final = (
+    "{} byte was gone before it was read",
+    "{} bytes were gone before they were read",
+)
+_ADJECTIVES: Final = {
+    FaultKind.CHANGED: "changed",
+    FaultKind.DUPLICATED: "duplicated",
+    FaultKind.LOST: "lost",
+    FaultKind.MISSING: "missing",
+    FaultKind.UNPROVEN: "unproven",
+    FaultKind.UNNAMED: "missing, unidentified",
+    FaultKind.UNKNOWN: "unproven",
+}
 
 
 def number(value: int) -> str:
@@ -50,6 +82,44 @@ def between(from_time: int, to_time: int) -> str:
         return first
     day = first[:10]
     return f"{first} to {last.removeprefix(day).strip()}"
+
+
+def of_kinds(kinds: Kinds) -> str:
+    """The kinds with their numbers, the worst first; empty without findings."""
+    return "; ".join(_kind(counted) for counted in kinds if counted.findings)
+
+
+def _kind(counted: KindCount) -> str:
+    singular, plural = _KINDS[counted.kind]
+    if counted.bytes and not counted.events:
+        return _LOST_BYTES[counted.bytes > 1].format(number(counted.bytes))
+    if counted.kind is FaultKind.UNKNOWN:
+        return (singular if counted.findings == 1 else plural).format(f"{counted.findings:,}")
+    if not counted.events:
+        return plural.format("some")
+    return (singular if counted.events == 1 else plural).format(_at_least(counted))
+
+
+def _at_least(counted: KindCount) -> str:
+    return f"at least {counted.events:,}" if counted.uncounted else f"{counted.events:,}"
+
+
+def accepted_kinds(kinds: Kinds) -> str:
+    """`952 lost lines and 1 unproven stretch (accepted)`"""
+    parts = [_accepted(counted) for counted in kinds if counted.findings] or ["older faults"]
+    return f"{' and '.join(filter(None, (', '.join(parts[:-1]), parts[-1])))} (accepted)"
+
+
+def _accepted(counted: KindCount) -> str:
+    adjective, unit = _ADJECTIVES[counted.kind], "event"
+    if counted.kind is FaultKind.UNKNOWN:
+        return count(counted.findings, f"{adjective} stretch", f"{adjective} stretches")
+    if counted.kind is FaultKind.LOST:
+        unit = "line" if counted.events or not counted.bytes else "byte"
+    if not (known := counted.events or counted.bytes):
+        return f"some {adjective} {unit}s"
+    at_least = "at least " if counted.events and counted.uncounted else ""
+    return at_least + count(known, f"{adjective} {unit}")
 
 
 def place(tier: str, destination: str) -> str:
@@ -250,7 +320,11 @@ def _lost(fault: Fault) -> str:
     size = f"bytes {number(finding.position)} to {number(finding.end_position)}"
     lines = f" ({count(finding.events, 'line')})" if finding.events >= 0 else ""
     why = f": {fault.reason}" if fault.reason else ""
-    return f"{_file(finding)}, {size}{lines} were gone before they were read{why}"
+    lost = f"{_file(finding)}, {size}{lines} were gone before they were read{why}"
+    if not finding.unseen_end:
+        return lost
+    seen = moment(finding.from_time)
+    return f"{lost}; what followed is unknown, since the file was last seen whole at {seen}"
 
 
 def _of_file(topic: str, fault: Fault) -> str:

@@ -11,11 +11,20 @@ from msgspec.structs import replace
 
 from audit.configuration.config import CommandsConfig
 from audit.cures.fault_cures import cure_for
-from audit.reconciling.findings import FaultKind, Finding, KindCount, Kinds, State, summed, worst
+from audit.reconciling import words
+from audit.reconciling.findings import (
+    FaultKind,
+    Finding,
+    KindCount,
+    Kinds,
+    State,
+    counted,
+    summed,
+    worst,
+)
 from audit.reconciling.picture import Tier, TierKind, TopicKey
 from audit.reconciling.topic_verdict import (
     TopicVerdict,
-    Totals,
     WindowVerdict,
     settled_state,
     totals,
@@ -31,8 +40,8 @@ _COMMANDS: Final = CommandsConfig()
 
 
 class HourVerdict(msgspec.Struct, frozen=True):
-    """The verdict about one hour. `faults` has, by state, the words of the worst finding and the
-    number of others; `worst` that finding, with its command. A copy's exclude faults from before
+    """The verdict about one hour. `faults` has, by state, the words of the worst finding, after
+    those of all in sum; `worst` that finding, with its command. A copy's exclude faults from before
     it was copied, which its origin shows."""
 
     judged: JudgedHour
@@ -54,6 +63,10 @@ class HourVerdict(msgspec.Struct, frozen=True):
         counts = [kind for kind in self.judged.kinds if kind.kind.state is state]
         return sum(count.events for count in counts) or -1
 
+    def lost_bytes(self, state: State) -> int:
+        """Returns how many bytes with an unknown number of lines were lost."""
+        return sum(count.bytes for count in self.judged.kinds if count.kind.state is state)
+
 
 def hour_of(time: int) -> int:
     return time // HOUR * HOUR
@@ -68,27 +81,20 @@ def by_hour(
         windows[hour_of(window.start)].append(window)
     findings: dict[int, list[Finding]] = defaultdict(list)
     begun: dict[int, list[Finding]] = defaultdict(list)  # a finding counts in its first hour
-    for finding in open_findings(verdict):
-        begun[hour_of(finding.from_time)].append(finding)
     for finding in verdict.findings:
-        if finding.from_time >= 0 and (finding.is_accepted_unknown or not finding.accepted):
+        if finding.from_time >= 0 and not finding.harmless:
+            begun[hour_of(finding.from_time)].append(finding)
             for hour in _hours_of(finding, windows, verdict):
                 findings[hour].append(finding)
     return [
-        _hour(
-            *(verdict, hour, windows[hour], findings[hour]),
-            counted=totals(begun[hour]),
-            commands=commands,
-        )
+        _hour(*(verdict, hour, windows[hour], findings[hour]), begun=begun[hour], commands=commands)
         for hour in hours
     ]
 
 
 def open_findings(verdict: TopicVerdict) -> Iterator[Finding]:
-    """Yields unaccepted findings that have a time."""
-    return (
-        finding for finding in verdict.findings if not finding.accepted and finding.from_time >= 0
-    )
+    """Yields open findings that have a time."""
+    return (finding for finding in verdict.findings if finding.is_open and finding.from_time >= 0)
 
 
 def _hours_of(
@@ -120,10 +126,11 @@ def _hour(
     windows: Sequence[WindowVerdict],
     all_findings: Sequence[Finding],
     *,
-    counted: Totals,
+    begun: Sequence[Finding],
     commands: CommandsConfig,
 ) -> HourVerdict:
-    findings = [finding for finding in all_findings if not finding.accepted]
+    findings = [finding for finding in all_findings if finding.is_open]
+    sums = totals(begun)
     pending = [window for window in windows if window.state is State.PENDING]
     waited = {on for window in pending for on in window.waits}
     states = [window.state for window in windows] + [finding.kind.state for finding in findings]
@@ -132,15 +139,15 @@ def _hour(
         hour=hour,
         state=worst(states).value,
         events=sum(max((sums.events for sums in window.sums), default=0) for window in windows),
-        missing=counted.missing + counted.lost,
-        excess=counted.duplicated,
+        missing=sums.missing + sums.lost,
+        excess=sums.duplicated,
         pending_windows=len(pending),
         findings=len(findings),
         waits=_joined(
             list(dict.fromkeys(wait.words for wait in verdict.waits if wait.on in waited))
         ),
-        partly_unseen=any(finding.is_accepted_unknown for finding in all_findings),
-        kinds=summed([*counted.kinds, *(KindCount(kind=finding.kind) for finding in findings)]),
+        accepted=_kinds(begun, all_findings, accepted=True),
+        kinds=_kinds(begun, all_findings, accepted=False),
     )
     first = min(pending, key=lambda window: window.start, default=None)
     unreported = [window for window in pending if set(window.waits) != {TierKind.HDFS.value}]
@@ -177,6 +184,20 @@ def _hour(
     )
 
 
+def _kinds(begun: Sequence[Finding], findings: Sequence[Finding], *, accepted: bool) -> Kinds:
+    """Counts the accepted or the open findings that begin in an hour; others of it count 0."""
+    return summed(
+        [
+            *counted(finding for finding in begun if bool(finding.accepted) == accepted),
+            *(
+                KindCount(kind=finding.kind)
+                for finding in findings
+                if bool(finding.accepted) == accepted
+            ),
+        ]
+    )
+
+
 def _first_end(windows: Iterable[WindowVerdict]) -> int:
     return min((window.start + window.length for window in windows), default=-1)
 
@@ -184,7 +205,7 @@ def _first_end(windows: Iterable[WindowVerdict]) -> int:
 def _faults(
     windows: Sequence[WindowVerdict], findings: Mapping[State, Sequence[Finding]]
 ) -> dict[State, str]:
-    """Returns, by state, the words of the first finding and the number of others."""
+    """Returns the words by state."""
     texts = {state: _first_of(state_findings) for state, state_findings in findings.items()}
     for window in windows:
         if window.state is State.UNKNOWN:
@@ -195,15 +216,11 @@ def _faults(
 
 
 def _first_of(findings: Sequence[Finding]) -> str:
-    others = len(findings) - 1
-    also = (
-        ""
-        if not others
-        else "; and 1 more finding"
-        if others == 1
-        else f"; and {others:,} more findings"
-    )
-    return f"{findings[0].words}{also}"
+    """Returns the words of the first finding; of several, after those of all in sum."""
+    if len(findings) == 1:
+        return findings[0].words
+    number = words.count(len(findings), "finding")
+    return f"{number}: in all, {words.of_kinds(counted(findings))}; the first: {findings[0].words}"
 
 
 def _joined(waits: Sequence[str]) -> str:

@@ -36,6 +36,7 @@ from audit.api.queries import (
     TopicsQuery,
 )
 from audit.programs import Program
+from audit.reconciling.findings import Kinds
 from audit.reconciling.picture import TopicKey, TopicPicture
 from audit.store.database import damage_said, open_for_reading
 from audit.store.files import listing
@@ -92,6 +93,11 @@ class StoreReading:
         """Returns clusters and names of topics of which operators have accepted faults."""
         with self._moment() as connection:
             return topics.accepted_names(connection)
+
+    def accepted_in(self, cluster: str, topic: str, hour: int) -> Kinds:
+        """Returns the faults that persons accepted of an hour, by kind."""
+        with self._moment() as connection:
+            return topics.accepted_in(connection, cluster, topic, hour)
 
     def topics(self) -> list[TopicKey]:
         """Returns all known topics that are judged; names beginning with `_` are not."""

@@ -19,10 +19,11 @@ class JudgedHour(NamedTuple):
     missing: int = 0
     excess: int = 0
     pending_windows: int = 0
-    findings: int = 0  # unaccepted ones
+    findings: int = 0  # open ones
     waits: str = ""
-    partly_unseen: bool = False  # an unwatched time was accepted
-    # The faults of the hour by kind; events and findings count in the hour where they begin.
+    # Faults that a person accepted, and open ones, by kind. Events and findings count in the hour
+    # where they begin.
+    accepted: Kinds = ()
     kinds: Kinds = ()
 
 

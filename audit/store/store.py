@@ -152,10 +152,10 @@ class AuditStore(msgspec.Struct):
         numbers = self._numbers
         with self._transaction() as connection:
             rows = []
-            for (cluster, topic, topic_id), *values, kinds in hours:
+            for (cluster, topic, topic_id), *values, accepted, kinds in hours:
                 (name,) = numbers.topic_names.of([topic], cluster)
-                packed = msgspec.json.encode(kinds).decode()
-                rows.append((*numbers.topics.of([topic_id], name), *values, packed))
+                packed = (msgspec.json.encode(each).decode() for each in (accepted, kinds))
+                rows.append((*numbers.topics.of([topic_id], name), *values, *packed))
             connection.executemany(
                 "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )

@@ -169,7 +169,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
             return f"the audit's verdict is unknown; {headline_words(headline)}"
         if self.report.state is not State.COMPLETE:
             faults = [failing_words(failing_load) for failing_load in self.report.failing_loads]
-            faults += [finding.words for finding in self.report.findings if not finding.accepted]
+            faults += [finding.words for finding in self.report.findings if finding.is_open]
             waits = [f"it waits for {wait.words}" for wait in self.report.waits]
             words = [*faults[:_MOST_WORDS], *waits[:_MOST_WORDS]]
             return f"the audit's verdict is {self.report.state.value}" + "".join(

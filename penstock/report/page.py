@@ -167,7 +167,7 @@ def _tiers(tiers: Sequence[TierTotals]) -> Iterator[str]:
 
 
 def _finding(finding: Finding) -> str:
-    state = State.COMPLETE if finding.accepted else finding.kind.state
+    state = finding.kind.state if finding.is_open else State.COMPLETE
     return _item(state, f"<span>{_text(finding_words(finding))}</span>")
 
 

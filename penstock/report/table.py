@@ -14,7 +14,7 @@ from audit.alerting.answers import NotedAlert
 from audit.api.answers import ReportAnswer, TierTotals, TopicReport
 from audit.cures.fault_cures import Cure, advice
 from audit.headline import MARKS, NOT_LOADED
-from audit.reconciling.findings import State
+from audit.reconciling.findings import FaultKind, State
 from ground.printable import one_line
 from penstock.cli.output import print_table
 from penstock.cli.time_arguments import time_text
@@ -29,7 +29,6 @@ from penstock.report.words import (
     finding_words,
     flow,
     headline_on,
-    is_partly_unseen,
     left_out,
     overview,
     several_roots,
@@ -93,8 +92,9 @@ def show_report(
     for topic in report.topics:
         notable = (
             topic.state.severity > State.COMPLETE.severity
-            or is_partly_unseen(topic)
+            or topic.accepted
             or topic.remarks
+            or any(finding.kind is FaultKind.UNKNOWN for finding in topic.findings)
         )
         if everything or notable:
             _show_topic(topic, cluster=has_clusters)
@@ -157,10 +157,8 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(NOT_LOADED, "red", failing_words(load))
     commands = 0
     for finding in topic.findings:
-        kind = finding.kind.state
-        mark = MARKS[State.COMPLETE if finding.accepted else kind]
-        colour = _COLOURS[State.COMPLETE if finding.accepted else kind]
-        yield _Remark(mark, colour, finding_words(finding))
+        state = finding.kind.state if finding.is_open else State.COMPLETE
+        yield _Remark(MARKS[state], _COLOURS[state], finding_words(finding))
         if finding.command and commands < _FEW_COMMANDS:
             commands += 1
             yield _Remark(" ", "", one_line(advice(Cure.of(finding))))

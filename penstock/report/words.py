@@ -16,6 +16,7 @@ from audit.api.answers import (
 )
 from audit.headline import MARKS, NOT_LOADED, JudgedTopics, headline
 from audit.reconciling.findings import FaultKind, Finding, Kinds, State, summed
+from audit.reconciling.picture import TopicKey
 from audit.reconciling.topic_verdict import Wait
 from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
@@ -128,9 +129,12 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
                 )
                 for topic in topics
                 for finding in topic.findings
-                if not finding.accepted
+                if finding.is_open
             ],
-            kinds=summed(count for topic in topics for count in topic.kinds),
+            kinds={
+                TopicKey(topic.cluster, topic.topic, topic.topic_id): topic.kinds
+                for topic in topics
+            },
             failing_loads=[load for topic in topics for load in topic.failing_loads],
             events=sum(topic.tiers[-1].events for topic in topics if topic.tiers),
             waits=any(
@@ -139,7 +143,7 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
             complete_until=min(
                 (topic.complete_until for topic in topics if topic.complete_until >= 0), default=-1
             ),
-            accepted_unknown=any(map(is_partly_unseen, topics)),
+            accepted=summed(count for topic in topics for count in topic.accepted),
         )
     )
 
@@ -147,11 +151,6 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
 def headline_words(headline: Headline) -> str:
     """The headline without its mark."""
     return one_line(f"{headline.title}; {headline.more}" if headline.more else headline.title)
-
-
-def is_partly_unseen(topic: TopicReport) -> bool:
-    """Whether there were unwatched times, which were accepted."""
-    return any(finding.is_accepted_unknown for finding in topic.findings)
 
 
 def failing_words(load: FailingLoad) -> str:
@@ -231,10 +230,11 @@ def left_out(shown: int, total: int, what: str) -> str:
 
 
 def finding_words(finding: Finding) -> str:
-    """The sentence, the source as `penstock audit accept` takes it, and why it was accepted."""
+    """The sentence, the source as `penstock audit accept` takes it, and why it is not open."""
     source = f" [source {finding.source}]" if finding.source else ""
     accepted = f" (accepted: {finding.accepted})" if finding.accepted else ""
-    return one_line(f"{finding.words}{source}{accepted}")
+    harmless = f" (harmless: {finding.harmless})" if finding.harmless else ""
+    return one_line(f"{finding.words}{source}{accepted}{harmless}")
 
 
 class Line(NamedTuple):

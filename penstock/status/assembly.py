@@ -130,7 +130,7 @@ def _topics(
             of_last_day=row.events if row else -1,
             load_fails=row.load_fails if row else False,
             kinds=row.kinds if row else (),
-            partly_unseen=row.partly_unseen if row else False,
+            accepted=row.accepted if row else (),
         )
 
 

@@ -45,8 +45,8 @@ class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
     excess: int = 0
     of_last_day: int = -1  # events that the audit has counted
     load_fails: bool = False  # loads of its table fail
-    kinds: Kinds = ()  # faults that were not accepted, by kind
-    partly_unseen: bool = False  # an accepted gap in the agents' watch, in the last day
+    kinds: Kinds = ()  # open faults, by kind
+    accepted: Kinds = ()  # faults of the last day that persons accepted, by kind
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from audit.cures.fault_cures import Cure, advice
-from audit.headline import MARKS, MEANINGS, kind_words, tables_words
+from audit.headline import MARKS, MEANINGS, tables_words
 from audit.reconciling.findings import State, summed
+from audit.reconciling.words import of_kinds
 from ground.printable import one_line
 from penstock.report.remarks import altered_words
 from penstock.report.words import faults_of, marked
@@ -67,7 +68,7 @@ def _sentence(status: PipelineStatus, state: State) -> str:
     if headline := status.headline if state in FAULTY else status.calm:
         return shown(headline, 400)
     kinds = summed(count for topic in status.topics for count in topic.kinds)
-    return f"{state.value}: {kind_words(kinds) or MEANINGS[state]}"
+    return f"{state.value}: {of_kinds(kinds) or MEANINGS[state]}"
 
 
 def _cannot_be_loaded(status: PipelineStatus) -> str:

@@ -23,12 +23,7 @@ pytestmark = pytest.mark.not_quick("judges hundreds of ledgers")
 def in_orders(partition: ReplicatedPartition) -> list[list[list[Json]]]:
     """As they came, together, backwards, and twice."""
     said = partition.entries
-    return [
-        [[each] for each in said],
-        [said],
-        [[each] for each in reversed(said)],
-        [said, said],
-    ]
+    return [[[each] for each in said], [said], [[each] for each in reversed(said)], [said, said]]
 
 
 def judged_in_all_orders(directory: Path, partition: ReplicatedPartition) -> list[TopicVerdict]:

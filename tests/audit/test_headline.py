@@ -3,10 +3,13 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from audit.api.answers import FailingLoad, TopicFinding
-from audit.headline import JudgedTopics, headline, kind_words
-from audit.reconciling.findings import FaultKind, Finding, State, counted
+from audit.headline import JudgedTopics, headline
+from audit.reconciling.findings import FaultKind, Finding, KindCount, State, counted
+from audit.reconciling.picture import TopicKey
+from audit.reconciling.words import of_kinds
 
 EVENING = 1_795_209_247_000  # 2026-11-20 21:14:07 UTC
 MINUTE = EVENING - 7_000
@@ -23,6 +26,11 @@ DAY = {"from_time": EVENING, "to_time": EVENING + DAY_LONG}
 BLIND = finding(FaultKind.UNKNOWN, host="web-2", from_time=EVENING, to_time=EVENING + 44_000)
 MISSING = finding(FaultKind.MISSING, tier="broker", host="web-3", events=12, **DAY)
 LOST = finding(FaultKind.LOST, host="web-3", events=1, **AT)
+CUT = [LOST, finding(FaultKind.LOST, host="web-2", position=0, end_position=4_096, **AT)]
+GONE = [
+    finding(FaultKind.MISSING, tier="hdfs", path=f"{events}.parquet", events=events, **AT)
+    for events in (952, 776)
+]
 LANDED = finding(FaultKind.DUPLICATED, tier="hdfs", destination="hdfs://nn/logs", path="a.parquet")
 
 
@@ -30,62 +38,76 @@ def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
     placed = [
         TopicFinding(cluster="dc1", topic="orders", topic_id="", finding=each) for each in findings
     ]
-    return JudgedTopics(state=state, findings=placed, kinds=counted(findings), **more)
+    kinds = {TopicKey("dc1", "orders", ""): counted(findings)}
+    return JudgedTopics(state=state, findings=placed, kinds=kinds, **more)
+
+
+UNTIL_NOW = judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING)
+LONG = "2026-11-20 21:14:07"
+ALL = "✓|complete: every line is accounted for"
+EVERY = "every line up to 21:14 UTC is accounted for"
 
 
 @pytest.mark.parametrize(
-    ("said", "badge", "words"),
+    ("said", "words"),
     [
         (
             judged(State.UNKNOWN, BLIND, events=7),
-            "? 1",
-            "possible loss: orders, host web-2, 2026-11-20 21:14:07 to 21:14:51 UTC (44 s)"
+            f"? 1|possible loss: orders, host web-2, {LONG} to 21:14:51 UTC (44 s)"
             "|all 7 events arrived",
         ),
         (
             judged(State.MISSING, BLIND, MISSING),
-            "✗ 2",
-            "missing at the brokers: 12 events of orders, host web-3, 2026-11-20 21:14:07 to "
+            f"✗ 2|missing at the brokers: 12 events of orders, host web-3, {LONG} to "
             "2026-11-21 21:14:07 UTC (24 h)"
             "|in all, 12 events have not arrived; 1 stretch cannot be proven",
         ),
         (
             judged(State.MISSING, LOST, failing_loads=[FAILING]),
-            "✗ 1",
-            "lost: 1 line of orders, host web-3, 2026-11-20 21:14:07 UTC|1 table cannot be loaded",
+            f"✗ 1|lost: 1 line of orders, host web-3, {LONG} UTC|1 table cannot be loaded",
         ),
-        (judged(State.DUPLICATED, LANDED), "⧉ 1", "duplicated in the files: orders|"),
+        (
+            judged(State.MISSING, *GONE),
+            f"✗ 2|missing in the files: 1,728 events of orders in 2 files, {LONG} UTC|",
+        ),
+        (
+            judged(State.MISSING, *CUT, BLIND),
+            f"✗ 3|lost: at least 1 line of orders in 2 findings, hosts web-2 and web-3, {LONG} UTC"
+            "|in all, at least 1 line was gone before it was read; 1 stretch cannot be proven",
+        ),
+        (
+            judged(State.MISSING, CUT[1]),
+            f"✗ 1|lost: 4,096 bytes of orders, host web-2, {LONG} UTC|",
+        ),
+        (judged(State.DUPLICATED, LANDED), "⧉ 1|duplicated in the files: orders|"),
         (
             judged(State.PENDING, failing_loads=[FAILING]),
-            "! 1",
-            "not loaded: orders into hdfs://nn/logs, since 2026-11-20 21:14:07 UTC|",
+            f"! 1|not loaded: orders into hdfs://nn/logs, since {LONG} UTC|",
         ),
         (
-            judged(State.PENDING, complete_until=EVENING, accepted_unknown=True),
-            "…",
-            "pending: every line up to 2026-11-20 21:14:07 UTC is accounted for, except for "
-            "possible loss that is accepted|newer lines are on their way",
+            replace(UNTIL_NOW, accepted=counted([MISSING, *CUT, BLIND])),
+            f"✓|{EVERY}, except for at least 1 lost line, 12 missing events and 1 unproven stretch"
+            " (accepted)|newer lines are on their way",
         ),
         (
-            judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING),
-            "✓",
-            "every line up to 21:14 UTC is accounted for|newer lines are on their way",
+            judged(State.COMPLETE, accepted=counted([CUT[1]])),
+            f"{ALL}, except for 4,096 lost bytes (accepted)|",
         ),
         (
-            judged(State.PENDING, complete_until=MINUTE, held_up=True, today=EVENING),
-            "…",
-            "pending: every line up to 21:14 UTC is accounted for|",
+            judged(State.COMPLETE, accepted=(KindCount(kind=FaultKind.LOST),)),
+            f"{ALL}, except for older faults (accepted)|",
         ),
+        (UNTIL_NOW, f"✓|{EVERY}|newer lines are on their way"),
+        (replace(UNTIL_NOW, settled=False, held_up=True), f"…|pending: {EVERY}|"),
         (
-            judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING + DAY_LONG),
-            "✓",
-            "every line up to 2026-11-20 21:14 UTC is accounted for|newer lines are on their way",
+            replace(UNTIL_NOW, today=EVENING + DAY_LONG),
+            f"✓|{EVERY.replace('21:14', LONG[:-3])}|newer lines are on their way",
         ),
     ],
 )
-def test_a_verdict_in_a_sentence(said: JudgedTopics, badge: str, words: str) -> None:
+def test_a_verdict_in_a_sentence(said: JudgedTopics, words: str) -> None:
     found = headline(said)
-    assert (found.badge, f"{found.title}|{found.more}") == (badge, words)
+    assert f"{found.badge}|{found.title}|{found.more}" == words
 
 
 def test_the_worst_come_first() -> None:
@@ -95,4 +117,4 @@ def test_the_worst_come_first() -> None:
 
 
 def test_every_kind_has_words() -> None:
-    assert all(kind_words(counted([finding(each, events=2)])) for each in FaultKind)
+    assert all(of_kinds(counted([finding(each, events=2)])) for each in FaultKind)

@@ -140,11 +140,7 @@ def test_rows_that_are_fewer_than_their_records_are_missing(tmp_path: Path) -> N
 
 def test_records_that_were_planned_and_became_nothing_are_missing(tmp_path: Path) -> None:
     """A loader that calls them no events."""
-    said = [
-        agent(0, 0, 202, 0),
-        broker(0, 0, window(TIME, 202)),
-        loader(0, 0, 202, no_events=202),
-    ]
+    said = [agent(0, 0, 202, 0), broker(0, 0, window(TIME, 202)), loader(0, 0, 202, no_events=202)]
     verdict = judged(tmp_path, [said])
     assert verdict.state is State.MISSING
     assert verdict.totals.missing == 202
@@ -193,7 +189,7 @@ def test_what_was_sent_twice_and_landed_once_is_no_fault(tmp_path: Path) -> None
     verdict = judged(tmp_path, [sent_again(40)])
     (finding,) = verdict.findings
     assert finding.words == "host-of-agent: /log/file, events 60 to 99 were shipped more than once"
-    assert finding.accepted == "sent twice, landed once"
+    assert finding.harmless == "sent twice, landed once"
     assert verdict.state is State.COMPLETE
     assert verdict.totals.duplicated == 0
 

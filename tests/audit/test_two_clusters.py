@@ -313,9 +313,7 @@ def test_what_was_written_into_the_copy_and_cut_off_again(tmp_path: Path, by_age
 
 
 def opened(
-    unstored: Sequence[int] = (),
-    uncopied: Sequence[int] = (),
-    until: int = FIRST + 31 * MINUTE,
+    unstored: Sequence[int] = (), uncopied: Sequence[int] = (), until: int = FIRST + 31 * MINUTE
 ) -> list[Said]:
     """The copy is opened behind its last line, and ten lines more are shipped to it and stored,
     but for those of these numbers."""
@@ -359,10 +357,7 @@ def test_what_goes_on_to_the_origin_is_not_expected_of_a_copy_that_was_opened(
     said = opened()
     cluster, each = next(e for e in said if e[0] == SOURCE and e[1]["tier"] == "broker")
     more = {"start": FIRST + 40 * MINUTE, "events": 5, "bytes": 50, "crc_sum": 5}
-    later = each["passages"][0] | {
-        "offsets": [{"first": LINES, "count": 5}],
-        "windows": [more],
-    }
+    later = each["passages"][0] | {"offsets": [{"first": LINES, "count": 5}], "windows": [more]}
     said.append((cluster, each | {"header": each["header"] | {"seq": 1}, "passages": [later]}))
     with folded(tmp_path, said) as reading:
         verdict = reconcile(picture(reading))

@@ -14,7 +14,7 @@ from audit.api.answers import FailingLoad, Headline, TopicFinding
 from audit.headline import JudgedTopics, headline
 from audit.http.endpoints.topic_lookup import findings
 from audit.programs import INPUTS, LOADER, MIRROR
-from audit.reconciling.findings import WORST_FIRST, Kinds, State, summed, worst
+from audit.reconciling.findings import WORST_FIRST, Kinds, State, worst
 from audit.reconciling.picture import TierKind
 from audit.service.service import KeptFindings, Service
 from audit.store.fleet.agents import patience
@@ -43,7 +43,7 @@ def headline_of(
     *,
     now: int,
     waits: bool,
-    partly_unseen: bool,
+    accepted: Kinds,
 ) -> Headline:
     faulty = service.reading.faulty_topics(cluster, hours.start, hours.stop)
     held_up = _held_up(service, cluster)
@@ -63,7 +63,7 @@ def headline_of(
         JudgedTopics(
             state=state,
             findings=_worst(service, cluster, faulty, hours) if state.is_fault else (),
-            kinds=summed(count for topic in faulty for count in topic.kinds),
+            kinds={topic.key: topic.kinds for topic in faulty},
             failing_loads=failing,
             waits=waits,
             calm=calm,
@@ -71,7 +71,7 @@ def headline_of(
             settled=reported > now - _soon(service) and is_settled(service, cluster, now),
             held_up=bool(held_up),
             today=now,
-            accepted_unknown=partly_unseen,
+            accepted=accepted,
         )
     )
 
@@ -160,7 +160,7 @@ def _worst(
         )
         for topic in first
         for finding in findings(service, topic.key, topic.first_hour, topic.last_hour + HOUR)
-        if not finding.accepted
+        if finding.is_open
     ]
     took = time.monotonic() - now
     service.worst_findings[place] = KeptFindings(placed, now + took * _KEPT_FACTOR)

@@ -100,8 +100,8 @@ def sources(service: Service, query: queries.SourcesQuery) -> answers.Sources:
 
 
 def _state(waiting: State, faults: list[Finding]) -> State:
-    """The worst unaccepted state."""
-    return worst([waiting, *(finding.kind.state for finding in faults if not finding.accepted)])
+    """The worst open state."""
+    return worst([waiting, *(finding.kind.state for finding in faults if finding.is_open)])
 
 
 def agents(service: Service, query: queries.AgentsQuery) -> answers.AgentsAnswer:

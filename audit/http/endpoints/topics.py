@@ -61,7 +61,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
         items=[with_rate(service, with_groups(service, row)) for row in overview.items],
         notices=[*standing.notices(), *standing.too_old(now)],
         failing_loads=failing,
-        partly_unseen=overview.partly_unseen,
+        accepted=overview.accepted,
         altered=altered_in(service, query.cluster, hours.start),
         having={state.value: overview.having[state] for state in State},
         matching={state.value: overview.matching[state] for state in State},
@@ -73,7 +73,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
             failing,
             now=now,
             waits=overview.having[State.PENDING] > 0,
-            partly_unseen=overview.partly_unseen > 0,
+            accepted=overview.accepted,
         ),
         rate=rate_of_all(service, query.cluster),
     )
@@ -169,7 +169,7 @@ def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Find
     named = [
         (key, finding)
         for key, finding in _findings(service, query)
-        if query.host in {"", finding.host} and query.accepted in {None, bool(finding.accepted)}
+        if query.host in {"", finding.host} and query.accepted in {None, not finding.is_open}
     ]
     by_kind = Counter(finding.kind.value for _, finding in named)
     if query.kind is not None:
@@ -314,6 +314,7 @@ def _report(service: Service, verdict: TopicVerdict) -> answers.TopicReport:
         deleted=service.standing.is_deleted(key),
         failing_loads=failing_in(service, verdict),
         kinds=verdict.totals.kinds,
+        accepted=verdict.totals.accepted,
         checks=service.reading.checks(key),
         complete_until=min(
             (window.start for window in windows if window.state is State.PENDING), default=-1

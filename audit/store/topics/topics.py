@@ -45,13 +45,13 @@ class FaultyTopic(NamedTuple):
 
 class Overview(NamedTuple):
     """A page of topics. The counts are independent of the search: topics of the cluster by state,
-    topics having any hour of a state, and topics with an accepted unwatched time; but `matching`
-    counts the topics having a state among those that match the search."""
+    topics having any hour of a state, and all that persons accepted; but `matching` counts the
+    topics having a state among those that match the search."""
 
     by_state: Counter[State]
     having: Counter[State]
     matching: Counter[State]
-    partly_unseen: int
+    accepted: Kinds
     page: ListPage
     items: Sequence[TopicRow]
 
@@ -117,7 +117,7 @@ def faulty_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
 def faulty_topics(
     connection: sqlite3.Connection, cluster: str, from_hour: int, to_hour: int
 ) -> list[FaultyTopic]:
-    """Returns topics with unaccepted faults in these hours."""
+    """Returns topics with open faults in these hours."""
     by_topic: dict[int, list[tuple[int, Kinds]]] = defaultdict(list)
     for topic, hour, kinds in connection.execute(
         "SELECT topic, hour, kinds FROM judged WHERE hour >= ? AND hour < ? AND kinds <> '[]'"
@@ -193,7 +193,7 @@ def overview(
         Counter(state[0] for state in states),
         Counter(state for having in states for state in having),
         matching,
-        _partly_unseen(connection, hours),
+        _accepted(connection, hours, query.cluster),
         query.of(len(rows)),
         query.cut(rows),
     )
@@ -255,12 +255,24 @@ def _having(states: set[State], events: int, *, deleted: bool, load_fails: bool)
     return worst_first(states - {State.COMPLETE}) or [or_empty(State.COMPLETE, events)]
 
 
-def _partly_unseen(connection: sqlite3.Connection, hours: range) -> int:
-    ((count,),) = connection.execute(
-        "SELECT count(DISTINCT topic) FROM judged WHERE partly_unseen AND hour >= ? AND hour < ?",
+def _accepted(connection: sqlite3.Connection, hours: range, cluster: str) -> Kinds:
+    rows = connection.execute(
+        f"SELECT accepted, cluster FROM judged JOIN ({KEYS}) AS keys ON keys.id = judged.topic"  # noqa: S608
+        " WHERE accepted <> '[]' AND hour >= ? AND hour < ?",
         (hours.start, hours.stop),
-    ).fetchall()
-    return int(count)
+    )
+    return summed(count for packed, own in rows if cluster in {"", own} for count in _kinds(packed))
+
+
+def accepted_in(connection: sqlite3.Connection, cluster: str, topic: str, hour: int) -> Kinds:
+    """Returns what persons accepted of an hour of a topic, and of deleted topics of that name."""
+    rows = connection.execute(
+        "SELECT accepted FROM judged JOIN topics ON topics.id = judged.topic"
+        " JOIN topic_names ON topic_names.id = name"
+        " WHERE cluster = ? AND topic_names.topic = ? AND hour = ?",
+        (cluster, topic, hour),
+    )
+    return summed(count for (packed,) in rows for count in _kinds(packed))
 
 
 def _rows(
@@ -308,7 +320,7 @@ def _judged(
     judged: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for topic, *columns in connection.execute(
         "SELECT topic, hour, state, events, missing, excess, pending_windows, findings, waits,"
-        " partly_unseen, kinds"
+        " accepted, kinds"
         " FROM judged WHERE topic IN (SELECT value FROM json_each(?)) AND hour >= ? AND hour < ?"
         " ORDER BY topic, hour",
         (ids, hours.start, hours.stop),
@@ -360,7 +372,7 @@ def _row(
         waits=waits[-1] if waits else "",
         deleted=deleted,
         load_fails=load_fails,
-        partly_unseen=any(row[8] for row in judged),
+        accepted=summed(count for row in judged for count in _kinds(row[8])),
         having=having,
         kinds=summed(count for kind in kinds for count in kind),
     )

@@ -3,12 +3,13 @@
 from msgspec.structs import replace
 
 from audit.alerting.alerting import Alerting
+from audit.alerting.receivers import Receivers, Situation
 from audit.api.queries import AlertsQuery
 from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AlertsConfig, AuditConfig
 from audit.http.endpoints.alerts import alerts
 from audit.programs import moment
-from audit.reconciling.findings import State
+from audit.reconciling.findings import FaultKind, KindCount, State
 from audit.reconciling.picture import TopicKey
 from audit.service.service import Service
 from audit.store.judged_hours import HOUR, HourVerdict
@@ -23,6 +24,13 @@ OUTAGE = [
     for hour in range(24)
     for faults in [{State.MISSING: "web-1: gone"}]
 ]
+
+
+class OfferedLast(Receivers):
+    last = Situation()
+
+    def offer(self, situation: Situation) -> None:
+        self.last = situation
 
 
 def test_an_outage_that_comes_and_goes_is_raised_once(ledger: AuditedLedger) -> None:
@@ -48,6 +56,23 @@ def test_an_outage_that_comes_and_goes_is_raised_once(ledger: AuditedLedger) -> 
         assert row.over_since == (1_000 * since if since >= 0 else -1)
         assert row.words.endswith(f"; over since {moment(row.over_since)}") == (since >= 0)
     assert ledger.reading.alerts(AlertsQuery())[0].total == 2 * len(OUTAGE)
+
+
+def test_a_fault_that_is_over_was_accepted_or_mended(ledger: AuditedLedger) -> None:
+    receivers = OfferedLast()
+    standing = AuditState({"east": ClusterState(read=True, as_of=5)})
+    alerting = Alerting(ledger.store, ledger.reading, CONFIG, standing, receivers=receivers)
+    alerting.judge(OUTAGE[:26], {"east": 5}, 1_000)
+    lost = KindCount(kind=FaultKind.LOST, findings=1, events=952)
+    other = KindCount(kind=FaultKind.CHANGED, findings=1, events=1)
+    key, hour = OUTAGE[25].judged[:2]
+    ledger.store.judged([JudgedHour(key, hour, "complete", accepted=(other, lost))])
+    alerting.judge([], {"east": 5}, 1_001)
+    accepted = "except for 952 lost lines (accepted)"
+    assert sorted(receivers.last.endings.values()) == [accepted, "mended"]
+    for now, hours in ((1_002, OUTAGE[24:25]), (1_003, [])):
+        alerting.judge(hours, {"east": 5}, now)
+    assert set(receivers.last.endings.values()) == {"mended"}
 
 
 def test_what_is_raised_about_a_cluster_stays_while_it_is_not_read(ledger: AuditedLedger) -> None:

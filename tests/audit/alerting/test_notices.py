@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from audit.alerting.conditions import KINDS, AlertKey, of_clusters, of_programs, of_shares
 from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
+from audit.alerting.receivers import Situation
 from audit.clusters.state import BrokerFacts, ClusterState
 from audit.configuration.config import AlertsConfig, CommandsConfig
 from audit.cures.fault_cures import Cure
@@ -50,9 +51,17 @@ def test_what_a_notice_says() -> None:
     again = ". '/a b/environment' && penstock report clicks --from 2026-11-20T07"
     assert (held.holds_up, held.command) == ("", again)
     assert said.runbook == "https://audit.example.org/runbook#missing"
+    cut = notice(missing(), lost_bytes=4_096)
+    assert (cut.title, dict(cut.facts())["Lost bytes"]) == (
+        "Critical: clicks: lines are missing (4,096 lost bytes)",
+        "4,096",
+    )
     over = said.over(SEVEN + 7_500_000)
     assert over.title == f"Resolved after 2 h 5 min, mended or accepted: {said.summary}"
     assert over.command == "penstock report clicks --from 2026-11-20T07"
+    known = Situation(endings={said.id: "mended"}).over(said, SEVEN + 7_500_000)
+    assert known.title == f"Resolved after 2 h 5 min, mended: {said.summary}"
+    assert Situation(endings={said.id: "mended"}).over(late, SEVEN).ending == ""
 
 
 TODAY = "report '' --day today"

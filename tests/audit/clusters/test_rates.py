@@ -26,9 +26,7 @@ ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
     ],
 )
 def test_of_topics_of_whose_partitions_all_are_known(
-    before: dict[TopicPartition, int],
-    ends: dict[TopicPartition, int],
-    expected: dict[str, float],
+    before: dict[TopicPartition, int], ends: dict[TopicPartition, int], expected: dict[str, float]
 ) -> None:
     assert rates_between(before, ends, [ONE, TWO], 5_000) == expected
 

@@ -74,12 +74,14 @@ def rebuilding(table: str, hours: str) -> str:
             rebuilding("clicks", "--rebuild dt=2026-11-20 --rebuild dt=2026-11-21"),
         ),
         ("lost", {"tier": "agent", **EVENTS}, accepting("--source a1-7 --bytes 8192-9216")),
+        ("lost", {"unseen_end": True, **EVENTS}, accepting("--source a1-7 --bytes 8192-9217")),
         ("unknown", {"host": "web-3; reboot", **AT}, accepting(HOST)),
         ("unknown", {"host": "web\n3", **AT}, ""),
         ("unknown", OPEN, accepting("--source a1-7 --bytes 8192-8193")),
         ("unproven", {"source": "b1", "seq": 7, "events": 1}, accepting("--source b1 --seqs 7-7")),
         ("changed", {"tier": "broker", **OFFSETS}, accepting("--partition 2 --offsets 4711-4722")),
         ("unknown", {"accepted": "known", **AT}, ""),
+        ("unknown", {"harmless": "for a moment only", **AT}, ""),
     ],
 )
 def test_the_command_beside_a_fault(kind: str, known: dict[str, Any], command: str) -> None:

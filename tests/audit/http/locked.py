@@ -31,11 +31,7 @@ ADDRESSES: Final = (f"127.1.{each // 250}.{each % 250 + 1}" for each in itertool
 
 class LockedAudit(AuditProcess):
     def __init__(
-        self,
-        directory: Path,
-        *,
-        settings: Mapping[str, object] | None = None,
-        **cluster: str,
+        self, directory: Path, *, settings: Mapping[str, object] | None = None, **cluster: str
     ) -> None:
         """`cluster`: its brokers and registry, if there are any."""
         directory.mkdir(parents=True, exist_ok=True)

@@ -35,10 +35,7 @@ CLICKS: Final = Said("clicks", "web-3", "/var/log/shop/a.log", BEGAN, missing=(1
 ORDERS: Final = Said("orders", "web-4", "/var/log/shop/o.log", BEGAN, until=NOW)
 FULL: Final = {"label": PICTURE, "free": 5 * 2**20, "total": 100 * 2**30}
 HOSTILE: Final = Said(
-    *("hostile", SCRIPT, PICTURE, BEGAN),
-    missing=(500, 503),
-    until=NOW,
-    disk=FULL,
+    *("hostile", SCRIPT, PICTURE, BEGAN), missing=(500, 503), until=NOW, disk=FULL
 )
 MIRROR: Final = mirror_said(BEGAN, "mirror-1")
 

@@ -152,20 +152,30 @@ def test_a_moment_that_nobody_watched_is_in_the_first_line(
     """Green all the same."""
     with opened(browser, audit, "phone") as page:
         page.goto("/")
-        expect(page.locator("h1")).to_have_text("complete: every line is accounted for")
         moment: Entry = {"topic": "orders", "path": "/var/log/shop", "traces": "brief"}
         moment |= {"from_time": BEGAN + 10 * WINDOW, "to_time": BEGAN + 10 * WINDOW + 900}
         moment |= {"reason": "no agent followed these files; may have been emptied: o.log"}
-        cluster.write([said_later(ORDERS.entries()[0], 1, unwatched=[moment])])
+        agent, broker, _ = ORDERS.entries()
+        blind = moment | {"traces": "changed", "from_time": BEGAN + 9 * WINDOW}
+        known = {"topic": "orders", "partition": -1, "from_time": None, "to_time": None}
+        known |= {"host": "web-4", "reason": "known"}
+        cluster.write(
+            [
+                said_later(agent, 1, unwatched=[moment, blind]),
+                said_later({**broker, "tier": "operator"}, 1, accepted=[known]),
+            ]
+        )
         expect(page.locator("h1")).to_have_text(
-            "complete: every line is accounted for, except for possible loss that is accepted"
+            "complete: every line is accounted for, except for 1 unproven stretch (accepted)"
         )
         row = page.locator("tr", has_text="orders")
         expect(row).to_contain_text("Complete")
         expect(row).to_contain_text("not watched for a time")
         keep(page, "moment-phone")
         row.get_by_role("link", name="orders").click()
-        expect(page.locator(".finding.accepted")).to_contain_text("for a moment only")
+        expect(page.locator(".finding.accepted")).to_contain_text(
+            ["accepted: known", "harmless: for a moment"]
+        )
 
 
 def test_newer_lines_are_on_their_way(

@@ -220,10 +220,7 @@ def test_the_program(
     wanted = {
         "data_dir": str(tmp_path / "data"),
         "clusters": {
-            "../a/b": {
-                "brokers": [running_broker.bootstrap],
-                "registry": running_registry.url,
-            }
+            "../a/b": {"brokers": [running_broker.bootstrap], "registry": running_registry.url}
         },
         "count": {"topics": [new_topic], "interval": 0.1},
     }

@@ -48,13 +48,7 @@ def source(
     *, landed: Intervals, stretches: Sequence[BatchPart] = (), shipped: Intervals = ((0, 600),)
 ) -> Source:
     return Source(
-        "s1",
-        "agent-of-web-3",
-        "web-3",
-        "/var/log/shop/a.log",
-        shipped,
-        {HDFS: landed},
-        stretches,
+        "s1", "agent-of-web-3", "web-3", "/var/log/shop/a.log", shipped, {HDFS: landed}, stretches
     )
 
 

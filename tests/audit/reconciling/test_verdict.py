@@ -22,6 +22,7 @@ from audit.reconciling.picture import (
     TierKind,
     TopicKey,
     Twice,
+    UnwatchedTime,
     Window,
     WindowSums,
 )
@@ -88,20 +89,6 @@ def test_dropped_by_a_broker() -> None:
         " brokers (clicks-0, offsets 120 to 125)"
     ]
     assert verdict.windows[12].missing == 6
-
-
-def test_lost_before_it_was_read() -> None:
-    lost = LostBytes("s1", 120, 12_000, 12_600, -1, 600, "truncated", START + MINUTE)
-    spoilt = windows(structs.replace(window(1), lost_events=-1, lost_bytes=600))
-    verdict = reconcile(
-        picture(windows=spoilt, sources=[replace(source(landed=((0, 600),)), lost=[lost])])
-    )
-    assert _words(verdict) == [
-        "web-3: /var/log/shop/a.log, bytes 12,000 to 12,600 were gone before they were read:"
-        " truncated"
-    ]
-    assert verdict.state is State.MISSING
-    assert verdict.windows[1].lost == -1
 
 
 @pytest.mark.parametrize(
@@ -294,6 +281,48 @@ def test_accepted_in_part() -> None:
         (123, 3, ""),
         (120, 3, KNOWN),
     ]
+
+
+# A truncation
+
+_CUT = LostBytes("s1", 120, 12_000, 12_600, -1, 600, "truncated", START + MINUTE)
+_AT = "web-3", "a1", "/var/log/shop/a.log"
+_END = UnwatchedTime(*_AT, "s1", 12_600, START + 10_000, START + 61_000, "truncated", "")
+
+
+@pytest.mark.parametrize(
+    ("end", "accepted", "expected"),
+    [
+        (_END, (), {"lost": ""}),
+        (_END, (12_000, 12_601), {"lost": KNOWN}),
+        (_END, (12_000, 12_600), {"lost": KNOWN, "unknown": ""}),
+        (_END, (12_600, 12_601), {"lost": "", "unknown": KNOWN}),
+        (_END._replace(source="s2"), (), {"lost": "", "unknown": ""}),
+        (_END._replace(position=12_601), (), {"lost": "", "unknown": ""}),
+        (_END._replace(from_time=START - 24 * HOUR), (), {"lost": "", "unknown": ""}),
+    ],
+)
+def test_a_truncation_is_one_finding(
+    end: UnwatchedTime, accepted: Any, expected: dict[str, str]
+) -> None:
+    """The lost bytes and what followed them unseen, unless they are accepted apart."""
+    cut = replace(source(landed=((0, 600),)), lost=[_CUT])
+    counts = windows(structs.replace(window(1), lost_events=-1, lost_bytes=600))
+    known = [_ANY._replace(bytes={"s1": (accepted,)})] if accepted else []
+    verdict = reconcile(picture(windows=counts, sources=[cut], unwatched=[end], accepted=known))
+    findings = {each.kind.value: each for each in verdict.findings}
+    assert {kind: each.accepted for kind, each in findings.items()} == expected
+    assert verdict.windows[1].lost == -1
+    lost = findings["lost"]
+    assert f"{lost.words};".startswith(
+        "web-3: /var/log/shop/a.log, bytes 12,000 to 12,600 were gone before they were read:"
+        " truncated;"
+    )
+    assert lost.unseen_end == (len(findings) == 1)
+    if lost.unseen_end:
+        assert (lost.from_time, lost.to_time) == (START + 10_000, START + MINUTE + 1_000)
+        assert lost.words.endswith("last seen whole at 2025-11-12 09:00:10")
+    assert (verdict.totals.kinds == ()) == (KNOWN in expected.values() and lost.unseen_end)
 
 
 # What is no fault

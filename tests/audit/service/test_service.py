@@ -411,10 +411,7 @@ def test_one_audit_has_one_directory(audit: AuditProcess, tmp_path: Path) -> Non
     with second.process, taken.process:
         second.process.spawn()
         taken.process.spawn()
-        for each, why in (
-            (second, "is in use by another audit"),
-            (taken, "choose another `port`"),
-        ):
+        for each, why in ((second, "is in use by another audit"), (taken, "choose another `port`")):
             assert each.process.wait(within=60) != 0
             assert why in each.log()
 

@@ -92,26 +92,25 @@ _BLIND = finding(FaultKind.UNKNOWN, 0, 1)
     ],
 )
 def test_what_is_said_of_one_hour(
-    windows: list[WindowVerdict],
-    findings: list[Finding],
-    state: State,
-    faults: dict[State, str],
+    windows: list[WindowVerdict], findings: list[Finding], state: State, faults: dict[State, str]
 ) -> None:
     (found,) = by_hour(verdict(windows, findings), [0])
     assert (found.judged.state, found.is_open, found.faults) == (state, bool(faults), faults)
     assert found.judged.findings == len([each for each in findings if not each.accepted])
 
 
-def test_what_nobody_watched_is_known_of_its_hours_when_it_is_accepted() -> None:
-    """Also of those without a window; other accepted faults were watched."""
-    moment = finding(FaultKind.UNKNOWN, HOUR - 1, HOUR + 1, "for a moment only")
+def test_what_persons_accepted_is_counted_in_its_hours() -> None:
+    """Also in those without a window; what is harmless is not counted."""
+    blind = finding(FaultKind.UNKNOWN, HOUR - 1, HOUR + 1, "known")
     lost = finding(FaultKind.LOST, 2 * HOUR, 2 * HOUR + 1, "known")
-    found = by_hour(verdict([window(0)], [moment, lost]), [0, HOUR, 2 * HOUR])
-    assert [each.judged.partly_unseen for each in found] == [True, True, False]
-    assert {each.judged.state for each in found} == {State.COMPLETE}
-    open_one = finding(FaultKind.UNKNOWN, 0, 1)
-    (found_open,) = by_hour(verdict([window(0)], [open_one]), [0])
-    assert (found_open.judged.partly_unseen, found_open.judged.state) == (False, State.UNKNOWN)
+    moment = replace(lost, accepted="", harmless="for a moment only")
+    found = by_hour(verdict([window(0)], [blind, lost, moment]), [0, HOUR, 2 * HOUR])
+    assert [each.judged.accepted for each in found] == [
+        (KindCount(kind=FaultKind.UNKNOWN, findings=1, uncounted=1),),
+        (KindCount(kind=FaultKind.UNKNOWN),),
+        (KindCount(kind=FaultKind.LOST, findings=1, events=2),),
+    ]
+    assert {(each.judged.state, each.judged.kinds) for each in found} == {(State.COMPLETE, ())}
 
 
 def test_a_fault_over_several_hours_is_in_those_with_faulty_windows() -> None:
@@ -167,7 +166,7 @@ def test_each_kind_of_an_hour_is_counted_by_itself() -> None:
     )
 
 
-def test_a_fault_is_told_by_its_first_finding_and_how_many_more_there_are() -> None:
+def test_a_fault_is_told_by_its_findings_in_sum_and_the_first_of_them() -> None:
     found = [
         replace(finding(kind, 0, 60_000), id=f"{kind}-{number}")
         for kind, count in ((FaultKind.LOST, 1), (FaultKind.CHANGED, 1), (FaultKind.MISSING, 2))
@@ -175,7 +174,8 @@ def test_a_fault_is_told_by_its_first_finding_and_how_many_more_there_are() -> N
     ]
     (said,) = by_hour(verdict([window(0, State.CHANGED)], found), [0])
     assert said.faults == {
-        State.MISSING: "lost here; and 2 more findings",
+        State.MISSING: "3 findings: in all, 2 lines were gone before they were read; 4 events have"
+        " not arrived; the first: lost here",
         State.CHANGED: "changed here",
     }
     assert {each.id for each in said.worst.values()} == {"lost-0", "changed-0"}

@@ -290,15 +290,17 @@ def test_topics_by_what_was_said_of_their_hours(ledger: AuditedLedger) -> None:
     assert (row.state, row.states) == ("complete", ["complete"])
     assert (row.waits, row.pending_windows) == ("", 0)
     assert (row.deleted, row.events) == (True, 10)
-    assert (row.partly_unseen, seen.partly_unseen) == (False, 0)
-    ledger.store.judged([JudgedHour(KEY, BEGIN, "complete", partly_unseen=True)])
+    assert (row.accepted, seen.accepted) == ((), ())
+    lost = (KindCount(kind=FaultKind.LOST, findings=1, events=952),)
+    ledger.store.judged([JudgedHour(KEY, BEGIN, "complete", accepted=lost)])
     assert ledger.reading.open_hours(KEY) == []
     found = overview(ledger, search="%", hours=2)
-    assert (found.partly_unseen, found.items) == (1, []), "of all, whatever is searched for"
-    assert [each.partly_unseen for each in overview(ledger, hours=2).items] == [True]
+    assert (found.accepted, found.items) == (lost, []), "of all, whatever is searched for"
+    assert [each.accepted for each in overview(ledger, hours=2).items] == [lost]
+    assert [ledger.reading.accepted_in(*KEY[:2], hour) for hour in (BEGIN, NOW)] == [lost, ()]
     (later,) = (seen := overview(ledger, NOW + 2 * HOUR, hours=1)).items
     assert (later.state, later.states, seen.by_state) == ("empty", ["complete"], {State.EMPTY: 1})
-    assert overview(ledger, BEGIN, hours=1).partly_unseen == 0, "of other hours"
+    assert overview(ledger, BEGIN, hours=1).accepted == (), "of other hours"
 
 
 def test_the_worst_of_a_topic_hides_nothing_else(ledger: AuditedLedger) -> None:

@@ -222,7 +222,7 @@ class Run:
             rows=rows,
             dead=sorted(set(_column(warehouse / "_dead" / self._topic, "reason"))),
             state=report.state.value,
-            kinds=sorted({each.kind.value for each in report.findings if not each.accepted}),
+            kinds=sorted({each.kind.value for each in report.findings if each.is_open}),
             waits=[each.words for each in report.waits],
             attacks=self._attacks,
         )

@@ -282,11 +282,7 @@ class RawMember:
         self._send_commit(connection, generation, member_id, before.positions)
 
     def _send_commit(
-        self,
-        connection: RawConnection,
-        generation: int,
-        member_id: str,
-        offsets: dict[int, int],
+        self, connection: RawConnection, generation: int, member_id: str, offsets: dict[int, int]
     ) -> int:
         place = self._place
         self._commits += 1

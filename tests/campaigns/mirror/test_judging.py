@@ -67,10 +67,7 @@ COPIES: dict[str, tuple[Copy, set[str]]] = {
         {"changed", "missing"},
     ),
     "holes of compaction": (of_one(batch(0), batch(7)), set()),
-    "thrown away since": (
-        Copy(SOURCE[1:], [Replica(1, SOURCE)], before=SOURCE[:1]),
-        set(),
-    ),
+    "thrown away since": (Copy(SOURCE[1:], [Replica(1, SOURCE)], before=SOURCE[:1]), set()),
     "brokers of other epochs": (
         Copy(SOURCE, [Replica(1, SOURCE), Replica(2, OTHER_EPOCH)]),
         {"replicas"},

@@ -189,11 +189,7 @@ Json = Mapping[str, Any]
 
 
 def verdict(
-    report: Json,
-    exit_code: int,
-    cells: Sequence[Json],
-    lines: int,
-    tiers: Sequence[str],
+    report: Json, exit_code: int, cells: Sequence[Json], lines: int, tiers: Sequence[str]
 ) -> Iterator[str]:
     """`exit_code` and `report`: of `penstock report`; `cells`: windows, as /api/v1/topic has them;
     `tiers`: those that count every line."""

@@ -232,10 +232,7 @@ class _Run:
         # The whole hour, but of a soak, whose first windows are soon forgotten.
         since = now() // _HOUR * _HOUR if pace is None else now() // (WINDOW * 1000) * WINDOW * 1000
         keeping = Keeping(pace.keeps) if pace else None
-        with (
-            Site.started(self._directory, shape, folders, keeping) as site,
-            ExitStack() as ends,
-        ):
+        with Site.started(self._directory, shape, folders, keeping) as site, ExitStack() as ends:
             agents += site.agents.values()
             found = [
                 _Destination(each, tallies[each.name], site, since, pace) for each in shape.origins

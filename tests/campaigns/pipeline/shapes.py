@@ -57,8 +57,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 CLUSTER: Final = Shape(
-    (Part("test", 3, ("web-1", "web-2"), partitions=6, registries=2),),
-    ("agent", "broker", "hdfs"),
+    (Part("test", 3, ("web-1", "web-2"), partitions=6, registries=2),), ("agent", "broker", "hdfs")
 )
 MIRRORED: Final = Shape(
     (

@@ -44,10 +44,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(
-    topic: TopicPlan,
-    tally: TopicTally,
-    seen: Counter[str],
-    answer: Mapping[str, Any] | None,
+    topic: TopicPlan, tally: TopicTally, seen: Counter[str], answer: Mapping[str, Any] | None
 ) -> Judgement:
     """`seen` has the lines of the topic, as `stream/number`; `answer` is what the report says of
     it. However long nobody looked: the history of names is kept."""
@@ -96,7 +93,7 @@ def _is_of_content(answer: Mapping[str, Any] | None) -> bool:
         and all(
             any(words in each["words"] for words in _OF_CONTENT)
             for each in answer["findings"]
-            if not each["accepted"]
+            if not each["accepted"] and not each.get("harmless")
         )
     )
 
@@ -106,7 +103,9 @@ def reasons(answer: Mapping[str, Any] | None) -> list[str]:
     if answer is None:
         return ["the audit knows no such topic"]
     findings = [
-        f"{each['kind']}: {each['words']}" for each in answer["findings"] if not each["accepted"]
+        f"{each['kind']}: {each['words']}"
+        for each in answer["findings"]
+        if not each["accepted"] and not each.get("harmless")
     ]
     waits = [f"waits: {each['words']}" for each in answer["waits"]]
     return [*_few(findings), *_few(waits)]

@@ -229,10 +229,7 @@ StandardError=inherit
         self._systemd.__exit__(None, None, None)
 
 
-AGENTS: Final[dict[str, Callable[[Site], Agent]]] = {
-    "up": UpAgent,
-    "systemd": UnitAgent,
-}
+AGENTS: Final[dict[str, Callable[[Site], Agent]]] = {"up": UpAgent, "systemd": UnitAgent}
 
 
 def _times(line: re.Pattern[str], log: str) -> Iterator[float]:

@@ -32,7 +32,7 @@ EMPTIED = "names changed there: may have been emptied: a.log"
 def answer(state: str, *words: str) -> dict[str, Any]:
     findings = [{"kind": state, "words": each, "accepted": ""} for each in words or [NAMES]]
     waits = [{"words": "the agent is done up to then"}] if state == "pending" else []
-    accepted = {"kind": "unknown", "words": NAMES, "accepted": "for a moment only"}
+    accepted = {"kind": "unknown", "words": NAMES, "accepted": "", "harmless": "a moment"}
     return {"state": state, "findings": [*findings, accepted], "waits": waits}
 
 

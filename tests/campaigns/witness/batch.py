@@ -314,12 +314,7 @@ class Batch(msgspec.Struct):
         said = [f"said: {verdict.state or 'nothing'} ({verdict.exit_code})"]
         said += [f"found: {each}" for each in verdict.findings] if objections or needless else []
         return Outcome(
-            tenant.script,
-            objections,
-            counts=counts,
-            error=error,
-            figures=said,
-            remarks=needless,
+            tenant.script, objections, counts=counts, error=error, figures=said, remarks=needless
         )
 
     def _verdict(self, tenant: Tenant) -> Verdict:
@@ -357,7 +352,7 @@ class Batch(msgspec.Struct):
             found += answer.get("items", [])
             if len(found) >= answer.get("page", {}).get("total", 0):
                 break
-        return [Called.of(each) for each in found]
+        return [called for each in found for called in Called.of(each)]
 
 
 def _play(tenant: Tenant, act: Sequence[Action]) -> None:

@@ -110,7 +110,9 @@ class _Judge:
                 self._read.add(id(known.file))
                 self._by_seq[one.source, one.seq] = known
         self._know_records(seen)
-        self._called = [each for each in verdict.findings if not each.accepted]
+        self._called = [
+            each for each in verdict.findings if not each.accepted and not each.harmless
+        ]
         self._moments = [each for each in verdict.findings if each.is_moment]
         known_files = set().union(*self._file_of.values())
         unknown = [each for each in truth.files if id(each) not in known_files]
@@ -315,7 +317,7 @@ class _Judge:
         cut = min(file.ended, file.copied)
         is_then = called.from_time - slack <= cut <= called.to_time + slack
         is_known = any(self._is_source(called, each) for each in file.lives() if each is not file)
-        return is_known and is_then and "was truncated" in called.words
+        return is_known and is_then and "truncated" in called.words
 
     def _is_source(self, called: Called, file: File) -> bool:
         known = self._file_of.get(called.source)

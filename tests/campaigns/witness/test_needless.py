@@ -21,7 +21,7 @@ UNKNOWN = Called(
 )
 OF_FILE = replace(UNKNOWN, path=PATH, source="s1", position=30)
 MOMENT = replace(
-    UNKNOWN, accepted="for a moment only, and new files are hardly ever emptied that soon"
+    UNKNOWN, harmless="for a moment only, and new files are hardly ever emptied that soon"
 )
 
 

@@ -198,12 +198,12 @@ def test_that_it_may_be_so_can_be_said_without_being_red() -> None:
         *("unknown", "words", "agent", truth.host, str(PurePath(PATH).parent)),
         from_time=0,
         to_time=90_000,
-        accepted="for a moment only, and new files are hardly ever emptied that soon",
+        harmless="for a moment only, and new files are hardly ever emptied that soon",
     )
     seen = Seen(landed(), [])
     assert judge(truth, seen, replace(GREEN, findings=(moment,))) == []
     for other in (
-        replace(moment, accepted="by an operator"),
+        replace(moment, harmless="", accepted="by an operator"),
         replace(moment, path="/elsewhere"),
         replace(moment, from_time=80_000),
     ):

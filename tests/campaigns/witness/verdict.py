@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tests.campaigns import outcomes
 from tests.campaigns.reading import DeadLetter, Row
@@ -31,6 +32,7 @@ class Called(msgspec.Struct, frozen=True):
     from_time: int = -1
     to_time: int = -1
     accepted: str = ""
+    harmless: str = ""
 
     @property
     def is_of_rows(self) -> bool:
@@ -41,11 +43,16 @@ class Called(msgspec.Struct, frozen=True):
     def is_moment(self) -> bool:
         """That a file may have been emptied while nobody looked: said, and not red."""
         words = ("for a moment only", "every name is known")
-        return self.kind == "unknown" and self.accepted.startswith(words)
+        return self.kind == "unknown" and self.harmless.startswith(words)
 
     @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> "Called":
-        return cls(**{name: answer[name] for name in cls.__struct_fields__ if name in answer})
+    def of(cls, answer: Mapping[str, Any]) -> "list[Called]":
+        """Lost bytes, and what followed them unseen, are two."""
+        called = cls(**{name: answer[name] for name in cls.__struct_fields__ if name in answer})
+        if not answer.get("unseen_end"):
+            return [called]
+        end = {"position": called.end_position, "end_position": -1, "seq": -1, "events": -1}
+        return [called, replace(called, kind="unknown", **end)]
 
 
 class Cell(msgspec.Struct, frozen=True):

@@ -71,7 +71,7 @@ def test_findings_are_said_as_it_shows() -> None:
     at = {"partition": 0, "offset": 4_711, "offsets": 12}
     minute = {"from_time": SEVEN_TWELVE, "to_time": SEVEN_TWELVE + 60_000}
     missing = finding(FaultKind.MISSING, **file, **at, seq=120, events=12, position=8192)
-    lost = finding(FaultKind.LOST, **file, events=3, position=0, end_position=512)
+    lost = finding(FaultKind.LOST, **file, **minute, position=0, end_position=512, unseen_end=True)
     path = "clicks/dt=2026-11-20/hour=07/copy.parquet"
     copied = finding(FaultKind.DUPLICATED, tier="hdfs", destination="hdfs://nn/logs", path=path)
     hole = finding(FaultKind.UNPROVEN, tier="agent", host="web-3", source="a1", seq=17, **minute)

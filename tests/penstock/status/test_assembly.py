@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from agent.monitoring.status import AgentPhase
 from audit.api.answers import Headline, HealthRow
-from audit.reconciling.findings import State
+from audit.reconciling.findings import FaultKind, KindCount, State
 from penstock.status.assembly import StatusParts, assembled
 from penstock.status.audit import OpenTopic
 from penstock.status.values import AgentStatus, LoadStatus
@@ -21,10 +21,12 @@ from tests.penstock.status.made_up import (
     topic_row,
 )
 
+ACCEPTED = (KindCount(kind=FaultKind.LOST, findings=1, events=952),)
+
 
 def test_a_topic_from_file_to_warehouse() -> None:
     audit = audit_part(
-        [replace(topic_row("t", State.PENDING), partly_unseen=True), topic_row("gone")],
+        [replace(topic_row("t", State.PENDING), accepted=ACCEPTED), topic_row("gone")],
         loads=[load_row("t", NOW - 5_000, 60)],
         consumers=[consumer_row("t", 60)],
         opened={("c", "t"): OpenTopic(NOW - 9_000, "the loader")},
@@ -36,7 +38,7 @@ def test_a_topic_from_file_to_warehouse() -> None:
     assert (t.state, t.waits, t.complete_until) == ("pending", "the loader", NOW - 9_000)
     assert (other.topic, other.end, other.landed, other.unread_bytes) == ("other", 7, 0, 0)
     assert (other.state, other.complete_until) == ("", -1)
-    assert (t.partly_unseen, other.partly_unseen) == (True, False)
+    assert (t.accepted, other.accepted) == (ACCEPTED, ())
     assert status.last_load == LoadStatus(
         destination="file:///w", time=NOW - 5_000, topics=1, rows=60, lag=47
     )

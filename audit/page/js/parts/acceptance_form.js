@@ -6,7 +6,7 @@ import { statementForm } from "./statement_form.js";
 
 /** `topicId`: by now another topic may have this name. */
 export function acceptanceForm(fault, { cluster, topic, topicId }) {
-  if (fault.accepted) return null;
+  if (fault.accepted || fault.harmless) return null;
   return statementForm({
     statement: "accept",
     title: "Accept…",
@@ -33,7 +33,8 @@ function named(fault, place) {
 }
 
 /** Runs of its file: by events, and by bytes where only part of these is meant. */
-function runsOf({ source, seq, events, position, end_position: end, kind }) {
+function runsOf({ source, seq, events, position, end_position: endPosition, unseen_end: unseenEnd, kind }) {
+  const end = unseenEnd ? endPosition + 1 : endPosition;
   const runs = [];
   if (source && seq >= 0 && events > 0) runs.push({ source, seq, events });
   if (source && position >= 0 && end > position) {

@@ -15,6 +15,7 @@ const LONGEST = 30 * 24 * HOUR; // the longest time of a request
 
 /** `row`: the keys j and k reach it. `named`: shows the topic. `here`: the host of this view. */
 export function finding(fault, { cluster, topic, topicId, named = false, here = "", row = true, raised = 0 }) {
+  const isOpen = !fault.accepted && !fault.harmless;
   const meta = [
     named ? h("a", { href: link("topic", { cluster, topic, ...hoursOf(fault) }) }, name(topic)) : null,
     fault.events > 0 ? h("span", {}, counted(fault.events, fault.kind === "lost" ? "line" : "event")) : null,
@@ -27,18 +28,19 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
     raised > 0 ? h("span", {}, "alert raised ", ago(raised)) : null,
     fault.agent ? h("span", {}, "agent ", name(fault.agent)) : null,
     fault.accepted ? h("span", {}, "accepted: ", quoted(fault.accepted)) : null,
+    fault.harmless ? h("span", {}, "harmless: ", quoted(fault.harmless)) : null,
     toMessages(fault, { cluster, topic, topicId }),
   ];
   return h(
     "li",
-    { class: fault.accepted ? "finding accepted" : "finding" },
+    { class: isOpen ? "finding" : "finding accepted" },
     h("span", {}, kindBadge(fault.kind)),
     h(
       "div",
       { class: "text" },
       words(fault.words),
       h("div", { class: "meta" }, meta),
-      fault.accepted ? null : cure(fault.kind, fault),
+      isOpen ? cure(fault.kind, fault) : null,
       acceptanceForm(fault, { cluster, topic, topicId }),
     ),
     fault.host && fault.host !== here

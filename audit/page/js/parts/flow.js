@@ -105,7 +105,10 @@ function besides(tier) {
 function faultsAt(tier, findings) {
   const open = findings.filter(
     (fault) =>
-      fault.tier === tier.tier && fault.destination === tier.destination && !fault.accepted,
+      fault.tier === tier.tier &&
+      fault.destination === tier.destination &&
+      !fault.accepted &&
+      !fault.harmless,
   );
   const states = open.map((fault) => kindState(fault.kind));
   const rows = (kind) =>

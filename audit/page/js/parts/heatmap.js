@@ -110,7 +110,7 @@ export class HeatMap {
       return [
         state,
         LETTERS[cell.state],
-        WORDS[cell.state] + (cell.accepted ? ", a fault is accepted" : ""),
+        WORDS[cell.state] + (cell.accepted ? ", a fault is accepted or harmless" : ""),
       ];
     });
   }

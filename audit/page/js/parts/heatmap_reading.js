@@ -54,7 +54,7 @@ export function reading({ start, end, cell, marks }, tiers) {
           `Waits for ${cell.waits.map((wait) => ON[wait] ?? plain(wait)).join(", ")}.`,
         )
       : null,
-    cell.accepted ? h("p", { class: "soft" }, "A fault here has been accepted.") : null,
+    cell.accepted ? h("p", { class: "soft" }, "A fault here is accepted or harmless.") : null,
     changed(marks),
   ];
 }

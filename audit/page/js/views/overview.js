@@ -165,7 +165,7 @@ function columns(several) {
         row.deleted
           ? h("span", { class: "under", title: `Topic id ${plain(row.topic_id)}` }, "deleted or retired")
           : null,
-        row.partly_unseen
+        row.accepted.some(({ kind }) => kind === "unknown")
           ? h(
               "span",
               { class: "under", title: "Accepted. The topic's page shows when it was." },

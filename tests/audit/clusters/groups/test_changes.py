@@ -36,10 +36,7 @@ def looked(state: str, **members: int) -> GroupsSeen:
         ([looked("Stable", a=0), looked("Stable", a=0)], []),
         ([looked("Stable", a=0), looked("Empty")], ["stopped: it has no members"]),
         ([looked("Empty"), looked("Stable", a=0)], ["started with 1 member"]),
-        (
-            [looked("Stable", a=0), looked("Stable", a=0, b=1)],
-            ["rebalanced: 2 members, before 1"],
-        ),
+        ([looked("Stable", a=0), looked("Stable", a=0, b=1)], ["rebalanced: 2 members, before 1"]),
         ([looked("Stable", a=0), looked("Stable", b=0)], ["rebalanced: 1 member, as before"]),
         (
             [

@@ -97,17 +97,13 @@ LOSSES: dict[str, tuple[list[Json], list[tuple[str, int, int]]]] = {
             loader(0, 0, 50, TIME, run("file", 0, 50)),
             broker(
                 1,
-                withdrawn=[
-                    withdrawn(0, 100, 1, resumes=800),
-                    withdrawn(800, 200, 1, resumes=800),
-                ],
+                withdrawn=[withdrawn(0, 100, 1, resumes=800), withdrawn(800, 200, 1, resumes=800)],
             ),
             agent(1, shipped(1_000, 800, 300, time=LATER, epoch=1), time=LATER),
             broker(2, (800, 300, LATER, 1)),
             with_windows(
                 loader(
-                    *(1, 100, 1_000, LATER, run("file", 100, 700), run("file", 1_000, 300)),
-                    epoch=1,
+                    *(1, 100, 1_000, LATER, run("file", 100, 700), run("file", 1_000, 300)), epoch=1
                 ),
                 *(window(TIME, 700), window(LATER, 300)),
             ),
@@ -329,10 +325,7 @@ def test_what_nobody_had_spoken_of_is_missing(tmp_path: Path, order: int) -> Non
 @each_order
 @pytest.mark.parametrize(
     ("counted", "loaded", "expected"),
-    [
-        (430, 400, [("broker", 430, 20), ("hdfs", 400, 30)]),
-        (400, 440, [("broker", 440, 10)]),
-    ],
+    [(430, 400, [("broker", 430, 20), ("hdfs", 400, 30)]), (400, 440, [("broker", 440, 10)])],
 )
 def test_each_is_named_once_where_it_is_first_missing(
     tmp_path: Path, counted: int, loaded: int, expected: list[tuple[str, int, int]], order: int
@@ -483,7 +476,7 @@ def lost_and_again(lost: int = 200, again: int = 200) -> list[Json]:
 @each_order
 def test_nothing_is_missing_that_was_shipped_again(tmp_path: Path, order: int) -> None:
     verdict = judged(tmp_path, in_orders(lost_and_again())[order])
-    said = sorted((each.kind, each.events, each.accepted) for each in verdict.findings)
+    said = sorted((each.kind, each.events, each.harmless) for each in verdict.findings)
     assert said == [
         (FaultKind.DUPLICATED, 200, "sent twice, landed once"),
         (FaultKind.MISSING, 200, "shipped again since, and landed"),
@@ -496,7 +489,7 @@ def test_nothing_is_missing_that_was_shipped_again(tmp_path: Path, order: int) -
 @each_order
 def test_what_did_not_come_again_is_missing(tmp_path: Path, order: int) -> None:
     verdict = judged(tmp_path, in_orders(lost_and_again(again=150))[order])
-    open_ = [each for each in verdict.findings if not each.accepted]
+    open_ = [each for each in verdict.findings if each.is_open]
     assert [(each.kind, each.seq, each.events, each.offset) for each in open_] == [
         (FaultKind.MISSING, 400, 50, 400)
     ]
@@ -519,7 +512,7 @@ def test_what_was_lost_is_weighed_before_what_loaders_have_dropped(tmp_path: Pat
         load(1, landed, time=LATER),
     ]
     verdict = judged(tmp_path, [said])
-    assert [each.words for each in verdict.findings if not each.accepted] == []
+    assert [each.words for each in verdict.findings if each.is_open] == []
     assert verdict.state is State.COMPLETE
 
 
