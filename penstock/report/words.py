@@ -94,6 +94,8 @@ def topic_shown(topic: TopicReport) -> ShownVerdict:
     state = topic.state
     if topic.failing_loads and state is State.PENDING:
         return ShownVerdict(state, NOT_LOADED, "not loaded")
+    if state is State.COMPLETE and topic.complete_until > 0:
+        return ShownVerdict(state, MARKS[state], f"up to {time_text(topic.complete_until)}")
     name = marked(faults_of(topic.kinds, state)) if state.is_fault else state.value
     return ShownVerdict(state, MARKS[state], name)
 
@@ -139,6 +141,7 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
             complete_until=min(
                 (topic.complete_until for topic in topics if topic.complete_until >= 0), default=-1
             ),
+            settled=state is State.COMPLETE,
             accepted_unknown=any(map(is_partly_unseen, topics)),
         )
     )
@@ -168,7 +171,8 @@ def wait_words(wait: Wait) -> str:
 
 def subject(report: ReportAnswer) -> str:
     """The report's time range, and the time up to which the ledger has been read."""
-    time_range = f"{time_text(report.from_time)} to {time_text(report.to_time)} UTC"
+    to_time = min(report.to_time, report.now // 1000 * 1000)
+    time_range = f"{time_text(report.from_time)} to {time_text(to_time)} UTC"
     if report.as_of <= 0:
         return f"{time_range}; the ledger is still being read"
     return f"{time_range}; the ledger was read up to {time_text(report.as_of // 1000 * 1000)}"

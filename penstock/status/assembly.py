@@ -52,10 +52,13 @@ def assembled(parts: StatusParts, now: int) -> PipelineStatus:
         lags = [topic.end - topic.landed for topic in topics if min(topic.end, topic.landed) >= 0]
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
     audit = parts.audit
-    verdict = _verdict(rows, topics, silent)
+    said = audit.headlines.get(cluster) if audit else None
+    if said is not None and said.complete_until >= 0:
+        topics = tuple(_not_after(said.complete_until, topic) for topic in topics)
+    verdict = _verdict(rows, topics, silent, said)
     until = [topic.complete_until for topic in topics if topic.complete_until >= 0]
     until += [agent.heard for agent in silent if agent.heard > 0]
-    headline = _headline(audit, cluster, verdict, min(until, default=-1) if silent else None)
+    headline = _headline(audit, said, verdict, min(until, default=-1) if silent else None)
     is_calm = headline is not None and headline.state == verdict and not _is_wrong(headline)
     return PipelineStatus(
         now=now,
@@ -161,11 +164,17 @@ def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStatus]:
             )
 
 
+def _not_after(moment: int, topic: TopicStatus) -> TopicStatus:
+    return msgspec.structs.replace(topic, complete_until=min(topic.complete_until, moment))
+
+
 def _headline(
-    audit: AuditPart | None, cluster: str, verdict: str, until_silence: int | None
+    audit: AuditPart | None,
+    headline: answers.Headline | None,
+    verdict: str,
+    until_silence: int | None,
 ) -> answers.Headline | None:
     """The audit's headline; pending if agents are silent, as they may have unread lines."""
-    headline = audit.headlines.get(cluster) if audit else None
     if audit is None or verdict != State.PENDING or until_silence is None:
         return headline
     pending = JudgedTopics(
@@ -191,11 +200,13 @@ def _verdict(
     rows: Mapping[str, answers.TopicRow],
     topics: Sequence[TopicStatus],
     silent: Sequence[answers.AgentRow],
+    headline: answers.Headline | None,
 ) -> str:
     """The worst state of all topics; empty if the brokers have none. A silent agent may have unread
     lines, so with one nothing is complete up to now."""
     state = worst([row.state for row in rows.values()]) if rows else ""
-    if state is State.COMPLETE and silent:
+    is_held_up = headline is not None and headline.state is State.PENDING
+    if state is State.COMPLETE and (silent or is_held_up):
         return State.PENDING
     return "" if state in {State.EMPTY, State.COMPLETE} and not topics else state
 

@@ -76,6 +76,22 @@ def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
             "…",
             "pending: every line up to 21:14 UTC is accounted for|",
         ),
+        (judged(State.COMPLETE), "✓", "complete: every line is accounted for|"),
+        (
+            judged(State.COMPLETE, complete_until=MINUTE, settled=True, today=EVENING),
+            "✓",
+            "every line up to 21:14 UTC is accounted for|",
+        ),
+        (
+            judged(State.COMPLETE, complete_until=MINUTE, silent=True, held_up=True, today=EVENING),
+            "…",
+            "pending: an agent is silent; every line up to 21:14 UTC is accounted for|",
+        ),
+        (
+            judged(State.COMPLETE, complete_until=0, settled=True),
+            "…",
+            "pending: nothing is known to be wrong; some lines are still on their way|",
+        ),
         (
             judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING + DAY_LONG),
             "✓",

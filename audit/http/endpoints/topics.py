@@ -264,6 +264,7 @@ def _unreported(report: answers.TopicReport) -> answers.TopicReport:
         state=worst([report.state, State.PENDING]),
         waits=[*report.waits, wait],
         waits_total=report.waits_total + 1,
+        complete_until=max(0, report.complete_until),
     )
 
 
@@ -314,9 +315,7 @@ def _report(service: Service, verdict: TopicVerdict) -> answers.TopicReport:
         failing_loads=failing_in(service, verdict),
         kinds=verdict.totals.kinds,
         checks=service.reading.checks(key),
-        complete_until=min(
-            (window.start for window in windows if window.state is State.PENDING), default=-1
-        ),
+        complete_until=verdict.complete_until,
     )
 
 

@@ -28,7 +28,9 @@ def alert(kind: str, cluster: str = "local") -> dict[AlertKey, Condition]:
 
 
 def service(cluster: ClusterState = READ) -> Service:
-    return Service(AuditConfig(data_dir="unused"), AuditState({"local": cluster}))
+    done = {"local": min(cluster.as_of, NOW - 2 * MINUTE)}
+    state = AuditState({"local": cluster})
+    return Service(AuditConfig(data_dir="unused"), state, done_until=done)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +63,12 @@ def test_not_while_lines_may_be_held_up(
     asked = service()
     asked.alert_conditions = conditions
     assert is_settled(asked, "local", NOW) is settled
+
+
+def test_not_while_an_agent_stands_still() -> None:
+    asked = service()
+    asked.done_until = {"local": NOW - 5 * MINUTE}
+    assert not is_settled(asked, "local", NOW)
 
 
 @pytest.mark.parametrize(
