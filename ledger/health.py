@@ -6,6 +6,8 @@ something changes notably, and at least every `interval` seconds. Free space cha
 halves or doubles, so a disk that fills up is reported some ten times in all. Certificates are known
 by their file, never by a name in them.
 
+A loader also states which topics it takes, so that readers wait for those not loaded yet.
+
 A statement has no more than a few disks and certificates, and no long text: readers cut what has.
 """
 
@@ -25,6 +27,7 @@ EVERY_SECONDS: Final = 600.0
 MOST_DISKS: Final = 8
 MOST_CERTIFICATES: Final = 16
 LONGEST_LABEL: Final = 200
+MOST_PATTERNS: Final = 2_000
 _SMALL: Final = 1024 * 1024  # bytes: below, more or less makes no difference
 
 Json = dict[str, Any]
@@ -61,6 +64,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     program_version: str = ""
     interval_millis: int = 0
+    topics: tuple[str, ...] = ()  # names and patterns that a loader takes; none: unknown
+    exclude: tuple[str, ...] = ()  # of these
     disks: tuple[Disk, ...] = ()
     certificates: tuple[Certificate, ...] = ()
     zookeeper: ZooKeeperSession | None = None

@@ -16,6 +16,7 @@ from audit.api.answers import (
 )
 from audit.headline import MARKS, NOT_LOADED, JudgedTopics, headline
 from audit.reconciling.findings import FaultKind, Finding, Kinds, State, summed
+from audit.reconciling.picture import TierKind
 from audit.reconciling.topic_verdict import Wait
 from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
@@ -142,6 +143,7 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
                 (topic.complete_until for topic in topics if topic.complete_until >= 0), default=-1
             ),
             settled=state is State.COMPLETE,
+            held_up=any(wait.on == TierKind.AGENT for topic in topics for wait in topic.waits),
             accepted_unknown=any(map(is_partly_unseen, topics)),
         )
     )

@@ -8,6 +8,7 @@ statement are capped at what a program writes.
 """
 
 import sqlite3
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -25,13 +26,16 @@ from ledger.health import (
     LONGEST_LABEL,
     MOST_CERTIFICATES,
     MOST_DISKS,
+    MOST_PATTERNS,
     Certificate,
     Disk,
     Health,
     ZooKeeperSession,
 )
+from ledger.taken_topics import is_taken
 
 MOST_PROGRAMS: Final = 50_000
+_REPLACED: Final = 86_400_000  # milliseconds
 _KINDS: Final = {
     "agent": ProgramKind.AGENT,
     "broker": ProgramKind.BROKER,
@@ -86,6 +90,8 @@ def _checked(statement: dict[str, Any]) -> Health:
         name=_short(statement["name"]),
         program_version=_short(statement["program_version"]),
         interval_millis=_within(statement["interval_millis"], MOST),
+        topics=tuple(statement["topics"][:MOST_PATTERNS]),
+        exclude=tuple(statement["exclude"][:MOST_PATTERNS]),
         disks=tuple(
             Disk(
                 _short(item["label"]),
@@ -116,12 +122,13 @@ def _within(number: int, most: int) -> int:
     return max(0, min(number, most))
 
 
-def programs(connection: sqlite3.Connection, heard_since: int) -> list[Program]:
+def programs(connection: sqlite3.Connection, heard_since: int, *, kind: str = "%") -> list[Program]:
     """Returns programs that were heard since then, without those on retired hosts."""
     retired: dict[str, Retired] = {}
     programs_ = []
-    for cluster, kind, host, name, time, statement in connection.execute(
-        "SELECT * FROM health WHERE time >= ? ORDER BY cluster, kind, host, name", (heard_since,)
+    for cluster, kind_, host, name, time, statement in connection.execute(
+        "SELECT * FROM health WHERE time >= ? AND kind LIKE ? ORDER BY cluster, kind, host, name",
+        (heard_since, kind),
     ):
         if cluster not in retired:
             retired[cluster] = Retired(connection, cluster)
@@ -129,7 +136,7 @@ def programs(connection: sqlite3.Connection, heard_since: int) -> list[Program]:
             continue
         programs_.append(
             Program(
-                kind=ProgramKind(kind),
+                kind=ProgramKind(kind_),
                 cluster=cluster,
                 host=host,
                 name=name,
@@ -138,3 +145,24 @@ def programs(connection: sqlite3.Connection, heard_since: int) -> list[Program]:
             )
         )
     return programs_
+
+
+def roots_of(
+    connection: sqlite3.Connection, cluster: str, topic: str, heard_since: int
+) -> Iterator[str]:
+    """Yields the roots of files into which loaders say that they load a topic. A loader that was
+    not heard for some time, although another one on its host was, has been given another root."""
+    loaders = [
+        program
+        for program in programs(connection, heard_since, kind=ProgramKind.LOADER)
+        if program.cluster == cluster
+    ]
+    newest: dict[str, int] = {}
+    for loader in loaders:
+        newest[loader.host] = max(loader.heard, newest.get(loader.host, 0))
+    for loader in loaders:
+        is_replaced = loader.heard < newest[loader.host] - max(_REPLACED, 3 * loader.interval)
+        is_whole = len(loader.name) < LONGEST_LABEL
+        topics, exclude = loader.health.topics, loader.health.exclude
+        if is_whole and not is_replaced and is_taken(topic, topics, exclude):
+            yield loader.name
