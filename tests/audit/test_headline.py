@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from audit.api.answers import FailingLoad, TopicFinding
-from audit.headline import JudgedTopics, headline, kind_words
+from audit.headline import EXCEPT_ACCEPTED, JudgedTopics, headline, kind_words
 from audit.reconciling.findings import FaultKind, Finding, State, counted
 
 EVENING = 1_795_209_247_000  # 2026-11-20 21:14:07 UTC
@@ -60,48 +60,40 @@ def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
             "! 1",
             "not loaded: orders into hdfs://nn/logs, since 2026-11-20 21:14:07 UTC|",
         ),
-        (
-            judged(State.PENDING, complete_until=EVENING, accepted_unknown=True),
-            "…",
-            "pending: every line up to 2026-11-20 21:14:07 UTC is accounted for, except for "
-            "possible loss that is accepted|newer lines are on their way",
-        ),
-        (
-            judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING),
-            "✓",
-            "every line up to 21:14 UTC is accounted for|newer lines are on their way",
-        ),
-        (
-            judged(State.PENDING, complete_until=MINUTE, held_up=True, today=EVENING),
-            "…",
-            "pending: every line up to 21:14 UTC is accounted for|",
-        ),
-        (judged(State.COMPLETE), "✓", "complete: every line is accounted for|"),
-        (
-            judged(State.COMPLETE, complete_until=MINUTE, settled=True, today=EVENING),
-            "✓",
-            "every line up to 21:14 UTC is accounted for|",
-        ),
-        (
-            judged(State.COMPLETE, complete_until=MINUTE, silent=True, held_up=True, today=EVENING),
-            "…",
-            "pending: an agent is silent; every line up to 21:14 UTC is accounted for|",
-        ),
-        (
-            judged(State.COMPLETE, complete_until=0, settled=True),
-            "…",
-            "pending: nothing is known to be wrong; some lines are still on their way|",
-        ),
-        (
-            judged(State.PENDING, complete_until=MINUTE, settled=True, today=EVENING + DAY_LONG),
-            "✓",
-            "every line up to 2026-11-20 21:14 UTC is accounted for|newer lines are on their way",
-        ),
     ],
 )
 def test_a_verdict_in_a_sentence(said: JudgedTopics, badge: str, words: str) -> None:
     found = headline(said)
     assert (found.badge, f"{found.title}|{found.more}") == (badge, words)
+
+
+UNTIL = "every line up to 21:14 UTC is accounted for"
+DATED = "every line up to 2026-11-20 21:14 UTC is accounted for"
+SOME = "nothing is known to be wrong; some lines are still on their way"
+NEWER = "newer lines are on their way"
+COMPLETE, PENDING = State.COMPLETE, State.PENDING
+NEXT_DAY = EVENING + DAY_LONG
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "words"),
+    [
+        (COMPLETE, {"complete_until": -1}, "✓ complete: every line is accounted for|"),
+        (COMPLETE, {"settled": True}, f"✓ {UNTIL}|"),
+        (COMPLETE, {"settled": True, "loaded": False}, f"✓ {UNTIL[:26]} has reached the brokers|"),
+        (COMPLETE, {}, f"… pending: {UNTIL}|"),
+        (COMPLETE, {"silent": True, "held_up": True}, f"… pending: an agent is silent; {UNTIL}|"),
+        (COMPLETE, {"settled": True, "complete_until": 0}, f"… pending: {SOME}|"),
+        (PENDING, {"settled": True}, f"✓ {UNTIL}|{NEWER}"),
+        (PENDING, {"settled": True, "today": NEXT_DAY}, f"✓ {DATED}|{NEWER}"),
+        (PENDING, {"held_up": True}, f"… pending: {UNTIL}|"),
+        (PENDING, {"accepted_unknown": True}, f"… pending: {UNTIL}, {EXCEPT_ACCEPTED}|{NEWER}"),
+        (State.EMPTY, {"settled": True}, "· empty: no events in this time|"),
+    ],
+)
+def test_a_verdict_names_its_moment(state: State, more: dict[str, Any], words: str) -> None:
+    found = headline(judged(state, **{"complete_until": MINUTE, "today": EVENING} | more))
+    assert f"{found.mark} {found.title}|{found.more}" == words
 
 
 def test_the_worst_come_first() -> None:

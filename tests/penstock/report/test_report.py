@@ -14,7 +14,7 @@ from audit.api.answers import ListPage, Problem, ReportAnswer, TopicReport
 from audit.reconciling.findings import CommandKind, State
 from harness.penstock.audit import AuditProcess
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS
-from penstock.report.audit_requests import last_day, verdict
+from penstock.report.audit_requests import verdict
 from penstock.report.command import command, exit_code
 from tests.penstock.answering_audit import Query, always, answering
 from tests.penstock.report.made_up_report import (
@@ -30,15 +30,10 @@ from tests.penstock.report.made_up_report import (
 )
 from tests.penstock.running import penstock
 
-EVERY_STATE = {
-    State.EMPTY: 0,  # beside a topic with events
-    State.COMPLETE: 0,
-    State.PENDING: 2,
-    State.UNKNOWN: 3,
-    State.MISSING: 1,
-    State.DUPLICATED: 1,
-    State.CHANGED: 1,
-}
+# Empty beside a topic with events.
+NO_FAULT = {State.EMPTY: 0, State.COMPLETE: 0, State.PENDING: 2, State.UNKNOWN: 3}
+EVERY_STATE = dict.fromkeys(State, 1) | NO_FAULT
+NO_TOPIC = report(COMPLETE, topics=[])
 ASKED = ("--hour", "2026-11-20T07")
 
 
@@ -84,7 +79,8 @@ def test_events_in_the_hour_under_way(
     def answers(path: str, query: Query) -> tuple[int, bytes]:
         if path == "alerts":
             return 200, msgspec.json.encode(NotedAlerts(page=page, items=[]))
-        are_whole = int(query["to"]) - int(query["from"]) == DAY_MILLIS
+        begin, end = int(query["from"]), int(query["to"])
+        are_whole = end - begin == DAY_MILLIS and end % HOUR_MILLIS == 0
         return 200, msgspec.json.encode(report(whole_hours if are_whole else later))
 
     with answering(answers) as audit:
@@ -107,7 +103,7 @@ def test_a_table_that_cannot_be_loaded_is_no_waiting(state: State) -> None:
 
 
 def test_nothing_is_complete_of_which_nothing_is_known() -> None:
-    assert verdict(report(COMPLETE, topics=[])) is State.PENDING
+    assert verdict(NO_TOPIC) is State.PENDING
     assert verdict(report(MISSING, as_of=MORNING)) is State.MISSING
     over = MORNING + HOUR
     assert verdict(report(COMPLETE, as_of=over - 1, now=over + 60_000)) is State.PENDING
@@ -117,25 +113,11 @@ def test_nothing_is_complete_of_which_nothing_is_known() -> None:
     assert verdict(report(COMPLETE, as_of=now - 60_001, now=now)) is State.PENDING
 
 
-def test_without_a_time_it_is_about_the_last_whole_hours() -> None:
-    asked = last_day(datetime(2026, 11, 20, 8, 59, 59, tzinfo=UTC))
-    assert asked == (MORNING + HOUR_MILLIS - DAY_MILLIS, MORNING + HOUR_MILLIS)
-
-
 def test_alerts_that_are_raised_stand_below_the_headline() -> None:
-    alert = NotedAlert(
-        id="",
-        severity="warning",
-        topic="",
-        kind="silent",
-        cluster="dc1",
-        host="web-2",
-        words="web-2 is silent",
-        raised=MORNING,
-        resolved=-1,
-        command="systemctl restart penstock-agent",
-        command_kind=CommandKind.MENDS,
-    )
+    known = {"id": "", "severity": "warning", "kind": "silent", "cluster": "dc1", "topic": ""}
+    known |= {"host": "web-2", "words": "web-2 is silent"}
+    known |= {"command": "systemctl restart penstock-agent", "command_kind": CommandKind.MENDS}
+    alert = NotedAlert(raised=MORNING, resolved=-1, **known)
     late = msgspec.structs.replace(alert, kind="missing", hour=MORNING)
     page = ListPage(page=1, size=100, total=2)
     raised = NotedAlerts(page=page, items=[late, alert])
@@ -270,10 +252,7 @@ def test_wrong_usage_is_no_verdict(wrong: list[str], said: str) -> None:
         ((200, b"\xff"), "is not an audit of this release"),
         ((200, b"[" * 60_000), "is not an audit of this release"),
         ((502, b"[" * 60_000), "502: [["),
-        (
-            (200, msgspec.json.encode(report(COMPLETE, topics=[]))),
-            "topic clicks is unknown to the audit",
-        ),
+        ((200, msgspec.json.encode(NO_TOPIC)), "topic clicks is unknown to the audit"),
     ],
 )
 def test_what_an_audit_does_not_say(answer: tuple[int, bytes], said: str) -> None:

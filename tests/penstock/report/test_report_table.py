@@ -9,6 +9,7 @@ import pytest
 
 from audit.api.answers import AlteredTotal, Remark, ReportAnswer
 from audit.reconciling.findings import FaultKind, Finding, KindCount, State
+from audit.reconciling.topic_verdict import Wait
 from penstock.report.page import report_page
 from penstock.report.remarks import altered_words, remark_lines
 from penstock.report.table import show_report
@@ -128,6 +129,18 @@ def test_of_no_events_not_every_line_is_accounted_for(shown: Shown) -> None:
     assert len([line for line in lines if "quiet" in line]) == 1, "there is no more to say of it"
 
 
+def test_of_a_time_that_is_not_over_the_moment_is_named(shown: Shown) -> None:
+    until = {"complete_until": MORNING + 131_000}
+    live = report(topic("a", **until), COMPLETE, now=MORNING + 140_500)
+    lines = shown(live)
+    assert lines[0] == "✓ every line up to 2026-11-20 07:02:11 UTC is accounted for"
+    assert lines[1].startswith("2026-11-20 07:00 to 2026-11-20 07:02:20 UTC; ")
+    assert cells(lines[4])[0] == "✓ up to 2026-11-20 07:02:11"
+    waits = [Wait(on="agent", words="web-3: the agent is done up to 07:02:11")]
+    pending = topic("a", state=State.PENDING, waits=waits, waits_total=1, **until)
+    assert shown(report(pending))[0] == f"… pending: {lines[0][2:]}"
+
+
 def test_what_is_accepted_of_times_without_a_watch_is_in_the_first_line(shown: Shown) -> None:
     found = Finding(kind=FaultKind.UNKNOWN, words="web-3: /var/log", accepted="for a moment only")
     accepted = topic("clicks", findings=[found], findings_total=1)
@@ -209,37 +222,18 @@ def test_more_than_was_said_is_at_least_that(shown: Shown) -> None:
 @pytest.mark.parametrize(
     ("unclaimed", "yet", "words"),
     [
-        (
-            2,
-            1,
-            [
-                "i 1 event at the brokers is reported by no agent: other producers sent it, or an "
-                "agent did so just before its host lost power, and sent it again",
-                "i 1 event is not reported by an earlier tier yet: it is from other producers, or "
-                "an "
-                "agent or a broker has yet to report it",
-            ],
-        ),
-        (
-            1_239,
-            5,
-            [
-                "i 1,234 events at the brokers are reported by no agent: other producers sent them,"
-                " or an agent did so just before its host lost power, and sent them again",
-                "i 5 events are not reported by an earlier tier yet: they are from other "
-                "producers, "
-                "or an agent or a broker has yet to report them",
-            ],
-        ),
+        (2, 1, ["1 event at the brokers is", "sent it,", "sent it again", "1 event is", "it is"]),
+        (1_239, 5, ["1,234 events at the brokers are", "sent them,", "5 events are", "they are"]),
     ],
 )
 def test_what_no_agent_has_claimed(
     unclaimed: int, yet: int, words: list[str], shown: Shown
 ) -> None:
     more = topic("clicks", unclaimed=unclaimed, unclaimed_yet=yet)
-    lines = shown(report(more), everything=True)
-    assert [line for line in lines if line.startswith("i ")] == words
-    assert all(each.removeprefix("i ") in report_page(report(more)) for each in words)
+    lines = [line for line in shown(report(more), everything=True) if line.startswith("i ")]
+    assert len(lines) == 2
+    assert all(each in " ".join(lines) for each in words)
+    assert all(each.removeprefix("i ") in report_page(report(more)) for each in lines)
 
 
 def test_what_nobody_knows_is_no_number(shown: Shown) -> None:
@@ -281,26 +275,13 @@ def test_it_fits_into_eighty_characters_of_a_terminal() -> None:
     assert [line for line in plain[2:] if len(line) > 80] == []
 
 
-@pytest.mark.parametrize(
-    ("millis", "words"),
-    [
-        *((-1, "-"), (0, "0 ms"), (999, "999 ms"), (1_000, "1.0 s"), (59_999, "60 s")),
-        *((90_000, "1.5 min"), (86_400_000 * 3, "3.0 d")),
-    ],
-)
-def test_how_long(millis: int, words: str) -> None:
-    assert span(millis) == words
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(-1, "?"), (0, "0 bytes"), (1023, "1,023 bytes"), (1024, "1.0 KiB"), (2**60, "1,024.0 PiB")],
-)
-def test_how_large(count: int, words: str) -> None:
-    assert size(count) == words
-
-
-def test_a_count_that_is_not_known() -> None:
+def test_figures() -> None:
+    assert [span(each) for each in (-1, 0, 999, 1_000, 59_999, 90_000, 3 * 86_400_000)] == [
+        *("-", "0 ms", "999 ms", "1.0 s", "60 s", "1.5 min", "3.0 d")
+    ]
+    assert [size(each) for each in (-1, 0, 1023, 1024, 2**60)] == [
+        *("?", "0 bytes", "1,023 bytes", "1.0 KiB", "1,024.0 PiB")
+    ]
     assert [str(Count(each)) for each in (-1, 0, 4_711)] == ["?", "0", "4,711"]
 
 
