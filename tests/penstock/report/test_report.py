@@ -4,6 +4,7 @@ import json
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -114,8 +115,8 @@ def test_nothing_is_complete_of_which_nothing_is_known() -> None:
 
 
 def test_alerts_that_are_raised_stand_below_the_headline() -> None:
-    known = {"id": "", "severity": "warning", "kind": "silent", "cluster": "dc1", "topic": ""}
-    known |= {"host": "web-2", "words": "web-2 is silent"}
+    known: dict[str, Any] = {"id": "", "severity": "warning", "kind": "silent", "cluster": "dc1"}
+    known |= {"topic": "", "host": "web-2", "words": "web-2 is silent"}
     known |= {"command": "systemctl restart penstock-agent", "command_kind": CommandKind.MENDS}
     alert = NotedAlert(raised=MORNING, resolved=-1, **known)
     late = msgspec.structs.replace(alert, kind="missing", hour=MORNING)
