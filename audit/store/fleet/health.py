@@ -122,13 +122,20 @@ def _within(number: int, most: int) -> int:
     return max(0, min(number, most))
 
 
-def programs(connection: sqlite3.Connection, heard_since: int, *, kind: str = "%") -> list[Program]:
-    """Returns programs that were heard since then, without those on retired hosts."""
+def programs(
+    connection: sqlite3.Connection, heard_since: int, *, loaders_of: str = ""
+) -> list[Program]:
+    """Returns programs that were heard since then, without those on retired hosts; or only loaders
+    of one cluster."""
+    values: list[str | int] = [heard_since]
+    where = "time >= ?"
+    if loaders_of:
+        where, values = "cluster = ? AND kind = 'loader' AND time >= ?", [loaders_of, *values]
     retired: dict[str, Retired] = {}
     programs_ = []
-    for cluster, kind_, host, name, time, statement in connection.execute(
-        "SELECT * FROM health WHERE time >= ? AND kind LIKE ? ORDER BY cluster, kind, host, name",
-        (heard_since, kind),
+    for cluster, kind, host, name, time, statement in connection.execute(
+        f"SELECT * FROM health WHERE {where} ORDER BY cluster, kind, host, name",  # noqa: S608
+        values,
     ):
         if cluster not in retired:
             retired[cluster] = Retired(connection, cluster)
@@ -136,7 +143,7 @@ def programs(connection: sqlite3.Connection, heard_since: int, *, kind: str = "%
             continue
         programs_.append(
             Program(
-                kind=ProgramKind(kind_),
+                kind=ProgramKind(kind),
                 cluster=cluster,
                 host=host,
                 name=name,
@@ -152,11 +159,7 @@ def roots_of(
 ) -> Iterator[str]:
     """Yields the roots of files into which loaders say that they load a topic. A loader that was
     not heard for some time, although another one on its host was, has been given another root."""
-    loaders = [
-        program
-        for program in programs(connection, heard_since, kind=ProgramKind.LOADER)
-        if program.cluster == cluster
-    ]
+    loaders = programs(connection, heard_since, loaders_of=cluster)
     newest: dict[str, int] = {}
     for loader in loaders:
         newest[loader.host] = max(loader.heard, newest.get(loader.host, 0))
