@@ -114,13 +114,12 @@ class Topic:
             (self.key.cluster,),
         ).fetchall():
             spoken.add(Tier(TierKind.BROKER))
-        if any(tier.kind is TierKind.HDFS for tier in spoken):
-            pass
-        elif is_deleted:
+        is_loaded = any(tier.kind is TierKind.HDFS for tier in spoken)
+        if is_deleted and not is_loaded:
             spoken.update(
                 self.tiers[tier] for (tier,) in self.connection.execute(_LOADED_BEFORE, (self.id,))
             )
-        else:
+        elif not is_loaded:
             cluster, topic, _ = self.key
             roots = roots_of(self.connection, cluster, topic, heard_since)
             spoken.update(Tier(TierKind.HDFS, root) for root in roots)
