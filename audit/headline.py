@@ -5,6 +5,7 @@ are marked as UTC. Names from outside are not made printable here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 import msgspec
@@ -59,12 +60,20 @@ _MINUTE: Final = 60_000
 _DAY: Final = len("2026-11-20")
 
 
-class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
-    """All topics over some time, for a headline. `calm` replaces the meaning of a state without a
-    fault. Every line before `complete_until` is accounted for; -1: unknown.
+class Unreported(StrEnum):
+    """Why there may be lines of which no program has reported."""
 
-    A pending verdict is `settled` if that moment is recent and nothing holds up newer lines: then
-    the headline has the mark of a complete one."""
+    SILENT = "an agent is silent"
+    UNREAD = "an agent does not read all of its inputs"
+
+
+class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
+    """All topics over some time, for a headline. `calm` replaces the sentence about a state without
+    a fault. Every line before `complete_until` is accounted for; -1: all lines of this time; 0:
+    unknown.
+
+    A verdict is `settled` if that moment is recent and nothing holds up newer lines: then the
+    headline has the mark of a complete one."""
 
     state: State
     findings: Sequence[TopicFinding] = ()  # open; may be only some of them
@@ -73,6 +82,8 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
     events: int = -1  # arrived
     waits: bool = False  # a topic is waiting for something
     calm: str = ""
+    unreported: Unreported | None = None
+    loaded: bool = True  # there is a loader; otherwise lines are accounted for at the brokers
     complete_until: int = -1
     settled: bool = False
     held_up: bool = False  # a program hangs that newer lines need: they are not on their way
@@ -104,6 +115,7 @@ def headline(judged: JudgedTopics) -> Headline:
             more=more,
             badge=f"{MARKS[state]} {total}" if total else MARKS[state],
             worst=first[:MOST_SHOWN],
+            complete_until=judged.complete_until,
         )
     if judged.failing_loads:
         tables = tables_of(judged.failing_loads)
@@ -113,27 +125,39 @@ def headline(judged: JudgedTopics) -> Headline:
             title=f"not loaded: {_unloaded(judged.failing_loads[0])}",
             more=f"in all, {tables_words(tables)}" if tables > 1 else "",
             badge=f"{NOT_LOADED} {tables}",
+            complete_until=judged.complete_until,
         )
-    is_known = state is State.PENDING and not judged.calm and judged.complete_until > 0
-    if is_known:
-        until = _minute(judged.complete_until, judged.today)
-        words = f"every line up to {until} UTC is accounted for"
-    else:
-        words = judged.calm or MEANINGS[state]
+    has_moment = not judged.calm and state is not State.EMPTY and judged.complete_until >= 0
+    is_settled = has_moment and judged.settled and judged.complete_until > 0
+    are_newer = state is State.PENDING and judged.complete_until > 0 and not judged.held_up
+    if has_moment and not is_settled:
+        state = State.PENDING
+    words = _words(judged) if has_moment else judged.calm or MEANINGS[state]
     if judged.accepted and state is not State.EMPTY:
         words = f"{words}, except for {accepted_kinds(judged.accepted)}"
-    is_settled = is_known and judged.settled
+    if judged.unreported:
+        words = f"{judged.unreported.value}; {words}"
     mark = MARKS[State.COMPLETE if is_settled else state]
     return Headline(
         state=state,
         mark=mark,
         title=words if is_settled else f"{state.value}: {words}",
-        more=NEWER if is_known and not judged.held_up else "",
+        more=NEWER if has_moment and are_newer else "",
         badge=mark,
+        complete_until=judged.complete_until,
     )
 
 
-def _minute(time: int, today: int) -> str:
+def _words(judged: JudgedTopics) -> str:
+    """The sentence about a time that is not over: true up to a moment, which it names."""
+    if judged.complete_until <= 0:
+        return MEANINGS[State.PENDING]
+    fate = "is accounted for" if judged.loaded else "has reached the brokers"
+    lines = "every line read" if judged.unreported is Unreported.UNREAD else "every line"
+    return f"{lines} up to {minute(judged.complete_until, judged.today)} UTC {fate}"
+
+
+def minute(time: int, today: int) -> str:
     """`21:14` on the same day, else `2026-11-20 21:14`; with the second if that is not 0."""
     text = moment(time).removesuffix(":00")
     day = moment(today)[:_DAY] if today >= 0 else ""

@@ -7,6 +7,8 @@ halves or doubles, so a disk that fills up is reported some ten times in all. Ce
 by their file, never by a name in them. Other words about the same problem, which may have figures
 in them, are no notable change: they follow within half a minute.
 
+A loader also states which topics it takes, so that readers wait for those not loaded yet.
+
 A statement has no more than a few disks, certificates and problems, and no long text: readers cut
 what has.
 """
@@ -31,6 +33,7 @@ MOST_PROBLEMS: Final = 16
 LONGEST_LABEL: Final = 200
 LONGEST_TEXT: Final = 400
 _OTHER_WORDS_SECONDS: Final = 30.0
+MOST_PATTERNS: Final = 2_000
 _SMALL: Final = 1024 * 1024  # bytes: below, more or less makes no difference
 
 Json = dict[str, Any]
@@ -85,6 +88,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     program_version: str = ""
     interval_millis: int = 0
+    topics: tuple[str, ...] = ()  # names and patterns that a loader takes; none: unknown
+    exclude: tuple[str, ...] = ()  # of these
     disks: tuple[Disk, ...] = ()
     certificates: tuple[Certificate, ...] = ()
     zookeeper: ZooKeeperSession | None = None

@@ -85,6 +85,7 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     mark: str  # the state's sign; `!` if tables cannot be loaded; `✓` of a pending state in which
     # every line up to a recent moment is accounted for and nothing delays newer ones
+    complete_until: int = -1  # that moment, except for faults; 0: unknown; -1: all of the time
     title: str  # the worst finding: kind, topic, host, events, times
     more: str = ""  # all faults in sum, or what is known nevertheless
     badge: str  # for the title of a tab: the sign, and the number of findings
@@ -526,7 +527,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     kinds: Kinds = ()  # open faults by kind
     accepted: Kinds = ()  # faults that persons accepted, by kind
     checks: LogChecks = LogChecks()
-    complete_until: int = -1  # the beginning of the first pending window; -1: none
+    complete_until: int = -1  # every earlier line is accounted for; -1: all lines; 0: unknown
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -92,6 +92,7 @@ class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
     hosts: list[HostTotals] = []  # with a part in the totals; an empty name: unknown hosts
     origin: TopicKey | None = None  # the topic that this is a copy of
     uncounted: frozenset[Tier] = frozenset()  # tiers whose sums are too small somewhere
+    complete_until: int = -1  # every earlier line is accounted for; -1: all lines; 0: unknown
 
 
 def settled(verdict: TopicVerdict) -> TopicVerdict:
@@ -101,7 +102,13 @@ def settled(verdict: TopicVerdict) -> TopicVerdict:
         replace(window, state=settled_state(window.state), waits=[]) if window.waits else window
         for window in verdict.windows
     ]
-    return replace(verdict, state=settled_state(verdict.state), windows=windows, waits=[])
+    return replace(
+        verdict,
+        state=settled_state(verdict.state),
+        windows=windows,
+        waits=[],
+        complete_until=-1,
+    )
 
 
 def distinct(waits: Iterable[Wait]) -> list[Wait]:

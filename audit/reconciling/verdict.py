@@ -77,7 +77,8 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     windows = _windows(picture, axis, awaited, steps, judged)
     states = {window.state for window in windows}
     states |= {fault.finding.kind.state for fault in judged if fault.finding.is_open}
-    if waits:
+    complete_until = _complete_until(picture, windows, waits)
+    if waits or not complete_until:
         states.add(State.PENDING)
     return TopicVerdict(
         key=picture.key,
@@ -92,6 +93,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
         hosts=by_host(fault.finding for fault in judged),
         origin=picture.origin,
         uncounted=frozenset(tier for window in axis.windows for tier in window.uncounted),
+        complete_until=complete_until,
     )
 
 
@@ -314,14 +316,41 @@ def _waits(
         yield Wait(on=LEDGER, words=words.untold(len(young)), since=since)
 
 
+def _complete_until(
+    picture: TopicPicture, windows: Sequence[WindowVerdict], waits: Sequence[Wait]
+) -> int:
+    """Returns the time before which every line is accounted for: what no agent has passed may have
+    lines that are in no report. -1: all lines of the picture's time are; 0: unknown."""
+    if picture.unjoined:
+        return 0
+    times = [window.start for window in windows if window.state is State.PENDING]
+    times += [wait.since for wait in waits if wait.on == LEDGER and wait.since >= 0]
+    if any(tier.kind is TierKind.AGENT for tier in picture.tiers):
+        times.append(picture.now)
+        times += [
+            agent.until
+            for agent in picture.agents
+            if agent.required_until is None or agent.until < agent.required_until
+        ]
+    else:
+        times.append(picture.now - _length(windows) - picture.grace_millis)
+    until = min(times)
+    if until >= picture.to_time:
+        return -1
+    return until if until > picture.from_time else 0
+
+
+def _length(windows: Sequence[Window | WindowVerdict]) -> int:
+    return max((window.length for window in windows), default=_WINDOW)
+
+
 def _behind(picture: TopicPicture, windows: Sequence[Window]) -> list[ExpectedAgent]:
     """Returns the agents without which this time is not complete, the one furthest behind first. A
     retired agent is required up to its retirement only. If the time is not over yet, an agent that
     is behind by no more than is usual (a window, and what may be in transit) is not listed."""
     due = picture.to_time
     if due > picture.now:
-        length = max((window.length for window in windows), default=_WINDOW)
-        due = picture.now - 2 * length - picture.grace_millis
+        due = picture.now - 2 * _length(windows) - picture.grace_millis
     late = [
         agent
         for agent in picture.agents

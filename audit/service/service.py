@@ -51,6 +51,7 @@ class Service(msgspec.Struct):
     folding: Histogram = msgspec.field(default_factory=Histogram)  # seconds a chunk
     requests: dict[str, Histogram] = {}  # seconds an answer, by path
     figures: Sequence[TopicFigures] = ()
+    done_until: Mapping[str, int] = {}  # by cluster, with these figures: what agents have shipped
     alerts_raised: int = 0
     alerts_waiting: Sequence[WaitingCondition] = ()  # not raised yet
     alert_groups: Mapping[str, Group] = {}  # by id, as sent to receivers

@@ -17,6 +17,7 @@ import logging
 import queue
 import threading
 import time
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 import msgspec
@@ -211,7 +212,17 @@ class Writer:
             self._service.figures = figures_of(
                 self._judge.verdicts, since=since, is_deleted=self._standing.is_deleted
             )
+            self._service.done_until = self._done_until(as_of)
         return changed
+
+    def _done_until(self, as_of: Mapping[str, int]) -> dict[str, int]:
+        """Returns the time up to which each cluster's agents have shipped everything, or, without
+        agents, all that was written must have been reported."""
+        config = self._service.config
+        heard_since = max(as_of.values(), default=0) - int(config.expected * 1000)
+        done = self._service.reading.agents_done(as_of, heard_since)
+        in_transit = (config.window + int(config.grace)) * 1000
+        return {name: min(time, done.get(name, time - in_transit)) for name, time in as_of.items()}
 
     def _knows_deleted(self, name: str) -> bool:
         """Whether it is known which of the cluster's topics were deleted. After a start, nothing is

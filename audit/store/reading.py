@@ -191,6 +191,11 @@ class StoreReading:
         with self._moment() as connection:
             return agents.by_agent(connection, cluster, patience)
 
+    def agents_done(self, clusters: Collection[str], heard_since: int) -> dict[str, int]:
+        """Returns, by cluster, the time up to which all agents have shipped everything."""
+        with self._moment() as connection:
+            return agents.done_until(connection, clusters, heard_since)
+
     def loads(self, query: LoadsQuery) -> Loads:
         """Returns loads, the newest first."""
         with self._moment() as connection:

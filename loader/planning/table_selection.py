@@ -1,11 +1,11 @@
 """Selects the topics to load, and their tables."""
 
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 from typing import Final
 
 from cluster.errors import InvalidTopicName
 from cluster.layout.names import check_topic_name
+from ledger.taken_topics import is_taken
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.values.tables import SourceTopic, TableSource
@@ -15,26 +15,10 @@ RESERVED: Final = frozenset({"_penstock", "_dead"})  # folders below the root ot
 _WILD: Final = frozenset("*?[")
 
 
-_COPIED_SCHEMAS: Final = "._schemas"
-
-
 def matching(topics: Iterable[str], patterns: Sequence[str], exclude: Sequence[str]) -> list[str]:
-    """The topics that are named in full, whether they exist or not, and those that match a pattern.
-
-    `*`, `?` and `[…]` work as in file names. Patterns do not match internal topics, whose names
-    begin with `_`, nor a mirror's copies of another cluster's schemas: they must be named in full.
-    """
+    """The topics that are named in full, whether they exist or not, and those that match."""
     exact = {pattern for pattern in patterns if not _WILD & set(pattern)}
-    matched = {
-        topic
-        for topic in topics
-        if not topic.startswith("_")
-        and not topic.endswith(_COPIED_SCHEMAS)
-        and any(fnmatchcase(topic, pattern) for pattern in patterns)
-    }
-    return sorted(
-        topic for topic in exact | matched if not any(fnmatchcase(topic, name) for name in exclude)
-    )
+    return sorted(topic for topic in exact.union(topics) if is_taken(topic, patterns, exclude))
 
 
 def tables_of(config: LoaderConfig, topics: Iterable[str]) -> tuple[TableSource, ...]:

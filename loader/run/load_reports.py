@@ -33,7 +33,7 @@ from client.connection.brokers import Brokers
 from client.connection.connection import SOFTWARE_VERSION
 from client.errors import ClientError
 from ground.known_types import known_type
-from ledger.health import Health, HealthProbe
+from ledger.health import MOST_PATTERNS, Health, HealthProbe
 from loader.config import LoaderConfig
 from loader.errors import Interrupted, LoaderError, RunTaken, StoreError, cure_of, reason_of
 from loader.ledger.observations import Observations, divided
@@ -205,7 +205,13 @@ def health_of(config: LoaderConfig, request: LoadRequest, began: int) -> Health:
         certificates=config.security.certificate_files,
         interval=request.every or config.started_every,
     )
-    return replace(probe.health(), started=began)
+    topics = (
+        *config.topics,
+        *(topic for table in config.tables.values() for topic in table.topics),
+    )
+    if len(topics) > MOST_PATTERNS or len(config.exclude) > MOST_PATTERNS:
+        topics = ()
+    return replace(probe.health(), started=began, topics=topics, exclude=config.exclude)
 
 
 def _reports(context: LoadContext) -> bool:

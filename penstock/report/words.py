@@ -16,7 +16,7 @@ from audit.api.answers import (
 )
 from audit.headline import MARKS, NOT_LOADED, JudgedTopics, headline
 from audit.reconciling.findings import FaultKind, Finding, Kinds, State, summed
-from audit.reconciling.picture import TopicKey
+from audit.reconciling.picture import TierKind, TopicKey
 from audit.reconciling.topic_verdict import Wait
 from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
@@ -95,6 +95,8 @@ def topic_shown(topic: TopicReport) -> ShownVerdict:
     state = topic.state
     if topic.failing_loads and state is State.PENDING:
         return ShownVerdict(state, NOT_LOADED, "not loaded")
+    if state is State.COMPLETE and topic.complete_until > 0:
+        return ShownVerdict(state, MARKS[state], f"up to {time_text(topic.complete_until)}")
     name = marked(faults_of(topic.kinds, state)) if state.is_fault else state.value
     return ShownVerdict(state, MARKS[state], name)
 
@@ -143,6 +145,8 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
             complete_until=min(
                 (topic.complete_until for topic in topics if topic.complete_until >= 0), default=-1
             ),
+            settled=state is State.COMPLETE,
+            held_up=any(wait.on == TierKind.AGENT for topic in topics for wait in topic.waits),
             accepted=summed(count for topic in topics for count in topic.accepted),
         )
     )
@@ -167,7 +171,8 @@ def wait_words(wait: Wait) -> str:
 
 def subject(report: ReportAnswer) -> str:
     """The report's time range, and the time up to which the ledger has been read."""
-    time_range = f"{time_text(report.from_time)} to {time_text(report.to_time)} UTC"
+    to_time = min(report.to_time, report.now // 1000 * 1000)
+    time_range = f"{time_text(report.from_time)} to {time_text(to_time)} UTC"
     if report.as_of <= 0:
         return f"{time_range}; the ledger is still being read"
     return f"{time_range}; the ledger was read up to {time_text(report.as_of // 1000 * 1000)}"

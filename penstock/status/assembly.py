@@ -9,8 +9,7 @@ from agent.monitoring.status import Status, why_not_ready
 from audit.alerting.conditions import CLOCK, UNLOADED
 from audit.api import answers
 from audit.cures.fault_cures import Cure, advice
-from audit.headline import NOT_LOADED, JudgedTopics
-from audit.headline import headline as made_headline
+from audit.headline import NOT_LOADED
 from audit.reconciling.findings import State, worst
 from penstock.report.words import headline_words
 from penstock.status.audit import AuditPart, OpenTopic, cluster_of, landed_of, last_load
@@ -47,16 +46,15 @@ class StatusParts(msgspec.Struct, frozen=True):
 def assembled(parts: StatusParts, now: int) -> PipelineStatus:
     cluster, rows, load = _of_audit(parts)
     topics = tuple(_topics(parts, cluster, rows, load))
-    silent = _silent_agents(parts, cluster, now)
     if load is not None:
         lags = [topic.end - topic.landed for topic in topics if min(topic.end, topic.landed) >= 0]
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
     audit = parts.audit
-    known = audit.headlines.get(cluster) if audit else None
-    verdict = _verdict(rows, topics, is_partly_unread=bool(silent) or _is_pending(known))
+    headline = audit.headlines.get(cluster) if audit else None
+    if headline is not None and headline.complete_until >= 0:
+        topics = tuple(_not_after(headline.complete_until, topic) for topic in topics)
+    verdict = _verdict(rows, topics, headline)
     until = [topic.complete_until for topic in topics if topic.complete_until >= 0]
-    until += [agent.heard for agent in silent if agent.heard > 0]
-    headline = _headline(audit, cluster, verdict, min(until, default=-1) if silent else None)
     is_calm = headline is not None and headline.state == verdict and not _is_wrong(headline)
     return PipelineStatus(
         now=now,
@@ -162,24 +160,8 @@ def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStatus]:
             )
 
 
-def _headline(
-    audit: AuditPart | None, cluster: str, verdict: str, until_silence: int | None
-) -> answers.Headline | None:
-    """The audit's headline; pending if agents are silent, as they may have unread lines."""
-    headline = audit.headlines.get(cluster) if audit else None
-    if audit is None or verdict != State.PENDING or until_silence is None:
-        return headline
-    pending = JudgedTopics(
-        state=State.PENDING,
-        complete_until=until_silence,
-        held_up=True,
-        today=audit.topics.now,
-    )
-    return made_headline(pending) if headline is None or not _is_wrong(headline) else headline
-
-
-def _is_pending(headline: answers.Headline | None) -> bool:
-    return headline is not None and headline.state is State.PENDING
+def _not_after(moment: int, topic: TopicStatus) -> TopicStatus:
+    return msgspec.structs.replace(topic, complete_until=min(topic.complete_until, moment))
 
 
 def _is_wrong(headline: answers.Headline) -> bool:
@@ -195,13 +177,13 @@ def _cure(audit: AuditPart | None, cluster: str) -> Cure:
 def _verdict(
     rows: Mapping[str, answers.TopicRow],
     topics: Sequence[TopicStatus],
-    *,
-    is_partly_unread: bool,
+    headline: answers.Headline | None,
 ) -> str:
-    """The worst state of all topics; empty if the brokers have none. While an agent is silent, or
-    does not read all of its inputs, nothing is complete up to now."""
+    """The worst state of all topics; empty if the brokers have none. It is pending if the audit's
+    headline is: an agent that is silent, or does not read all of its inputs, may have unread
+    lines."""
     state = worst([row.state for row in rows.values()]) if rows else ""
-    if state is State.COMPLETE and is_partly_unread:
+    if state is State.COMPLETE and headline is not None and headline.state is State.PENDING:
         return State.PENDING
     return "" if state in {State.EMPTY, State.COMPLETE} and not topics else state
 

@@ -117,7 +117,9 @@ def show_status(status: PipelineStatus, *, at_usual_addresses: bool = False) -> 
     for problem in status.problems:
         _say(Words("!", "yellow", shown(problem, 400)))
     _section(_BROKERS, [_broker(broker) for broker in status.brokers])
-    _section(_TOPICS, [_topic(topic) for topic in status.topics], _verdict_styles(status))
+    _section(
+        _TOPICS, [_topic(topic, status.now) for topic in status.topics], _verdict_styles(status)
+    )
     _section(_AGENTS, [_agent(agent, status.now) for agent in status.agents[:_FEW_AGENTS]])
     if len(status.agents) > _FEW_AGENTS:
         print(f"and {len(status.agents) - _FEW_AGENTS:,} more agents")
@@ -140,7 +142,7 @@ def _section(
 
 
 def _verdict_styles(status: PipelineStatus) -> Mapping[str, str]:
-    words = map(topic_words, status.topics)
+    words = [topic_words(topic, status.now) for topic in status.topics]
     return {f"{word.mark} {word.text}": word.colour for word in words if word.colour}
 
 
@@ -154,8 +156,8 @@ def _broker(broker: BrokerStatus) -> dict[str, Any]:
     }
 
 
-def _topic(topic: TopicStatus) -> dict[str, Any]:
-    state = topic_words(topic)
+def _topic(topic: TopicStatus, now: int) -> dict[str, Any]:
+    state = topic_words(topic, now)
     return {
         "topic": topic.topic,
         "partitions": Figure(topic.partitions),

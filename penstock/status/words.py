@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from audit.cures.fault_cures import Cure, advice
-from audit.headline import MARKS, MEANINGS, tables_words
+from audit.headline import MARKS, MEANINGS, minute, tables_words
 from audit.reconciling.findings import State, summed
 from audit.reconciling.words import of_kinds
 from ground.printable import one_line
@@ -113,14 +113,17 @@ def waiting_words(status: PipelineStatus) -> list[str]:
     ]
 
 
-def topic_words(topic: TopicStatus) -> Words:
-    """The verdict on a topic. A failing load outranks a pending state."""
+def topic_words(topic: TopicStatus, now: int) -> Words:
+    """The verdict on a topic, complete up to a moment. A failing load outranks a pending state."""
     if topic.load_fails and topic.state not in FAULTY:
         return NOT_LOADED
     if not topic.state:
         return Words("", "", UNKNOWN)
     state = State(topic.state)
-    return Words(MARKS[state], COLOURS[state], marked(faults_of(topic.kinds, state)))
+    text = marked(faults_of(topic.kinds, state))
+    if state is State.COMPLETE and topic.complete_until > 0:
+        text = f"up to {minute(topic.complete_until, now)}"
+    return Words(MARKS[state], COLOURS[state], text)
 
 
 def load_words(load: LoadStatus | None, now: int) -> str:

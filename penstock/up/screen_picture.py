@@ -252,14 +252,14 @@ def _topics(seen: ScreenState, width: int) -> list[Text]:
             Column(
                 "not read", numbers([size(topic.unread_bytes) for topic in topics]), 5, right=True
             ),
-            Column("verdict", [_state(topic) for topic in topics], 1),
+            Column("verdict", [_state(topic, seen.status.now) for topic in topics], 1),
         ],
         width,
     )
 
 
-def _state(topic: TopicStatus) -> Text:
-    words = topic_words(topic)
+def _state(topic: TopicStatus, now: int) -> Text:
+    words = topic_words(topic, now)
     return Text(f"{words.mark} {words.text}".lstrip(), style=words.colour)
 
 

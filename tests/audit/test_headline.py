@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from audit.api.answers import FailingLoad, TopicFinding
-from audit.headline import JudgedTopics, headline
+from audit.headline import JudgedTopics, Unreported, headline
 from audit.reconciling.findings import FaultKind, Finding, KindCount, State, counted
 from audit.reconciling.picture import TopicKey
 from audit.reconciling.words import of_kinds
@@ -85,9 +84,9 @@ EVERY = "every line up to 21:14 UTC is accounted for"
             f"! 1|not loaded: orders into hdfs://nn/logs, since {LONG} UTC|",
         ),
         (
-            replace(UNTIL_NOW, accepted=counted([MISSING, *CUT, BLIND])),
-            f"✓|{EVERY}, except for at least 1 lost line, 12 missing events and 1 unproven stretch"
-            " (accepted)|newer lines are on their way",
+            judged(State.COMPLETE, accepted=counted([MISSING, *CUT, BLIND])),
+            f"{ALL}, except for at least 1 lost line, 12 missing events and 1 unproven stretch"
+            " (accepted)|",
         ),
         (
             judged(State.COMPLETE, accepted=counted([CUT[1]])),
@@ -97,17 +96,44 @@ EVERY = "every line up to 21:14 UTC is accounted for"
             judged(State.COMPLETE, accepted=(KindCount(kind=FaultKind.LOST),)),
             f"{ALL}, except for older faults (accepted)|",
         ),
-        (UNTIL_NOW, f"✓|{EVERY}|newer lines are on their way"),
-        (replace(UNTIL_NOW, settled=False, held_up=True), f"…|pending: {EVERY}|"),
-        (
-            replace(UNTIL_NOW, today=EVENING + DAY_LONG),
-            f"✓|{EVERY.replace('21:14', LONG[:-3])}|newer lines are on their way",
-        ),
     ],
 )
 def test_a_verdict_in_a_sentence(said: JudgedTopics, words: str) -> None:
     found = headline(said)
     assert f"{found.badge}|{found.title}|{found.more}" == words
+
+
+UNTIL = "every line up to 21:14 UTC is accounted for"
+DATED = "every line up to 2026-11-20 21:14 UTC is accounted for"
+SOME = "nothing is known to be wrong; some lines are still on their way"
+NEWER = "newer lines are on their way"
+READ = UNTIL.replace("line", "line read")
+LOSS, A = (KindCount(kind=FaultKind.LOST, findings=1, events=1),), " (accepted)"
+SILENT, UNREAD = Unreported.SILENT, Unreported.UNREAD
+COMPLETE, PENDING = State.COMPLETE, State.PENDING
+NEXT_DAY = EVENING + DAY_LONG
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "words"),
+    [
+        (COMPLETE, {"complete_until": -1}, "✓ complete: every line is accounted for|"),
+        (COMPLETE, {"settled": True}, f"✓ {UNTIL}|"),
+        (COMPLETE, {"settled": True, "loaded": False}, f"✓ {UNTIL[:26]} has reached the brokers|"),
+        (COMPLETE, {}, f"… pending: {UNTIL}|"),
+        (COMPLETE, {"unreported": SILENT}, f"… pending: an agent is silent; {UNTIL}|"),
+        (COMPLETE, {"unreported": UNREAD}, f"… pending: {UNREAD.value}; {READ}|"),
+        (COMPLETE, {"settled": True, "complete_until": 0}, f"… pending: {SOME}|"),
+        (PENDING, {"settled": True}, f"✓ {UNTIL}|{NEWER}"),
+        (PENDING, {"settled": True, "today": NEXT_DAY}, f"✓ {DATED}|{NEWER}"),
+        (PENDING, {"held_up": True}, f"… pending: {UNTIL}|"),
+        (PENDING, {"accepted": LOSS}, f"… pending: {UNTIL}, except for 1 lost line{A}|{NEWER}"),
+        (State.EMPTY, {"settled": True}, "· empty: no events in this time|"),
+    ],
+)
+def test_a_verdict_names_its_moment(state: State, more: dict[str, Any], words: str) -> None:
+    found = headline(judged(state, **{"complete_until": MINUTE, "today": EVENING} | more))
+    assert f"{found.mark} {found.title}|{found.more}" == words
 
 
 def test_the_worst_come_first() -> None:

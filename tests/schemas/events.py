@@ -291,6 +291,8 @@ EVENTS: Final[dict[str, Event]] = {
                 "program_version": "0.1.0",
                 "started": 1_795_132_000_000,
                 "interval_millis": 600_000,
+                "topics": ["app.*"],
+                "exclude": ["app.test"],
                 "disks": [{"label": "/var/lib/penstock", "free": 1 << 40, "total": 1 << 41}],
                 "certificates": [{"label": "/etc/penstock/a.pem", "ends": 1_805_132_000_000}],
                 "zookeeper": {

@@ -90,7 +90,7 @@ def test_the_header_is_as_it_was_designed() -> None:
         (LOG_LINE, "2b11313435d00d25"),
         (SYSLOG_LINE, "b97667542d5eb998"),
         (DEAD_LETTER, "deb800d625c9353b"),
-        (LEDGER, "025881814adfc8cb"),
+        (LEDGER, "51382fbbae1930bf"),
     ],
 )
 def test_a_built_in_schema_does_not_change_unnoticed(name: str, fingerprint: str) -> None:

@@ -70,9 +70,6 @@ def folder(tmp_path: Path, registry: RegistryClient, space: str) -> Folder:
     return Folder(tmp_path, registry, space)
 
 
-NEW_FIELD = ["int", ["null", "int"]]
-
-
 def test_a_folder_is_registered_in_the_order_of_its_needs(folder: Folder) -> None:
     folder.write(A=["B", "C"], B=["C"], C=["int"])
     assert folder.outcomes() == {"A": "new", "B": "new", "C": "new"}

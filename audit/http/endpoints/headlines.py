@@ -6,32 +6,25 @@ as that took: a few seconds on a large site, hardly at all on a small one.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 from audit.alerting.conditions import AWAY, CLOCK, LATE, SILENT
 from audit.api.answers import FailingLoad, Headline, TopicFinding
-from audit.headline import JudgedTopics, headline
+from audit.headline import JudgedTopics, Unreported, headline
 from audit.http.endpoints.topic_lookup import findings
 from audit.programs import INPUTS, LOADER, MIRROR
 from audit.reconciling.findings import WORST_FIRST, Kinds, State, worst
 from audit.reconciling.picture import TierKind
 from audit.service.service import KeptFindings, Service
-from audit.store.fleet.agents import patience
 from audit.store.judged_hours import HOUR, TopicFigures
 from audit.store.topics.topics import FaultyTopic
 
 _MOST_TOPICS: Final = 5  # judged for a headline
 _KEPT_FACTOR: Final = 10
-_SOON_MILLIS: Final = 300_000
+_PACES: Final = 3  # windows in which every program but a loader reports a window
 # Alerts about programs that hold up lines, or reports about them.
 _HOLDING_UP: Final = frozenset({AWAY, CLOCK, INPUTS, LATE, LOADER, MIRROR, SILENT})
-# Those whose lines are in no report.
-_UNREPORTED: Final = {
-    SILENT: "an agent is silent",
-    INPUTS: "an agent does not read all of its inputs",
-}
-_REPORTED: Final = "all that was reported is accounted for"
 
 
 def headline_of(
@@ -53,12 +46,7 @@ def headline_of(
         state, calm = State.PENDING, "nothing to judge yet"
     elif state is State.EMPTY:
         calm = f"no events in the last {len(hours)} hours"
-    elif state is State.COMPLETE and not _is_loaded(service, cluster):
-        calm = "every line has reached the brokers"
-    unreported = [words for kind, words in _UNREPORTED.items() if kind in held_up]
-    if unreported and not state.is_fault and state is not State.EMPTY:
-        state, calm = State.PENDING, f"{unreported[0]}; {_REPORTED}"
-    reported = _reported_until(service, cluster, now) if state is State.PENDING else now
+    until = _complete_until(service, cluster)
     return headline(
         JudgedTopics(
             state=state,
@@ -67,8 +55,10 @@ def headline_of(
             failing_loads=failing,
             waits=waits,
             calm=calm,
-            complete_until=min(_complete_until(service, cluster), reported),
-            settled=reported > now - _soon(service) and is_settled(service, cluster, now),
+            unreported=None if calm or state.is_fault else _unreported(held_up),
+            loaded=_is_loaded(service, cluster),
+            complete_until=until,
+            settled=is_settled(service, cluster, now),
             held_up=bool(held_up),
             today=now,
             accepted=accepted,
@@ -77,42 +67,33 @@ def headline_of(
 
 
 def is_settled(service: Service, cluster: str, now: int) -> bool:
-    """Whether the ledgers are read up to now, no program holds up lines, and no window has waited
-    unusually long: for a loader longer than `alerts.late`, for others than a few windows."""
+    """Whether the ledgers are read up to now, no program holds up lines, no agent is far behind,
+    and no window has waited unusually long: for a loader longer than `alerts.late`, for others than
+    a few windows."""
     standing, config = service.standing, service.config
     states = standing.clusters.values()
     is_read = all(state.read and not state.unreachable for state in states)
     if not is_read or standing.too_old(now) or standing.unjudged or _held_up(service, cluster):
         return False
-    soon = _soon(service)
+    soon = _PACES * service.window_millis + int(config.grace * 1000)
     late = int(config.alerts.late * 1000)
-    return all(
+    return _done_until(service, cluster) > now - soon and all(
         topic.pending_since > now - late and not 0 <= topic.unreported_since <= now - soon
         for topic in _waiting(service, cluster)
     )
 
 
-def _soon(service: Service) -> int:
-    """The time in which every program but a loader reports a window, in milliseconds."""
-    return max(_SOON_MILLIS, 3 * service.window_millis) + int(service.config.grace * 1000)
-
-
-def _reported_until(service: Service, cluster: str, now: int) -> int:
-    """The time up to which all agents have shipped everything; `now` without agents."""
-    patient = patience(service.config, now, by_pace=True)
-
-    def first() -> int | None:
-        rows = service.reading.agents_of(cluster, patient).values()
-        return min((row.until for row in rows if row.state != "retired"), default=None)
-
-    until = service.kept(("reported until", cluster), first)
-    return now if until is None else until
-
-
 def _complete_until(service: Service, cluster: str) -> int:
-    """The start of the first pending window; -1 if none is pending."""
-    waiting = [topic.pending_since for topic in _waiting(service, cluster)]
-    return min(waiting) - service.window_millis if waiting else -1
+    """The time before which every line is accounted for; 0 if unknown."""
+    waiting = [topic.pending_since - service.window_millis for topic in _waiting(service, cluster)]
+    return min([_done_until(service, cluster), *waiting])
+
+
+def _done_until(service: Service, cluster: str) -> int:
+    """The time up to which all agents have shipped everything; 0 if unknown."""
+    done = service.done_until
+    clusters = [cluster] if cluster else service.standing.clusters
+    return min((done.get(name, 0) for name in clusters), default=0)
 
 
 def _waiting(service: Service, cluster: str) -> list[TopicFigures]:
@@ -140,6 +121,11 @@ def _held_up(service: Service, cluster: str) -> set[str]:
         for key in service.alert_conditions
         if key.kind in _HOLDING_UP and (cluster in {"", key.cluster} or not key.cluster)
     }
+
+
+def _unreported(held_up: Set[str]) -> Unreported | None:
+    reasons = {SILENT: Unreported.SILENT, INPUTS: Unreported.UNREAD}
+    return next((reason for kind, reason in reasons.items() if kind in held_up), None)
 
 
 def _worst(

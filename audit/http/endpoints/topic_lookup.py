@@ -1,6 +1,6 @@
 """Looks up what several responses need: a topic's key, its verdict and findings over a time, and
-its failing loads. The latter count because verdicts expect nothing of a destination that has never
-reported: a topic whose loads have failed from the start would be complete."""
+its failing loads. The latter count because verdicts expect a topic in a destination only once it
+was loaded there, or a loader states that it takes it."""
 
 from collections.abc import Sequence
 from typing import Final

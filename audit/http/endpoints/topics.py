@@ -265,6 +265,7 @@ def _unreported(report: answers.TopicReport) -> answers.TopicReport:
         state=worst([report.state, State.PENDING]),
         waits=waits,
         waits_total=report.waits_total + len(waits) - len(report.waits),
+        complete_until=max(0, report.complete_until),
     )
 
 
@@ -316,9 +317,7 @@ def _report(service: Service, verdict: TopicVerdict) -> answers.TopicReport:
         kinds=verdict.totals.kinds,
         accepted=verdict.totals.accepted,
         checks=service.reading.checks(key),
-        complete_until=min(
-            (window.start for window in windows if window.state is State.PENDING), default=-1
-        ),
+        complete_until=verdict.complete_until,
     )
 
 

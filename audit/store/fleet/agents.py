@@ -192,6 +192,10 @@ UNION SELECT host, since FROM inventory WHERE topic = '' AND host NOT IN (
     SELECT text FROM agents JOIN names ON names.id = agents.host)
 ) GROUP BY host ORDER BY host
 """
+_NEVER_HEARD: Final = """
+SELECT host, min(since) FROM inventory WHERE host NOT IN (
+    SELECT text FROM agents JOIN names ON names.id = agents.host) GROUP BY host
+"""
 _RENEWED: Final = """
 SELECT text FROM agent_topics JOIN agents USING (journal) JOIN names ON names.id = agents.host
     WHERE name = ? GROUP BY text HAVING count(*) > 1
@@ -212,6 +216,30 @@ def expected_agents(
         for host, since in connection.execute(_NEVER, (key.topic, name))
     ]
     return expected
+
+
+def done_until(
+    connection: sqlite3.Connection, clusters: Iterable[str], heard_since: int
+) -> dict[str, int]:
+    """Returns, by cluster, the time up to which all expected agents have shipped everything; hosts
+    that were never heard, until they were added to the inventory."""
+    retired = {cluster: Retired(connection, cluster) for cluster in clusters}
+    agents_ = [
+        (cluster, host, agent, heard, until)
+        for _, agent, cluster, host, heard, until, *_ in connection.execute(_ROWS, (heard_since,))
+        if cluster in retired
+    ]
+    agents_ += [
+        (cluster, host, "", 0, since)
+        for host, since in connection.execute(_NEVER_HEARD)
+        for cluster in retired
+    ]
+    done: dict[str, int] = {}
+    for cluster, host, agent, heard, until in agents_:
+        required = retired[cluster].until(host, agent, heard)
+        if required is None or until < required:
+            done[cluster] = min(until, done.get(cluster, until))
+    return done
 
 
 def renewed_hosts(connection: sqlite3.Connection, name: int) -> frozenset[str]:

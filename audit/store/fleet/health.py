@@ -8,6 +8,7 @@ problems of a statement are capped at what a program writes.
 """
 
 import sqlite3
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +27,7 @@ from ledger.health import (
     LONGEST_TEXT,
     MOST_CERTIFICATES,
     MOST_DISKS,
+    MOST_PATTERNS,
     MOST_PROBLEMS,
     Certificate,
     Disk,
@@ -34,8 +36,10 @@ from ledger.health import (
     ProblemKind,
     ZooKeeperSession,
 )
+from ledger.taken_topics import is_taken
 
 MOST_PROGRAMS: Final = 50_000
+_REPLACED: Final = 86_400_000  # milliseconds
 _KINDS: Final = {
     "agent": ProgramKind.AGENT,
     "broker": ProgramKind.BROKER,
@@ -90,6 +94,8 @@ def _checked(statement: dict[str, Any]) -> Health:
         name=_short(statement["name"]),
         program_version=_short(statement["program_version"]),
         interval_millis=_within(statement["interval_millis"], MOST),
+        topics=tuple(statement["topics"][:MOST_PATTERNS]),
+        exclude=tuple(statement["exclude"][:MOST_PATTERNS]),
         disks=tuple(
             Disk(
                 _short(item["label"]),
@@ -129,12 +135,20 @@ def _within(number: int, most: int) -> int:
     return max(0, min(number, most))
 
 
-def programs(connection: sqlite3.Connection, heard_since: int) -> list[Program]:
-    """Returns programs that were heard since then, without those on retired hosts."""
+def programs(
+    connection: sqlite3.Connection, heard_since: int, *, loaders_of: str = ""
+) -> list[Program]:
+    """Returns programs that were heard since then, without those on retired hosts; or only loaders
+    of one cluster."""
+    values: list[str | int] = [heard_since]
+    where = "time >= ?"
+    if loaders_of:
+        where, values = "cluster = ? AND kind = 'loader' AND time >= ?", [loaders_of, *values]
     retired: dict[str, Retired] = {}
     programs_ = []
     for cluster, kind, host, name, time, statement in connection.execute(
-        "SELECT * FROM health WHERE time >= ? ORDER BY cluster, kind, host, name", (heard_since,)
+        f"SELECT * FROM health WHERE {where} ORDER BY cluster, kind, host, name",  # noqa: S608
+        values,
     ):
         if cluster not in retired:
             retired[cluster] = Retired(connection, cluster)
@@ -151,3 +165,20 @@ def programs(connection: sqlite3.Connection, heard_since: int) -> list[Program]:
             )
         )
     return programs_
+
+
+def roots_of(
+    connection: sqlite3.Connection, cluster: str, topic: str, heard_since: int
+) -> Iterator[str]:
+    """Yields the roots of files into which loaders say that they load a topic. A loader that was
+    not heard for some time, although another one on its host was, has been given another root."""
+    loaders = programs(connection, heard_since, loaders_of=cluster)
+    newest: dict[str, int] = {}
+    for loader in loaders:
+        newest[loader.host] = max(loader.heard, newest.get(loader.host, 0))
+    for loader in loaders:
+        is_replaced = loader.heard < newest[loader.host] - max(_REPLACED, 3 * loader.interval)
+        is_whole = len(loader.name) < LONGEST_LABEL
+        topics, exclude = loader.health.topics, loader.health.exclude
+        if is_whole and not is_replaced and is_taken(topic, topics, exclude):
+            yield loader.name

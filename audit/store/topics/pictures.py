@@ -9,7 +9,7 @@ hole like any other.
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -35,6 +35,7 @@ from audit.store.entries import disputes
 from audit.store.entries.journals import unpacked
 from audit.store.files.suspects import pairs_of, suspects
 from audit.store.fleet.agents import expected_agents, renewed_hosts
+from audit.store.fleet.health import roots_of
 from audit.store.folding.keyed_intervals import Keyed
 from audit.store.partitions import collisions, event_hours, exactness, log_losses, origins
 from audit.store.partitions.generations import STRIDE, Generations, damage_of, doubtful_times
@@ -96,9 +97,10 @@ class Topic:
         self.id: int = rows[0][0] if rows else -1
         self.tiers = tier_names(connection)
 
-    def expected(self, *, is_deleted: bool = False) -> tuple[Tier, ...]:
-        """Returns the tiers that its events should pass. A deleted topic that was never loaded
-        should have been where former topics of its name were."""
+    def expected(self, heard_since: int, *, is_deleted: bool = False) -> tuple[Tier, ...]:
+        """Returns the tiers that its events should pass. A topic that was never loaded is expected
+        where loaders heard since then say that they load it; if it was deleted, where former topics
+        of its name were loaded."""
         spoken = {
             self.tiers[tier]
             for (tier,) in self.connection.execute(
@@ -112,10 +114,15 @@ class Topic:
             (self.key.cluster,),
         ).fetchall():
             spoken.add(Tier(TierKind.BROKER))
-        if is_deleted and not any(tier.kind is TierKind.HDFS for tier in spoken):
+        is_loaded = any(tier.kind is TierKind.HDFS for tier in spoken)
+        if is_deleted and not is_loaded:
             spoken.update(
                 self.tiers[tier] for (tier,) in self.connection.execute(_LOADED_BEFORE, (self.id,))
             )
+        elif not is_loaded:
+            cluster, topic, _ = self.key
+            roots = roots_of(self.connection, cluster, topic, heard_since)
+            spoken.update(Tier(TierKind.HDFS, root) for root in roots)
         return tuple(sorted(spoken, key=_place))
 
     def _has_agents(self) -> bool:
@@ -148,6 +155,11 @@ class PictureQuery(msgspec.Struct, frozen=True):
     names: bool
     is_deleted: bool = False
 
+    @property
+    def heard_since(self) -> int:
+        """Programs that were not heard since then are not waited for."""
+        return self.now - self.expected_millis
+
 
 def picture(connection: sqlite3.Connection, key: TopicKey, query: PictureQuery) -> TopicPicture:
     """Reads the picture of a topic; of a copy, joined with its origin's. A copy that was deleted is
@@ -156,7 +168,7 @@ def picture(connection: sqlite3.Connection, key: TopicKey, query: PictureQuery) 
     origin_keys = origins.origins(connection, topic.id)
     if not origin_keys:
         partitions = _partitions(topic, Generations.of(connection, topic.id))
-        tiers = topic.expected(is_deleted=query.is_deleted)
+        tiers = topic.expected(query.heard_since, is_deleted=query.is_deleted)
         if query.is_deleted and any(tier.kind is TierKind.HDFS for tier in tiers):
             partitions = [_deleted(partition) for partition in partitions]
         return _picture(topic, query, partitions, event_hours.lacking(partitions))
@@ -217,15 +229,16 @@ def _picture(
     }
     doubtful = exactness.partitions(connection, topic.id)
     hours = event_hours.of(connection, topic.id, places_of | doubtful, generations)
+    tiers = topic.expected(query.heard_since, is_deleted=query.is_deleted)
     return TopicPicture(
         key=key,
         from_time=first,
         to_time=to_time,
         now=query.now,
-        tiers=topic.expected(is_deleted=query.is_deleted),
+        tiers=tiers,
         windows=_windows(topic, first, to_time),
         partitions=partitions,
-        open=_open(topic, generations),
+        open=_open(topic, generations, tiers),
         sources=suspects(
             connection,
             topic.id,
@@ -363,9 +376,14 @@ def _is_accepted(partition: PartitionPicture, acceptances: Sequence[Acceptance])
     )
 
 
-def _open(topic: Topic, generations: Generations) -> list[OffsetSpan]:
+def _open(topic: Topic, generations: Generations, expected: Collection[Tier]) -> list[OffsetSpan]:
+    limits_by_tier = limits_of(topic.connection, [topic.id])
+    if any(tier.kind is TierKind.HDFS for tier in expected):
+        for number, name in topic.tiers.items():
+            if name in expected and name.kind in {TierKind.AGENT, TierKind.BROKER}:
+                limits_by_tier.setdefault((topic.id, number), {})  # the first load is to come
     spans = []
-    for (_, tier), limits in limits_of(topic.connection, [topic.id]).items():
+    for (_, tier), limits in limits_by_tier.items():
         rows = topic.connection.execute(
             "SELECT partition, epoch, first, next_offset, from_time, to_time, events FROM spans"
             " WHERE topic = ? AND tier = ?",

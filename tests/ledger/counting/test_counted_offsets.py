@@ -14,7 +14,6 @@ from ledger.counting.counted_offsets import (
 from ledger.counting.journal import PartitionKey
 
 KEY = PartitionKey("t", "id", 0)
-BY_THE_NEXT = CountedUpTo(180, 3, "b")
 HISTORY = History([EpochStart(0, 0), EpochStart(3, 100), EpochStart(5, 250)], 300)
 
 

@@ -4,6 +4,7 @@ import json
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -14,7 +15,7 @@ from audit.api.answers import ListPage, Problem, ReportAnswer, TopicReport
 from audit.reconciling.findings import CommandKind, State
 from harness.penstock.audit import AuditProcess
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS
-from penstock.report.audit_requests import last_day, verdict
+from penstock.report.audit_requests import verdict
 from penstock.report.command import command, exit_code
 from tests.penstock.answering_audit import Query, always, answering
 from tests.penstock.report.made_up_report import (
@@ -30,15 +31,10 @@ from tests.penstock.report.made_up_report import (
 )
 from tests.penstock.running import penstock
 
-EVERY_STATE = {
-    State.EMPTY: 0,  # beside a topic with events
-    State.COMPLETE: 0,
-    State.PENDING: 2,
-    State.UNKNOWN: 3,
-    State.MISSING: 1,
-    State.DUPLICATED: 1,
-    State.CHANGED: 1,
-}
+# Empty beside a topic with events.
+NO_FAULT = {State.EMPTY: 0, State.COMPLETE: 0, State.PENDING: 2, State.UNKNOWN: 3}
+EVERY_STATE = dict.fromkeys(State, 1) | NO_FAULT
+NO_TOPIC = report(COMPLETE, topics=[])
 ASKED = ("--hour", "2026-11-20T07")
 
 
@@ -72,18 +68,24 @@ def test_too_few_events_prove_nothing(
     assert exit_code(report(*topics), at_least) == code
 
 
-@pytest.mark.parametrize("option", [(), ("--json",)])
-def test_a_fault_in_the_hour_under_way_decides_the_exit_code(option: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("whole_hours", "later", "code"),
+    [(COMPLETE, MISSING, 1), (QUIET, MISSING, 1), (QUIET, COMPLETE, 0), (QUIET, QUIET, 6)],
+)
+def test_events_in_the_hour_under_way(
+    whole_hours: TopicReport, later: TopicReport, code: int
+) -> None:
     page = ListPage(page=1, size=100, total=0)
 
     def answers(path: str, query: Query) -> tuple[int, bytes]:
         if path == "alerts":
             return 200, msgspec.json.encode(NotedAlerts(page=page, items=[]))
-        is_newer = int(query["to"]) - int(query["from"]) < DAY_MILLIS
-        return 200, msgspec.json.encode(report(MISSING if is_newer else QUIET))
+        begin, end = int(query["from"]), int(query["to"])
+        are_whole = end - begin == DAY_MILLIS and end % HOUR_MILLIS == 0
+        return 200, msgspec.json.encode(report(whole_hours if are_whole else later))
 
     with answering(answers) as audit:
-        assert penstock("report", "--audit", audit.url, *option).returncode == 1
+        assert penstock("report", "--audit", audit.url).returncode == code
 
 
 def test_what_has_too_few_events_is_on_stderr() -> None:
@@ -102,7 +104,7 @@ def test_a_table_that_cannot_be_loaded_is_no_waiting(state: State) -> None:
 
 
 def test_nothing_is_complete_of_which_nothing_is_known() -> None:
-    assert verdict(report(COMPLETE, topics=[])) is State.PENDING
+    assert verdict(NO_TOPIC) is State.PENDING
     assert verdict(report(MISSING, as_of=MORNING)) is State.MISSING
     over = MORNING + HOUR
     assert verdict(report(COMPLETE, as_of=over - 1, now=over + 60_000)) is State.PENDING
@@ -112,25 +114,11 @@ def test_nothing_is_complete_of_which_nothing_is_known() -> None:
     assert verdict(report(COMPLETE, as_of=now - 60_001, now=now)) is State.PENDING
 
 
-def test_without_a_time_it_is_about_the_last_whole_hours() -> None:
-    asked = last_day(datetime(2026, 11, 20, 8, 59, 59, tzinfo=UTC))
-    assert asked == (MORNING + HOUR_MILLIS - DAY_MILLIS, MORNING + HOUR_MILLIS)
-
-
 def test_alerts_that_are_raised_stand_below_the_headline() -> None:
-    alert = NotedAlert(
-        id="",
-        severity="warning",
-        topic="",
-        kind="silent",
-        cluster="dc1",
-        host="web-2",
-        words="web-2 is silent",
-        raised=MORNING,
-        resolved=-1,
-        command="systemctl restart penstock-agent",
-        command_kind=CommandKind.MENDS,
-    )
+    known: dict[str, Any] = {"id": "", "severity": "warning", "kind": "silent", "cluster": "dc1"}
+    known |= {"topic": "", "host": "web-2", "words": "web-2 is silent"}
+    known |= {"command": "systemctl restart penstock-agent", "command_kind": CommandKind.MENDS}
+    alert = NotedAlert(raised=MORNING, resolved=-1, **known)
     late = msgspec.structs.replace(alert, kind="missing", hour=MORNING)
     page = ListPage(page=1, size=100, total=2)
     raised = NotedAlerts(page=page, items=[late, alert])
@@ -265,10 +253,7 @@ def test_wrong_usage_is_no_verdict(wrong: list[str], said: str) -> None:
         ((200, b"\xff"), "is not an audit of this release"),
         ((200, b"[" * 60_000), "is not an audit of this release"),
         ((502, b"[" * 60_000), "502: [["),
-        (
-            (200, msgspec.json.encode(report(COMPLETE, topics=[]))),
-            "topic clicks is unknown to the audit",
-        ),
+        ((200, msgspec.json.encode(NO_TOPIC)), "topic clicks is unknown to the audit"),
     ],
 )
 def test_what_an_audit_does_not_say(answer: tuple[int, bytes], said: str) -> None:

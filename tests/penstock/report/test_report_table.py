@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from audit.api.answers import AlteredTotal, Remark, ReportAnswer
 from audit.reconciling.findings import FaultKind, Finding, KindCount, State, counted
+from audit.reconciling.topic_verdict import Wait
 from penstock.report.page import report_page
 from penstock.report.remarks import altered_words, remark_lines
 from penstock.report.table import show_report
@@ -18,6 +19,7 @@ from tests.penstock.answering_audit import Query, answering
 from tests.penstock.report.made_up_report import (
     COMPLETE,
     MISSING,
+    MORNING,
     NOT_LOADED,
     PENDING,
     all_shipped,
@@ -126,6 +128,18 @@ def test_of_no_events_not_every_line_is_accounted_for(shown: Shown) -> None:
     lines = shown(report(quiet, COMPLETE))
     assert lines[0] == "✓ complete: every line is accounted for"
     assert len([line for line in lines if "quiet" in line]) == 1, "there is no more to say of it"
+
+
+def test_of_a_time_that_is_not_over_the_moment_is_named(shown: Shown) -> None:
+    until = {"complete_until": MORNING + 131_000}
+    live = report(topic("a", **until), COMPLETE, now=MORNING + 140_500)
+    lines = shown(live)
+    assert lines[0] == "✓ every line up to 2026-11-20 07:02:11 UTC is accounted for"
+    assert lines[1].startswith("2026-11-20 07:00 to 2026-11-20 07:02:20 UTC; ")
+    assert cells(lines[4])[0] == "✓ up to 2026-11-20 07:02:11"
+    waits = [Wait(on="agent", words="web-3: the agent is done up to 07:02:11")]
+    pending = topic("a", state=State.PENDING, waits=waits, waits_total=1, **until)
+    assert shown(report(pending))[0] == f"… pending: {lines[0][2:]}"
 
 
 def test_what_a_person_accepted_is_in_the_first_line_and_nothing_harmless(shown: Shown) -> None:
@@ -248,26 +262,13 @@ def test_it_fits_into_eighty_characters_of_a_terminal() -> None:
     assert [line for line in plain[2:] if len(line) > 80] == []
 
 
-@pytest.mark.parametrize(
-    ("millis", "words"),
-    [
-        *((-1, "-"), (0, "0 ms"), (999, "999 ms"), (1_000, "1.0 s"), (59_999, "60 s")),
-        *((90_000, "1.5 min"), (86_400_000 * 3, "3.0 d")),
-    ],
-)
-def test_how_long(millis: int, words: str) -> None:
-    assert span(millis) == words
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(-1, "?"), (0, "0 bytes"), (1023, "1,023 bytes"), (1024, "1.0 KiB"), (2**60, "1,024.0 PiB")],
-)
-def test_how_large(count: int, words: str) -> None:
-    assert size(count) == words
-
-
-def test_a_count_that_is_not_known() -> None:
+def test_figures() -> None:
+    assert [span(each) for each in (-1, 0, 999, 1_000, 59_999, 90_000, 3 * 86_400_000)] == [
+        *("-", "0 ms", "999 ms", "1.0 s", "60 s", "1.5 min", "3.0 d")
+    ]
+    assert [size(each) for each in (-1, 0, 1023, 1024, 2**60)] == [
+        *("?", "0 bytes", "1,023 bytes", "1.0 KiB", "1,024.0 PiB")
+    ]
     assert [str(Count(each)) for each in (-1, 0, 4_711)] == ["?", "0", "4,711"]
 
 

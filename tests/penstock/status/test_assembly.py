@@ -112,18 +112,17 @@ def test_an_agent_of_which_the_audit_has_not_heard() -> None:
     assert status.problems == ("agent: not ready: starting",)
 
 
-def test_nothing_is_complete_up_to_now_while_an_agent_is_silent() -> None:
-    silent = agent_row("a1", state="silent", heard=NOW - 39_000)
-    opened = {("c", "t"): OpenTopic(NOW - 1_000, "")}
-    audit = audit_part([topic_row("t")], agents=[silent], opened=opened)
-    status = assembled(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
-    assert (status.verdict, status.complete_until) == ("pending", NOW - 39_000)
-    assert status.calm == "pending: every line up to 08:29:21 UTC is accounted for"
-    assert status.mark == "…"
-    words = Headline(state=State.PENDING, mark="…", title="an agent reads not all", badge="…")
-    unread = replace(audit_part([topic_row("t")]), headlines={"c": words})
-    status = assembled(StatusParts(cluster=cluster_part(t=100), audit=unread), NOW)
-    assert (status.verdict, status.calm) == ("pending", words.title)
+def test_complete_up_to_the_moment_of_the_headline() -> None:
+    """Also a topic that waits for nothing: a silent agent may have lines of it."""
+    words = "an agent is silent; every line up to 08:29 UTC is accounted for"
+    audit = audit_part([topic_row("t")], opened={("c", "t"): OpenTopic(NOW - 1_000, "")})
+    for state, verdict in ((State.PENDING, "pending"), (State.COMPLETE, "complete")):
+        said = Headline(state=state, mark="…", title=words, badge="…", complete_until=NOW - 39_000)
+        audit = replace(audit, headlines={"c": said})
+        status = assembled(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
+        assert (status.verdict, status.complete_until) == (verdict, NOW - 39_000)
+        assert (status.calm, status.mark) == (words, "…")
+        assert status.topics[0].complete_until == NOW - 39_000
 
 
 def test_partitions_without_a_leader_are_a_problem() -> None:

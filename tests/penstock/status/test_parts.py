@@ -242,24 +242,20 @@ def rates_of(*seen: tuple[int, int]) -> float:
     return rates.of("t")
 
 
-def test_a_rate_needs_two_looks() -> None:
-    assert rates_of((0, 100)) == -1
-    assert rates_of((0, 100), (0, 900)) == -1
-    assert rates_of((0, 100), (1_000, 150)) == 50
-    assert Rates().of("t") == -1
-
-
-def test_a_rate_is_of_the_last_seconds() -> None:
-    assert rates_of((0, 0), (60_000, 1_000_000), (65_000, 1_000_500)) == 100
-
-
-def test_a_number_beyond_all_bounds_is_some_number() -> None:
-    assert rates_of((0, 0), (1_000, 10**400)) == pytest.approx(2**63)
-
-
-def test_a_clock_that_is_set_back_begins_anew() -> None:
-    assert rates_of((0, 0), (1_000, 100), (-3_600_000, 200)) == -1
-    assert rates_of((0, 0), (1_000, 100), (-3_600_000, 200), (-3_599_000, 210)) == 10
+@pytest.mark.parametrize(
+    ("seen", "rate"),
+    [
+        ([(0, 100)], -1),
+        ([(0, 100), (0, 900)], -1),
+        ([(0, 100), (1_000, 150)], 50),
+        ([(0, 0), (60_000, 1_000_000), (65_000, 1_000_500)], 100),  # of the last seconds
+        ([(0, 0), (1_000, 10**400)], 2**63),
+        ([(0, 0), (1_000, 100), (-3_600_000, 200)], -1),  # the clock was set back
+        ([(0, 0), (1_000, 100), (-3_600_000, 200), (-3_599_000, 210)], 10),
+    ],
+)
+def test_a_rate(seen: list[tuple[int, int]], rate: float) -> None:
+    assert rates_of(*seen) == pytest.approx(rate)
 
 
 def test_a_topic_that_is_made_anew_or_not_seen_has_none() -> None:

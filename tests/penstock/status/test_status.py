@@ -26,7 +26,7 @@ from penstock.status.values import (
     PipelineStatus,
     TopicStatus,
 )
-from tests.penstock.answering_audit import Query, answering
+from tests.penstock.answering_audit import answering
 from tests.penstock.running import FORKS, REPOSITORY, Ended, penstock, running
 from tests.penstock.status.made_up import (
     CALM,
@@ -45,33 +45,23 @@ NOBODY = "http://127.0.0.1:1"
 WITHIN = 60.0
 
 
-def status(
-    broker: BrokerProcess, registry: RegistryProcess, *, state: State, more: tuple[str, ...] = ()
-) -> Ended:
-    """With an agent and an audit that are made up."""
-    bodies = answers_of(audit_part([topic_row("t", state)]))
-    bodies |= {"/status": msgspec.json.encode(agent_status())}
-
-    def answers(path: str, _query: Query) -> tuple[int, bytes]:
-        return 200, bodies[path]
-
-    with answering(answers) as at:
-        servers = ("--bootstrap", broker.bootstrap, "--registry", registry.url)
-        return penstock("status", *servers, "--audit", at.url, "--agent", at.url, *more)
-
-
 def heard(
     broker: BrokerProcess, registry: RegistryProcess, *, state: State, more: tuple[str, ...] = ()
 ) -> Ended:
-    """Asked until all have answered: on a busy machine five seconds can be too short for one."""
+    """With an agent and an audit that are made up. Asked until all have answered: on a busy machine
+    five seconds can be too short for one."""
+    bodies = answers_of(audit_part([topic_row("t", state)]))
+    bodies |= {"/status": msgspec.json.encode(agent_status())}
+    ended = Ended([], 0)
 
     def all_answer() -> bool:
         nonlocal ended
-        ended = status(broker, registry, state=state, more=more)
+        ended = penstock("status", *servers, "--audit", at.url, "--agent", at.url, *more)
         return "no answer within" not in ended.stdout
 
-    ended = Ended([], 0)
-    wait_until(all_answer, within=WITHIN, what="all answer")
+    with answering(lambda path, _query: (200, bodies[path])) as at:
+        servers = ("--bootstrap", broker.bootstrap, "--registry", registry.url)
+        wait_until(all_answer, within=WITHIN, what="all answer")
     return ended
 
 

@@ -81,26 +81,28 @@ def test_a_verdict_in_a_line(said: PipelineStatus, words: str) -> None:
 
 def test_every_state_has_a_sign_and_a_colour() -> None:
     assert set(COLOURS) == set(State)
-    assert len({topic_words(topic("t", state=each)).mark for each in State}) == len(State)
-    assert topic_words(topic("t", state="")).text == "-"
+    assert len({topic_words(topic("t", state=each), NOW).mark for each in State}) == len(State)
+    assert topic_words(topic("t", state=""), NOW).text == "-"
+    assert topic_words(topic("t", state="complete"), NOW).text == "up to 08:29:20"
 
 
 def test_a_topic_that_is_not_loaded_is_not_complete() -> None:
     failing = replace(topic("t", state="complete"), load_fails=True)
-    assert topic_words(failing) == ("!", "red", "not loaded")
-    assert topic_words(replace(failing, state="missing")).text == "missing"
+    assert topic_words(failing, NOW) == ("!", "red", "not loaded")
+    assert topic_words(replace(failing, state="missing"), NOW).text == "missing"
 
 
 def test_the_worst_of_a_topic_hides_nothing_else() -> None:
     several = topic("t", state="changed", kinds=(CHANGED, MISSING, BLIND))
-    assert topic_words(several) == ("≠", "red", "changed, ✗ missing, ? unknown")
+    assert topic_words(several, NOW) == ("≠", "red", "changed, ✗ missing, ? unknown")
     # A window of an hour is in a state of which no finding is said.
-    assert topic_words(topic("t", state="changed", kinds=(MISSING,))).text == "changed, ✗ missing"
+    other = topic("t", state="changed", kinds=(MISSING,))
+    assert topic_words(other, NOW).text == "changed, ✗ missing"
 
 
 def test_of_a_topic_without_events_nothing_is_proven() -> None:
     quiet = topic("t", state="empty")
-    assert topic_words(quiet) == ("·", "", "empty")
+    assert topic_words(quiet, NOW) == ("·", "", "empty")
     assert verdict_words(status_of([quiet], verdict="empty")) == (
         *("·", "", "empty: no events in this time"),
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from audit.api.answers import TopicReport
+from audit.api.answers import TopicReport, TopicsAnswer
 from audit.reconciling.findings import FaultKind, State
 from client.reading.consumer import Consumer
 from client.reading.offsets import Beginning
@@ -282,6 +282,10 @@ def test_who_is_silent_is_waited_for(story: Story) -> None:
     )
     report = pipeline.verdict("silent", until_now=True)
     assert {each.host for each in report.waits if each.on == "agent"} == {"web-2"}
+    headline = pipeline.audit.get("topics", TopicsAnswer).headline
+    assert headline
+    for until in (report.complete_until, headline.complete_until):
+        assert 0 < until <= story.silent_since, "it stands still"
     wait_until(
         lambda: pipeline.agents()["web-2"].state == "silent", within=60, what="web-2 to be silent"
     )

@@ -1,5 +1,7 @@
 """When the headline of a pending verdict is calm."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -27,50 +29,27 @@ def alert(kind: str, cluster: str = "local") -> dict[AlertKey, Condition]:
     return {AlertKey(kind, cluster, "", "web-1"): Condition("")}
 
 
-def service(cluster: ClusterState = READ) -> Service:
-    return Service(AuditConfig(data_dir="unused"), AuditState({"local": cluster}))
-
-
 @pytest.mark.parametrize(
-    ("figures", "settled"),
+    ("changed", "settled"),
     [
-        (figures(2 * MINUTE, 2 * MINUTE), True),
-        (figures(20 * HOUR, 2 * MINUTE), True),  # a loader that is started once a day
-        (figures(25 * HOUR), False),
-        (figures(10 * MINUTE, 10 * MINUTE), False),
+        ({}, True),
+        ({"figures": [figures(2 * MINUTE, 2 * MINUTE)]}, True),
+        ({"figures": [figures(20 * HOUR, 2 * MINUTE)]}, True),  # a loader is started once a day
+        ({"figures": [figures(25 * HOUR)]}, False),
+        ({"figures": [figures(10 * MINUTE, 10 * MINUTE)]}, False),
+        ({"alert_conditions": alert("silent")}, False),
+        ({"alert_conditions": alert("silent", "elsewhere")}, True),
+        ({"alert_conditions": alert("clock", "")}, False),
+        ({"alert_conditions": alert("inputs")}, False),
+        ({"alert_conditions": alert("certificate")}, True),
+        ({"done_until": {"local": NOW - 5 * MINUTE}}, False),  # an agent stands still
+        ({"cluster": replace(READ, read=False)}, False),
+        ({"cluster": replace(READ, as_of=NOW - 10 * MINUTE)}, False),
+        ({"cluster": replace(READ, unreachable="connection refused")}, False),
     ],
 )
-def test_only_a_loader_may_take_hours(figures: TopicFigures, *, settled: bool) -> None:
-    asked = service()
-    asked.figures = [figures]
-    assert is_settled(asked, "", NOW) is settled
-
-
-@pytest.mark.parametrize(
-    ("conditions", "settled"),
-    [
-        (alert("silent"), False),
-        (alert("silent", "elsewhere"), True),
-        (alert("clock", ""), False),
-        (alert("inputs"), False),
-        (alert("certificate"), True),
-    ],
-)
-def test_not_while_lines_may_be_held_up(
-    conditions: dict[AlertKey, Condition], *, settled: bool
-) -> None:
-    asked = service()
-    asked.alert_conditions = conditions
+def test_green_is_what_is_recent_and_not_held_up(changed: dict[str, Any], *, settled: bool) -> None:
+    state = AuditState({"local": changed.pop("cluster", READ)})
+    known = {"done_until": {"local": NOW - 2 * MINUTE}} | changed
+    asked = Service(AuditConfig(data_dir="unused"), state, **known)
     assert is_settled(asked, "local", NOW) is settled
-
-
-@pytest.mark.parametrize(
-    "cluster",
-    [
-        replace(READ, read=False),
-        replace(READ, as_of=NOW - 10 * MINUTE),
-        replace(READ, unreachable="connection refused"),
-    ],
-)
-def test_not_while_the_ledger_is_not_known_up_to_now(cluster: ClusterState) -> None:
-    assert not is_settled(service(cluster), "", NOW)
