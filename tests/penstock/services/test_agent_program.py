@@ -103,7 +103,10 @@ def test_files_of_applications_come_and_go(tmp_path: Path, agent: AgentProcess) 
         assert inputs(agent) == ["main", "shop"]
         assert agent.http("/readyz")[0] == 503
         assert "did you mean topic?" in agent.http("/readyz")[1]
-        time.sleep(1)
+        consume = ["consume", "_audit", "--from", "beginning", "--to-end", "--events"]
+        consume += ["--registry", str(agent.settings["registry"])]
+        consume += ["--bootstrap", *agent.settings["brokers"]]
+        wait_until(lambda: str(folder) in penstock(*consume).stdout, what="the ledger has it")
         assert len(agent.said("inputs file rejected")) == 1
         (folder / "shop.yaml").unlink()
         wait_until(lambda: inputs(agent) == ["main"] and agent.ready(), what="its inputs are gone")
