@@ -97,8 +97,8 @@ class ActionModule(ActionBase):
         is_own = arguments.get("source") != "command"
         if is_own and (directory / "ca.pem").exists() and not (directory / "ca.key").exists():
             raise AnsibleActionFail(
-                f"{directory}/ca.key is missing, and is needed to sign {purpose}. Restore it from a "
-                "backup (controller.tar)"
+                f"{directory}/ca.key is missing, and is needed to sign {purpose}. Restore it from "
+                "a backup (controller.tar)"
             )
 
     def _sign(self, name, file, hosts, arguments):
