@@ -131,16 +131,12 @@ def test_a_controller_that_lost_what_the_cluster_was_installed_with(
     ended = played(tmp_path, playbook, inventory, "--limit", "web", **settings)
     assert f"web was installed with {tmp_path}/{told}, and".format(tmp_path) in ended.failure
     assert f"--file {tmp_path}/backups/dc1-TIME/controller.tar --directory" in ended.failure
-    if playbook != "agents":
-        (tmp_path / "authority").mkdir()
-        (tmp_path / "authority/ca.pem").touch()
-        (tmp_path / "secrets").mkdir()
-        (tmp_path / "secrets/zookeeper-secret").touch()
-        ended = played(tmp_path, playbook, inventory, "--limit", "web", **settings)
-        assert (
-            f"{tmp_path}/authority/ca.key is missing, and is needed to sign {group}-web"
-            in ended.said
-        )
+    (tmp_path / "authority").mkdir()
+    (tmp_path / "authority/ca.pem").touch()
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/zookeeper-secret").touch()
+    ended = played(tmp_path, playbook, inventory, "--limit", "web", **settings)
+    assert f"authority/ca.key is missing, and is needed to sign {group}-web" in ended.said
 
 
 def test_a_host_is_not_retired_where_the_audit_cannot_be_told(
