@@ -234,10 +234,6 @@ class Hosts:
         """Unplugs the network: connections stay open, silently."""
         self._must("ip", "link", "set", self._known(host), "down")
 
-    def heal(self, host: str) -> None:
-        """Plugs the network in again."""
-        self._must("ip", "link", "set", self._known(host), "up")
-
     def alive(self, host: str) -> bool:
         process = self._running.get(host)
         return process is not None and process.poll() is None

@@ -28,6 +28,7 @@ _STALE_MILLIS: Final = 60_000  # age from which the audit's reading of the ledge
 _JUST_STARTED_MILLIS: Final = 60_000  # until the audit has heard of a new agent
 _MOST_OF_ONE_KIND: Final = 10  # lines
 _NOT_HEARD: Final = ("never", "silent")
+_RUNNING: Final = frozenset({"ok", "behind", "warning"})
 # Kinds of alerts about programs that nothing else here is about.
 _OF_PROGRAMS: Final = frozenset({"mirror", "loader", "zookeeper", "disk", "certificate", "inputs"})
 
@@ -77,6 +78,7 @@ def assembled(parts: StatusParts, now: int) -> PipelineStatus:
         raised=tuple(_raised(audit, cluster)),
         problems=(*parts.silent, *_problems(parts, cluster, now)),
         altered=tuple(audit.topics.altered) if audit else (),
+        releases=_releases(parts, cluster),
     )
 
 
@@ -229,6 +231,23 @@ def _agents(parts: StatusParts, cluster: str) -> Iterator[AgentStatus]:
         )
 
 
+def _releases(parts: StatusParts, cluster: str) -> dict[str, tuple[str, ...]]:
+    """The programs that run by their release, as the audit knows them; the commonest first."""
+    audit = parts.audit
+    releases: dict[str, list[str]] = {}
+
+    def add(row: answers.HealthRow | answers.AgentRow, program: str) -> None:
+        if row.version and row.host and row.cluster == cluster and row.state in _RUNNING:
+            releases.setdefault(row.version, []).append(f"{program} on {row.host}")
+
+    for row in audit.health if audit else ():
+        add(row, row.program)
+    for agent in audit.agents.items if audit else ():
+        add(agent, "agent")
+    by_number = sorted(releases.items(), key=lambda release: (-len(release[1]), release[0]))
+    return {version: tuple(dict.fromkeys(programs)) for version, programs in by_number}
+
+
 def _files_and_lag(status: Status) -> tuple[int, int]:
     """Totals of all inputs; a file that several inputs read counts once for each."""
     return (
@@ -295,7 +314,7 @@ def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
     local = parts.agent.agent if parts.agent else None
     rows = [
         row
-        for row in (parts.audit.unwell if parts.audit else [])
+        for row in (parts.audit.health if parts.audit else [])
         if row.kind in _OF_PROGRAMS
         and row.cluster in {cluster, ""}
         and (row.program, row.kind) != ("broker", "zookeeper")  # ZooKeeper's own row says it

@@ -52,7 +52,7 @@ class AuditPart(msgspec.Struct, frozen=True):
     brokers: answers.BrokersAnswer
     open: Mapping[Name, OpenTopic]  # of the topics that were looked up
     headlines: Mapping[str, answers.Headline | None]  # by cluster
-    unwell: Sequence[answers.HealthRow] = ()  # programs with a problem, the worst first
+    health: Sequence[answers.HealthRow] = ()  # of programs, the worst first
     alerts: Sequence[NotedAlert] = ()  # raised ones, the newest first
 
 
@@ -85,14 +85,11 @@ class AuditQuery:
             self._get("brokers", answers.BrokersAnswer),
             self._open(topics),
             self._headlines(topics),
-            [row for row in self._health().items if row.kind],
+            self._get("health", answers.HealthAnswer, size=MOST_ITEMS).items,
             self._get("alerts", NotedAlerts, state="raised", size=_MOST_ALERTS).items,
         )
         self._kept_since = time.monotonic()
         return self._kept
-
-    def _health(self) -> answers.HealthAnswer:
-        return self._get("health", answers.HealthAnswer, size=MOST_ITEMS)
 
     def _headlines(self, topics: answers.TopicsAnswer) -> dict[str, answers.Headline | None]:
         if len(topics.clusters) == 1:

@@ -43,6 +43,7 @@ from penstock.status.words import (
     failing_words,
     load_words,
     rate,
+    release_words,
     shown,
     size,
     topic_words,
@@ -105,7 +106,7 @@ def show_status(status: PipelineStatus, *, at_usual_addresses: bool = False) -> 
         _say(line)
     if status.alerts >= 0:
         print(f"  {load_words(status.last_load, status.now)}")
-    for sentence in waiting_words(status):
+    for sentence in (*waiting_words(status), *release_words(status)):
         print(f"  {sentence}")
     if status.expected_hosts:
         print(f"  the audit's inventory names {status.expected_hosts:,} hosts")
@@ -120,7 +121,11 @@ def show_status(status: PipelineStatus, *, at_usual_addresses: bool = False) -> 
     _section(
         _TOPICS, [_topic(topic, status.now) for topic in status.topics], _verdict_styles(status)
     )
-    _section(_AGENTS, [_agent(agent, status.now) for agent in status.agents[:_FEW_AGENTS]])
+    agents = status.agents[:_FEW_AGENTS]
+    # The audit does not count an agent's files; the agent that was asked does.
+    hidden = set() if any(agent.files >= 0 for agent in agents) else {"files"}
+    columns = tuple(column for column in _AGENTS if column not in hidden)
+    _section(columns, [_agent(agent, status.now) for agent in agents])
     if len(status.agents) > _FEW_AGENTS:
         print(f"and {len(status.agents) - _FEW_AGENTS:,} more agents")
     if status.problems:

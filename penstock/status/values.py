@@ -114,6 +114,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     alerts: int = -1
     raised: tuple[AlertStatus, ...] = ()  # the newest, without those that the headline reports
     problems: tuple[str, ...] = ()  # silent servers and agents, data lost by brokers …
+    releases: dict[str, tuple[str, ...]] = {}  # programs by the release that they run
     altered: tuple[AlteredTotal, ...] = ()  # text of the last day that differs from the files
 
 

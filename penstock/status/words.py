@@ -102,6 +102,16 @@ def alert_words(alerts: Sequence[AlertStatus]) -> list[Words]:
     return lines
 
 
+def release_words(status: PipelineStatus) -> list[str]:
+    """The programs of each release; nothing while all run the same one."""
+    if len(status.releases) < 2:
+        return []
+    return [
+        shown(f"{len(programs):,} with release {version}: {', '.join(programs)}")
+        for version, programs in status.releases.items()
+    ]
+
+
 def waiting_words(status: PipelineStatus) -> list[str]:
     """Waits of five minutes or longer, as the newest lines always wait for something."""
     return [

@@ -210,5 +210,30 @@ def test_all_mistakes_are_named_before_a_host_is_asked(ansible: None, tmp_path: 
         assert f"no group {group}, so its hosts would be left out: did you mean" in played.failure
 
 
+def test_a_misspelt_variable_is_named_with_its_place(ansible: None, tmp_path: Path) -> None:
+    for path, text in {
+        "group_vars/web/all.yml": "# penstock_tsl: true\n'penstock_tsl': true\n",
+        "more.ini": "[penstock_agent]\nw penstock_local_a=1 penstock_team=a penstock_agent_cnfig=b",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    inventory = {"web": {"hosts": {"w": AWAY, "v": AWAY}}}
+    typed = ("-i", f"{tmp_path}/more.ini", "-e", "penstock_rolling_restrat=true")
+    played = play(tmp_path, COLLECTION / "playbooks/site.yml", inventory, *typed)
+    assert (played.code, len(played.tasks)) == (2, 1), played.said
+    for (name, where, hint), problem in zip(
+        (
+            ("agent_cnfig", "more.ini:2), so", "did you mean penstock_agent_config?"),
+            ("rolling_restrat", "of all hosts, set with -e", "penstock_rolling_restart?"),
+            ("team", "more.ini:2), so", "the names of your own variables with penstock_local_"),
+            ("tsl", "group_vars/web/all.yml:2), so", "did you mean penstock_tls?"),
+        ),
+        played.failure.removesuffix(".").split("; "),
+        strict=True,
+    ):
+        assert problem.startswith(f"the collection has no variable penstock_{name} ({where}")
+        assert problem.endswith(hint)
+
+
 def of(program: str, found: Mapping[tuple[str, str], Any]) -> list[Any]:
     return [each for (of, _), each in found.items() if of == program]

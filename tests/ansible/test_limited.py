@@ -21,7 +21,7 @@ def rolled(folder: Path, *options: str, keeper: dict[str, Any] | None = None) ->
     """A roll that ends at its first broker, as nobody serves here."""
     names = {"keeper": keeper or {}, "one": {}, "two": {}}
     hosts = {
-        name: {**HERE, "penstock_broker_id": number, **own}
+        name: {**(own or HERE), "penstock_broker_id": number}
         for number, (name, own) in enumerate(names.items())
     }
     inventory = {"penstock_broker": {"hosts": hosts}}

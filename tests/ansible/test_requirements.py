@@ -98,6 +98,47 @@ def test_a_registry_that_is_away_and_a_command_that_is_missing(
     assert "/no/penstock is not on the controller" in ended.said
 
 
+@pytest.mark.parametrize(
+    ("playbook", "group", "told"),
+    [
+        ("site", "registry", "authority/ca.pem and {0}/secrets/zookeeper-secret"),
+        ("agents", "agent", "authority/ca.pem"),
+        ("rotate_certificates", "agent", "authority/ca.pem"),
+    ],
+)
+def test_a_controller_that_lost_what_the_cluster_was_installed_with(
+    ansible: None, tmp_path: Path, playbook: str, group: str, told: str
+) -> None:
+    """Of the hosts one is away. Without the key, what is there cannot be renewed either."""
+    for path in (
+        "web/releases/1.0.0/release.json",
+        "etc/tls/ca.pem",
+        "etc/secrets/zookeeper-secret",
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f'{{"extras": ["{group}"]}}')
+    inventory = {
+        f"penstock_{group}": {"hosts": {"web": HERE}},
+        "penstock_mirror": {"hosts": {"away": AWAY}},
+    }
+    settings: dict[str, Any] = {
+        "penstock_cluster": "dc1",
+        "penstock_release": "1.0.0",
+        "penstock_tls": True,
+        "penstock_config_dir": f"{tmp_path}/etc",
+        "penstock_certificates_penstock": ["/bin/true"],
+    }
+    ended = played(tmp_path, playbook, inventory, "--limit", "web", **settings)
+    assert f"web was installed with {tmp_path}/{told}, and".format(tmp_path) in ended.failure
+    assert f"--file {tmp_path}/backups/dc1-TIME/controller.tar --directory" in ended.failure
+    (tmp_path / "authority").mkdir()
+    (tmp_path / "authority/ca.pem").touch()
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/zookeeper-secret").touch()
+    ended = played(tmp_path, playbook, inventory, "--limit", "web", **settings)
+    assert f"authority/ca.key is missing, and is needed to sign {group}-web" in ended.said
+
+
 def test_a_host_is_not_retired_where_the_audit_cannot_be_told(
     ansible: None, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ import yaml
 from harness.hosts.ansible_tools import ansible_tool
 from harness.hosts.simulated_hosts import Played, SimulatedHosts, simulated_hosts, tree
 from harness.logins.made_secrets import made_secret
+from harness.penstock.broker import BrokerProcess
 
 pytestmark = [
     pytest.mark.long,
@@ -25,6 +27,7 @@ pytestmark = [
 INPUTS = [{"paths": ["/var/log/syslog"], "topic": "syslog"}]
 PLACES = ("etc", "opt", "units")
 MOST_TASKS = 5  # on a host that has all of it
+GATED = ("penstock_broker", "penstock_agent", "penstock_agent_canary")
 SHOP = {"paths": ["/var/log/shop/*.log"], "topic": "clicks", "name": "shop"}
 TEAM = """
 - hosts: penstock_agent
@@ -267,3 +270,41 @@ def test_a_host_that_pulls_runs_the_role_for_itself_alone(tmp_path: Path) -> Non
             )
             assert (said.code, fleet.starts(name)) == (0, starts), said.said
         assert fleet.starts(other) == 0
+
+
+def test_the_gate_after_canaries_compares_with_the_state_before_them(
+    tmp_path: Path, running_broker: BrokerProcess
+) -> None:
+    """And so does the next run, where the first stopped at that gate."""
+    record = tmp_path / "roll/agents.json"
+    with simulated_hosts(tmp_path, 2) as fleet:
+        keeper, canary = fleet.names
+        fleet.make_release("1.0.0")
+        write_inventory(
+            fleet,
+            penstock_root=f"{tmp_path}/opt",
+            penstock_brokers=[running_broker.bootstrap],
+            penstock_gate_baseline=f"{record.parent}/baseline.json",
+            penstock_gate_canary_file=f"{tmp_path}/canary/canary.log",
+            penstock_gate_canary_inputs_dir="",
+            penstock_gate_steady=0,
+            penstock_gate_within=3,
+        )
+        inventory = yaml.safe_load(fleet.inventory.read_text())
+        inventory["all"]["children"] = {
+            group: {"hosts": {name: None}}
+            for group, name in zip(GATED, (keeper, canary, canary), strict=True)
+        }
+        fleet.inventory.write_text(yaml.safe_dump(inventory))
+        (tmp_path / "opt").mkdir()
+        (tmp_path / "opt/bin").symlink_to(Path(sys.executable).parent)
+
+        stopped = fleet.play("agents")  # the agent is none that ships a line
+        assert f"The gate after {canary} failed" in stopped.said
+        assert json.loads(record.read_text())["brokers"] == [1]
+        said = fleet.play("agents", penstock_gate_canary=False)
+        assert (said.code, record.exists()) == (0, False), said.said
+        assert f"remove {record} on {keeper}" in said.said
+        record.write_text('{"version": 1, "made": 1, "cluster": "x", "brokers": [], "topics": 0}')
+        other = fleet.play("agents", penstock_gate_canary=False)
+        assert "the baseline is of cluster x" in other.said

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
-from harness.hosts.ansible_tools import ansible_tool
-from harness.hosts.simulated_hosts import COLLECTION, simulated_hosts
+from harness.hosts.simulated_hosts import COLLECTION
 
 pytestmark = [
     pytest.mark.slow,
@@ -106,18 +104,6 @@ def test_logs_become_readable_by_acl_and_are_so_no_more(
     assert not allow(name="shop", state="absent")
 
 
-@pytest.mark.skipif(ansible_tool("ansible-playbook") is None, reason="no ansible-playbook")
-def test_ansible_runs_it(reads: Reads, logs: Path, records: Path, tmp_path: Path) -> None:
-    write(logs / "a.log")
-    with simulated_hosts(tmp_path, 1) as hosts:
-        hosts.write_inventory()
-        given = f"name=shop directories={logs} user={READER} records={records}"
-        module = ("--module-name", "penstock.pipeline.readable", "--args", given)
-        said = hosts.run("ansible", "--inventory", str(hosts.inventory), hosts.names[0], *module)
-    assert (said.code, "CHANGED" in said.said) == (0, True), said.said
-    assert reads(READER, logs / "a.log")
-
-
 def test_everything_is_taken_back_and_nothing_that_others_gave(
     allow: Allow, reads: Reads, logs: Path, records: Path
 ) -> None:
@@ -186,18 +172,6 @@ def test_what_is_not_named_any_more_is_taken_back_but_not_from_another_applicati
     assert may_read() == {"all", "old", "more"}
     allow(**EVERYTHING)
     assert {each: rights(each) for each in before} == before
-
-
-def test_uninstalling_takes_it_back_before_it_forgets_what_it_was() -> None:
-    tasks = yaml.safe_load((COLLECTION / "roles/gate/tasks/uninstall.yml").read_text())
-    done = [set(each) & {"penstock.pipeline.readable", "ansible.builtin.file"} for each in tasks]
-    (given,) = [each for each in tasks if "penstock.pipeline.readable" in each]
-    team = yaml.safe_load((COLLECTION / "roles/agent/tasks/application.yml").read_text())
-    (gave,) = [each for each in team if "penstock.pipeline.readable" in each]
-    words = given["penstock.pipeline.readable"]
-    assert (words["every"], words["state"]) == (True, "absent")
-    assert words["records"] == gave["penstock.pipeline.readable"]["records"]
-    assert done.index({"penstock.pipeline.readable"}) < done.index({"ansible.builtin.file"})
 
 
 def made_directory(path: Path) -> None:

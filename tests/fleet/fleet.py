@@ -164,6 +164,7 @@ class Fleet(Hosts):
         path = self.directory / "ansible.cfg"
         path.write_text(
             "[defaults]\ninterpreter_python = auto_silent\ngathering = explicit\nforks = 20\n"
+            "stdout_callback = penstock.pipeline.changes\n"
             "[ssh_connection]\npipelining = true\ncontrol_path_dir = /run/ansible\n"
             "ssh_args = -o ControlMaster=auto -o ControlPersist=60s\n"
         )

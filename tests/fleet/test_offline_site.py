@@ -153,16 +153,6 @@ def test_the_offline_cluster_loses_power_and_the_datacenter_serves(sites: Sites)
     assert far.play("site").must_succeed().changed == []
 
 
-def test_inventories_that_are_mixed_change_nothing(sites: Sites) -> None:
-    near, far = sites
-    running = near.invocations()
-    other = str(far.fleet.inventory(far.groups))
-    mixed = near.fleet.play("site", near.groups, None, "--inventory", other)
-    assert mixed.exit_code != 0
-    assert "An inventory has one cluster, and this one has" in mixed.output
-    assert near.invocations() == running
-
-
 def test_every_line_of_all_that_time_is_one_row(sites: Sites) -> None:
     near, far = sites
     near.write_no_more()

@@ -76,14 +76,6 @@ def test_a_setting_starts_only_what_it_is_for_again(site: Site) -> None:
     assert anew == {(host, "penstock-broker.service") for host in site.brokers}
 
 
-def test_a_wrong_setting_changes_nothing(site: Site) -> None:
-    running = site.invocations()
-    wrong = site.play("site", {"penstock_broker_config": {"limits": {"conections": 1}}})
-    assert wrong.exit_code != 0
-    assert "limits.conections" in wrong.output
-    assert site.invocations() == running
-
-
 def test_every_line_has_arrived_once(site: Site) -> None:
     site.write_no_more()
     report = site.must_have_arrived()

@@ -109,7 +109,7 @@ def audit_part(
     as_of: int = NOW - 500,
     notices: Sequence[str] = (),
     opened: dict[tuple[str, str], OpenTopic] | None = None,
-    unwell: Sequence[answers.HealthRow] = (),
+    health: Sequence[answers.HealthRow] = (),
 ) -> AuditPart:
     page = answers.ListPage(page=1, size=500, total=0)
     return AuditPart(
@@ -128,7 +128,7 @@ def audit_part(
         answers.BrokersAnswer(brokers=list(brokers), consumers=list(consumers), unreachable={}),
         opened or {},
         dict.fromkeys(clusters),
-        unwell,
+        health,
     )
 
 
@@ -156,9 +156,9 @@ def answers_of(
         waits_total=len(waits),
     )
     said = {path: getattr(part, path) for path in ("topics", "agents", "loads", "brokers")}
-    page = answers.ListPage(page=1, size=500, total=len(part.unwell))
+    page = answers.ListPage(page=1, size=500, total=len(part.health))
     said["health"] = answers.HealthAnswer(
-        now=NOW, as_of=NOW, state="ok", summary="", by_state={}, page=page, items=list(part.unwell)
+        now=NOW, as_of=NOW, state="ok", summary="", by_state={}, page=page, items=list(part.health)
     )
     said |= {"topic": topic, "alerts": NotedAlerts(page=part.agents.page, items=[*part.alerts])}
     return {path: msgspec.json.encode(each) for path, each in said.items()}

@@ -9,6 +9,7 @@ from audit.reconciling.findings import FaultKind, KindCount, State
 from penstock.status.assembly import StatusParts, assembled
 from penstock.status.audit import OpenTopic
 from penstock.status.values import AgentStatus, LoadStatus
+from penstock.status.words import release_words
 from tests.penstock.status.made_up import (
     NOW,
     agent_row,
@@ -194,7 +195,7 @@ def test_programs_with_something_wrong_are_problems() -> None:
         *(unwell("zookeeper"), unwell("disk", "other"), *(unwell("mirror") for _ in range(9))),
         replace(unwell("inputs"), name="local"),
     ]
-    audit = audit_part(clusters=["c"], unwell=rows)
+    audit = audit_part(clusters=["c"], health=rows)
     problems = assembled(StatusParts(agent=agent_status("local"), audit=audit), NOW).problems
     assert problems[:2] == (
         "agent: it is disk; what to do: df -h /d  # on h",
@@ -202,6 +203,19 @@ def test_programs_with_something_wrong_are_problems() -> None:
     )
     assert problems[-1] == "and 1 more programs need attention: see the audit's page, Health"
     assert len(problems) == 11
+
+
+def test_programs_of_two_releases_are_named() -> None:
+    broker = replace(unwell(""), program="broker", state="ok")
+    old, away = replace(broker, version="0.0.9"), replace(broker, version="0.0.8", state="away")
+    gone = replace(agent_row("a2", state="retired"), version="0.0.8")
+    audit = audit_part(agents=[agent_row("a1"), gone], health=[old, away, broker])
+    assert release_words(assembled(StatusParts(audit=audit), NOW)) == [
+        "1 with release 0.0.9: broker on h",
+        "1 with release 0.1.0: agent on web-1",
+    ]
+    audit = audit_part(agents=[agent_row("a1"), gone], health=[away])
+    assert release_words(assembled(StatusParts(audit=audit), NOW)) == []
 
 
 def test_of_many_lines_the_first_are_shown() -> None:

@@ -220,8 +220,10 @@ def test_what_came_from_outside_commands_no_terminal(capsys: pytest.CaptureFixtu
 
 
 def test_of_many_agents_the_first_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    said = msgspec.structs.replace(status_of(), agents=(AGENT,) * 25, expected_hosts=26)
+    agents = (msgspec.structs.replace(AGENT, files=-1),) * 25  # the audit does not count files
+    said = msgspec.structs.replace(status_of(), agents=agents, expected_hosts=26)
     lines = printed(said, capsys)
     assert "  the audit's inventory names 26 hosts" in lines
+    assert "agent  host   state  not read  heard    version" in lines
     assert lines[-1] == "and 5 more agents"
     assert sum(line.startswith("a1 ") for line in lines) == 20

@@ -51,6 +51,7 @@ class ActionModule(ActionBase):
         elif why and self._task.check_mode:
             if arguments.get("try_command"):
                 self._try(arguments)
+                self._check_key(f"{name}: {why}", directory, arguments)
         elif why:
             with locked(directory):
                 # Another fork may have signed it in the meantime; `renew` signs it again anyway.
@@ -90,6 +91,15 @@ class ActionModule(ActionBase):
             return
         penstock = [str(word) for word in arguments.get("penstock") or ["penstock"]]
         self._command([*penstock, "certificates", "sign", "--help"])
+
+    @staticmethod
+    def _check_key(purpose, directory, arguments):
+        is_own = arguments.get("source") != "command"
+        if is_own and (directory / "ca.pem").exists() and not (directory / "ca.key").exists():
+            raise AnsibleActionFail(
+                f"{directory}/ca.key is missing, and is needed to sign {purpose}. Restore it from "
+                "a backup (controller.tar)"
+            )
 
     def _sign(self, name, file, hosts, arguments):
         days = str(arguments.get("days") or 365)

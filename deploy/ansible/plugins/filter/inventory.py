@@ -129,7 +129,7 @@ def extras_of_groups(groups: list[str]) -> list[str]:
 
 
 # All groups that the playbooks use. They create those of the second row during a run.
-_GROUPS = (*_EXTRAS, "penstock_agent", "penstock_agent_canary")
+GROUPS = (*_EXTRAS, "penstock_agent", "penstock_agent_canary")
 _GROUPS_OF_A_RUN = re.compile(r"penstock_(speaker|gate_stopped_at|zookeeper_of_now_[a-z]+)")
 _SIMILAR = 0.85
 _DIGITS = re.compile(r"[0-9]{1,10}")
@@ -161,15 +161,15 @@ def inventory_problems(groups: dict, hostvars: dict) -> list[str]:
 
 def _problems_of_group(group: str) -> list[str]:
     name = group.lower().replace("-", "_")
-    if group in _GROUPS or _GROUPS_OF_A_RUN.fullmatch(group):
+    if group in GROUPS or _GROUPS_OF_A_RUN.fullmatch(group):
         return []
-    similar = difflib.get_close_matches(name, _GROUPS, 1, _SIMILAR)
+    similar = difflib.get_close_matches(name, GROUPS, 1, _SIMILAR)
     if not similar and not name.startswith("penstock_"):
         return []
     hint = (
         f"did you mean {similar[0]}?"
         if similar
-        else f"it has {', '.join(_GROUPS)}. Give a group of your own another name"
+        else f"it has {', '.join(GROUPS)}. Give a group of your own another name"
     )
     return [f"the collection has no group {group}, so its hosts would be left out: {hint}"]
 
