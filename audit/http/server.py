@@ -24,7 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from audit.clusters.messages.reader import MessageReader
 from audit.configuration.config import AuditConfig
 from audit.errors import AuditFailure, AuditStoreError, NotNow, StoreDamaged
-from audit.http.access.door import Door
+from audit.http.access.access_control import AccessControl
 from audit.http.access.visitors import HASHING_THREADS, Visitors
 from audit.http.application import THREADS, AuditApplication
 from audit.http.messages import THREADS as READING_THREADS
@@ -206,7 +206,9 @@ class AuditHttpServer:
                 messages=ShownMessages(self._service.config, reader, reading),
             )
 
-            door = Door(application, self._service.config, self._visitors, self._refusals, files)
+            access_control = AccessControl(
+                application, self._service.config, self._visitors, self._refusals, files
+            )
 
             def wake() -> None:
                 with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -215,7 +217,7 @@ class AuditHttpServer:
             self._service.standing.listen(wake)
             self._server = _Server(
                 uvicorn.Config(
-                    door,
+                    access_control,
                     http=self._protocol(),
                     loop="none",
                     ws="none",

@@ -2,8 +2,8 @@
 what `penstock audit accept` and `retire` write, by the same functions. Those about alerts are in
 audit/http/endpoints/alerts.py.
 
-The door authorizes the operator. The audit writes with its own login, and records the operator's
-name and address. A statement takes effect once it has been read back from the ledger.
+Access control authorizes the operator. The audit writes with its own login, and records the
+operator's name and address. A statement takes effect once it has been read back from the ledger.
 """
 
 import asyncio

@@ -1,6 +1,8 @@
-"""Looks up what several responses need: a topic's key, its verdict and findings over a time, and
-its failing loads. The latter count because verdicts expect nothing of a destination that has never
-reported: a topic whose loads have failed from the start would be complete."""
+"""Topics' keys, verdicts, findings and failing loads, for several endpoints.
+
+Failing loads count because verdicts expect nothing of a destination that has never reported: a
+topic whose loads have failed from the start would be complete.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -39,6 +41,15 @@ def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
     if len(clusters) > 1:
         raise BadQuery(f"several clusters have this topic, name one: {', '.join(clusters)}")
     return next((key for key in keys if is_current(service, key)), keys[-1])
+
+
+def former_ids(service: Service, key: TopicKey) -> list[str]:
+    """The ids of other topics that have, or had, the same name."""
+    return [
+        former.topic_id
+        for former in service.reading.topics()
+        if former[:2] == key[:2] and former.topic_id != key.topic_id
+    ]
 
 
 def is_current(service: Service, key: TopicKey) -> bool:
@@ -133,6 +144,6 @@ def failing_in(service: Service, verdict: TopicVerdict) -> list[FailingLoad]:
     ]
 
 
-def not_landed(state: State, failing: Sequence[FailingLoad]) -> State:
-    """A topic with failing loads is at best pending."""
-    return worst([state, State.PENDING]) if failing else state
+def at_best_pending(state: State, *, when: bool) -> State:
+    """Caps a state, for a topic with failing loads or a time that has not begun."""
+    return worst([state, State.PENDING]) if when else state
