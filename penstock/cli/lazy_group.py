@@ -47,8 +47,8 @@ class Lazy(NamedTuple):
 
 
 def without(missing: ModuleNotFoundError, command: str, extra: str) -> Failed:
-    """The error of a command whose extra is not installed. Raises `missing` if it is a module of
-    ours, or if the command has no extra."""
+    """The error of a command whose extra is not installed. Raises `missing` if it is one of our
+    modules, or if the command has no extra."""
     package = (missing.name or "").partition(".")[0]
     if not extra or package in _OURS:
         raise missing
@@ -111,11 +111,11 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def _like(self, name: str) -> str:
-        # Only whoever mistypes waits for it to be imported.
+        # Imported here because only misspelt commands need it.
         from difflib import get_close_matches  # noqa: PLC0415
 
-        near = get_close_matches(name, self.table)
-        return f"; did you mean {' or '.join(near)}?" if near else ""
+        similar = get_close_matches(name, self.table)
+        return f"; did you mean {' or '.join(similar)}?" if similar else ""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Align the commands of all sections."""

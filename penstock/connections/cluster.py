@@ -52,20 +52,20 @@ def bootstrap_option(command: F) -> F:
 
 
 def brokers_security(bootstrap: str) -> Security:
-    """How the running command connects to these brokers."""
+    """The credentials of the running command for these brokers."""
     return chosen_security("security", "brokers", bootstrap, Security)
 
 
 @contextmanager
 def connected(bootstrap: str, security: Security | None = None) -> Iterator[Brokers]:
-    """Connections to the cluster, with the credentials of the running command if none are given.
-    Errors become the command's one line."""
+    """Connects to the cluster, by default with the credentials of the running command. Errors
+    become Failed or a UsageError."""
     try:
         with Brokers(Bootstrap.of(bootstrap, security or brokers_security(bootstrap))) as brokers:
             try:
                 yield brokers
             except UnknownTopic as error:
-                raise Failed(f"{error}{_like(brokers, error.topic)}") from None
+                raise Failed(f"{error}{_suggestion(brokers, error.topic)}") from None
     except BadAddress as error:
         raise click.UsageError(str(error)) from None
     except NotReachable as error:
@@ -77,17 +77,17 @@ def connected(bootstrap: str, security: Security | None = None) -> Iterator[Brok
         raise Failed(f"{error}{origin('brokers', bootstrap)}") from None
 
 
-def _like(brokers: Brokers, topic: str) -> str:
-    """The nearest name of a topic, for the end of a message."""
-    # Only whoever mistypes waits for it to be imported.
+def _suggestion(brokers: Brokers, topic: str) -> str:
+    """A hint with the most similar topic, for the end of a message."""
+    # Imported here because only misspelt topics need it.
     from difflib import get_close_matches  # noqa: PLC0415
 
     try:
         names = brokers.refresh(None).topics
-        near = get_close_matches(topic, names, n=1, cutoff=0.8)
+        similar = get_close_matches(topic, names, n=1, cutoff=0.8)
     except ClientError:
-        near = []
-    return f"; did you mean {one_line(near[0])}?" if near else ""
+        similar = []
+    return f"; did you mean {one_line(similar[0])}?" if similar else ""
 
 
 def existing_topics(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -97,11 +97,11 @@ def existing_topics(context: click.Context, _: click.Parameter, incomplete: str)
         with connected(typed_bootstrap(context)) as brokers:
             return brokers.refresh(None).topics
 
-    with context.scope(cleanup=False):  # whose options name the credentials
+    with context.scope(cleanup=False):  # its options name the credentials
         return words(topics, incomplete)
 
 
 def typed_bootstrap(context: click.Context) -> str:
-    """The option as far as the line has been typed, else what the command would use."""
+    """The option's value on the incomplete command line, else the command's default."""
     typed = context.params.get("bootstrap") or os.environ.get(address_variables.BOOTSTRAP)
     return typed or default_address("brokers", DEFAULT_BOOTSTRAP)

@@ -43,6 +43,6 @@ def worst(reasons: Sequence[Reason]) -> Trouble:
 
 
 def some(names: Sequence[str]) -> str:
-    """The first few names, and the number of the others."""
+    """The first few names, and the number of further ones."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")

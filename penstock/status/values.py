@@ -50,7 +50,7 @@ class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent, by the audit's account or its own."""
+    """One agent, as reported by the audit or by itself."""
 
     agent: str
     host: str
@@ -124,7 +124,7 @@ class Rates:
         self._seen: deque[tuple[int, dict[str, int]]] = deque()
 
     def add(self, status: PipelineStatus) -> None:
-        """Take a status into account. Adding the same one twice changes nothing."""
+        """Adds a status. Adding the same one twice changes nothing."""
         if self._seen and status.now == self._seen[-1][0]:
             return
         if self._seen and status.now < self._seen[-1][0]:

@@ -39,7 +39,7 @@ class Program(NamedTuple):
 
 
 class ProgramPhase(StrEnum):
-    """What a program is doing."""
+    """The state of a program."""
 
     WAITING = "waiting"  # for the programs that it needs
     STARTING = "starting"

@@ -39,7 +39,7 @@ _SILENT: Final = re.compile(r"no (broker|registry|agent|audit) at ")
 
 
 class PlainScreen:
-    """Lines of text. Events are the differences from what was shown before."""
+    """Lines of text: the differences from the previous state."""
 
     asks_every: float = _PLAIN_ASKS_S
 
@@ -175,7 +175,7 @@ class Screen(Protocol):
     def show(self, programs: Sequence[ProgramStatus], status: PipelineStatus | None) -> None: ...
 
     def note(self, text: str, *, until: str = "") -> None:
-        """Show a lasting line; with `until`, until lines of that topic have come."""
+        """Shows a lasting line; with `until`, until lines of that topic have arrived."""
 
     def close(self) -> None:
         """Restore the terminal, and leave the notes on it. May be called twice."""

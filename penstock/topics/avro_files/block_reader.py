@@ -93,7 +93,7 @@ class AvroFile:
             data = CODECS[self._codec].decompress(unpacking).reader.read()
         except _CANNOT_UNPACK as error:
             raise BadAvroFile(f"it cannot be decompressed with {self._codec}: {error}") from None
-        # What takes no byte can be there as often as somebody says.
+        # Values without bytes could be claimed in any number.
         if count > max(len(data), MOST_ITEMS):
             raise BadAvroFile(f"{count:,} values are more than its {len(data):,} bytes can hold")
         return count, data

@@ -180,7 +180,7 @@ USAGE = [
     ("schemas register a.avsc -t ../t", "topic name '../t' has a character other than"),
     ("schemas show --id 2147483648", "is not in the range"),
     ("schemas register a.json", "pass --subject or --topic: a.json is not named SUBJECT.avsc"),
-    ("schemas diff s -t t", "--subject and --topic are of a file"),
+    ("schemas diff s -t t", "--subject and --topic need a file"),
     ("schemas diff s.avsc 1 2", "a file is compared with one version"),
     ("schemas delete s", "stdin is not a terminal: pass --yes to confirm"),
     ("schemas config s --set FULL --default", "pass either --set or --default"),
@@ -220,10 +220,10 @@ USAGE = [
     ("load --every 7h", "'7h' neither divides a day nor is whole days"),
     ("load --topics a,,b", "'a,,b' has an empty name"),
     ("load --rebuild dt=2026-11-20", "--rebuild needs --topics"),
-    ("load --rebuild dt=2026-11-20/hour=7", "is no folder such as dt=2026-11-20/hour=07"),
-    ("load --rebuild dt=2026-11-20 --topics t --every 1h", "with neither"),
+    ("load --rebuild dt=2026-11-20/hour=7", "is not a folder such as dt=2026-11-20/hour=07"),
+    ("load --rebuild dt=2026-11-20 --topics t --every 1h", "--rebuild excludes"),
     ("load --check-files all --every 1h", "--check-files loads nothing"),
-    ("load --check-files none", "'none' is no folder such as"),
+    ("load --check-files none", "'none' is not a folder such as"),
     ("agent --status --set http_port=1", "pass --config, or --agent URL"),
     ("agent --json --set registry=x", "--json needs --status"),
     ("agent --status --agent http://h/?a=b", "is not the URL of an agent, such as http"),
@@ -272,7 +272,7 @@ def test_one_line_says_what_is_wrong(code: int, cases: list[tuple[str, str]], he
 def test_a_default_address_that_does_not_answer_comes_with_advice() -> None:
     said = hint("audit", DEFAULT_AUDIT, DEFAULT_AUDIT, "--audit", AUDIT)
     assert said.startswith(": `penstock up` starts a pipeline on this machine; ")
-    assert "give --audit, set PENSTOCK_AUDIT, or write a profile (/etc/penstock" in said
+    assert "pass --audit, set PENSTOCK_AUDIT, or write a profile (/etc/penstock" in said
     assert hint("audit", "http://there:8090", DEFAULT_AUDIT, "--audit", AUDIT) == ""
 
 

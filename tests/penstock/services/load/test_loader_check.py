@@ -71,7 +71,7 @@ def test_what_would_go_wrong_is_said(checking: Checking, new_topic: str) -> None
     for settings, said in (
         ({"format": "avro", "compression": "lz4"}, "`compression: lz4`"),
         ({"root": "ftp://server/logs"}, "ftp:// is not supported"),
-        ({"root": below_a_file}, "is no folder that can be written to"),
+        ({"root": below_a_file}, "is not a writable folder"),
     ):
         assert said in checking.run("--offline", topics=["a"], **settings).stderr
 
