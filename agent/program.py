@@ -58,7 +58,7 @@ Load = Callable[[], AgentConfig]  # raises ConfigRejected
 
 
 def run(config: AgentConfig, load: Load, read_inputs: ReadFile) -> int:
-    """Follows files until a signal comes. Returns the process's exit code.
+    """Runs the agent until a signal. Returns the process's exit code.
 
     `load` reads the configuration again; `read_inputs` reads a file of `inputs_dir`.
     """

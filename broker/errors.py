@@ -15,7 +15,7 @@ __all__ = ["ApiError", "BrokerError", "ErrorCode"]
 
 
 class BrokerError(Exception):
-    """A broker cannot do what was asked of it."""
+    """A broker cannot carry out a request."""
 
 
 class ApiError(BrokerError):

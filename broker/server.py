@@ -94,7 +94,7 @@ class Server:
         self._check_timer = self._loop.call_later(1.0, self._check)
 
     async def drain(self, seconds: float) -> None:
-        """Accept and serve nothing more, and give owed replies some time to leave."""
+        """Stops accepting and serving, and waits for pending responses, at most this long."""
         self._close_sockets()
         self._handshakes.close()
         for connection in self._connections:

@@ -60,7 +60,8 @@ class ConnectionLost(ClientError):
 
 
 class NotLetIn(ClientError):
-    """May be temporary: passwords and certificates are replaced on one side before the other."""
+    """A login was rejected. May be temporary: passwords and certificates are replaced on one side
+    before the other."""
 
 
 class WrongCredentials(NotLetIn):
@@ -142,6 +143,6 @@ def refusal(
 def check(
     code: ErrorCode, what: str, message: str | None = None, *, needs: Right | None = None
 ) -> None:
-    """Raises `Refused` unless the code is `none`."""
+    """Checks an error code. Raises `Refused` unless it is `none`."""
     if code is not ErrorCode.none:
         raise refusal(what, code, message, needs=needs)

@@ -40,7 +40,7 @@ from cluster.values import BrokerInfo
 
 
 class Cause(Enum):
-    """How a node differed from a write's expectation."""
+    """The difference between a node and a write's expectation."""
 
     EXISTS = "exists already"
     MISSING = "does not exist"

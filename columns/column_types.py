@@ -75,7 +75,7 @@ class UnionForm(msgspec.Struct, frozen=True):
 
 
 def column_type(type_: Type) -> pa.DataType:
-    """Raises `NotColumns` if values of this type cannot be a column."""
+    """The type of a column. Raises `NotColumns` if values of this type cannot be a column."""
     return _ColumnTypes().of(type_)
 
 
@@ -99,7 +99,8 @@ def map_of(values: pa.DataType) -> pa.DataType:
 
 
 def free_names(names: Iterable[str], taken: set[str]) -> list[str]:
-    """Returns the names, changed where they are taken; adds them, in lower case, to `taken`.
+    """Returns the names, changed where they conflict with `taken`, to which they are added in lower
+    case.
 
     A free name stays unchanged, even if a later one.
     """

@@ -50,7 +50,8 @@ def status(text: str) -> str:
 
 
 def reloading() -> str:
-    """Must be followed by READY. Includes the time, as `Type=notify-reload` requires."""
+    """The notification of a reload, which READY must follow. Includes the time, as
+    `Type=notify-reload` requires."""
     return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}"
 
 

@@ -77,8 +77,8 @@ class Repeat(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """Consecutive offsets of one leader epoch, and what was found at them. All numbers are counted;
-    none is computed from the others."""
+    """Consecutive offsets of one leader epoch, with counts of their contents. All numbers are
+    counted; none is computed from the others."""
 
     leader_epoch: int
     first: int

@@ -75,7 +75,7 @@ class Standing(StrEnum):
     PAUSED = "paused"
     ORDINARY = "ordinary"  # it has no mark
     FOREIGN = "foreign"  # a copy of something else
-    ANEW = "made anew"  # a copy of a topic that was deleted
+    ANEW = "made anew"  # a copy of a topic that was deleted and recreated
     GONE = "gone"  # there is no such topic at the source
 
 
@@ -195,7 +195,7 @@ def _standing(here: str, mark: MirrorOf, origin: MirrorOf | None) -> tuple[Stand
 
 
 def origin_of(configs: Mapping[str, str]) -> MirrorOf | None:
-    """The topic of which this is a copy; None if it is not one, or its mark is invalid."""
+    """The origin of a copy; None if the topic is not a copy, or its mark is invalid."""
     try:
         return MirrorOf.parse(configs[MIRROR_OF])
     except (KeyError, ValueError):

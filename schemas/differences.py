@@ -100,7 +100,7 @@ class _Comparison(msgspec.Struct, frozen=True):
                 yield from _simple_types(old, new, path)
 
     def definitions(self, old: Definition, new: Definition, path: str) -> _Steps:
-        """Two definitions of the same kind."""
+        """Compares two definitions of the same kind."""
         key = (old.name.full, new.name.full)
         if key in self.compared:
             return

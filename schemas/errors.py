@@ -46,7 +46,7 @@ class BadMessage(SchemaError):
 
 
 class RegistryError(SchemaError):
-    """A registry did not do what it was asked to do."""
+    """A registry did not answer or refused a request."""
 
 
 class RegistryNotReachable(RegistryError):

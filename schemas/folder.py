@@ -82,7 +82,7 @@ def read_schema(path: Path) -> str:
 
 
 def read_folder(folder: Path) -> list[SchemaFile]:
-    """All schemas, each after those that it needs. Raises OSError or InvalidSchema."""
+    """All schemas, each after its dependencies. Raises OSError or InvalidSchema."""
     subjects: dict[str, tuple[Path, str, TypeNames]] = {}
     for path in _paths(folder):
         subject = subject_of(path)

@@ -1,4 +1,4 @@
-"""Plans what would happen to schemas in a registry without changing anything, and registers them.
+"""Plans the registration of schemas without changing anything, and carries it out.
 
 A schema is refused if it is invalid, if the registry is read-only, or if the subject's
 compatibility level forbids it. The registry's own verdict is used where it can give one. Where it

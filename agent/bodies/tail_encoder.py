@@ -43,7 +43,8 @@ HEADER_FIELDS: Final = 6  # time, host, app, source, seq, position
 
 
 def path_is_framed(schema: AvroSchema) -> bool:
-    """Whether it is penstock.SyslogLine with today's header: header, path, fields of the line."""
+    """Whether it is penstock.SyslogLine with the present header: header, path, fields of the
+    line."""
     if schema.full_name != SYSLOG_LINE or not isinstance(schema.type, Record):
         return False
     match schema.type.fields:
@@ -105,7 +106,7 @@ class TailEncoder:
         return bytes(out)
 
     def encode_field(self, name: str, value: Any) -> bytes:
-        """One field alone, as `encode` writes it."""
+        """Encodes one field, as `encode` does."""
         compiler = Compiler(CONVERTING)
         _, write = compiler.record(
             name, [field for field in self._event_fields if field.name == name]
@@ -149,7 +150,7 @@ def _own_kinds_first(
     names = {id(each): _names(each.type) for each in branches}
 
     def lacks(branch: Branch, value: Mapping[str, Any]) -> bool:
-        """Whether it is a record that would ignore some of the fields."""
+        """Whether the branch is a record that would drop some of the fields."""
         known = names[id(branch)]
         return known is not None and not known.issuperset(value)
 

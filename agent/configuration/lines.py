@@ -74,8 +74,8 @@ class Multiline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which events are shipped: the first filter that applies decides. If none applies, an event is
-    shipped, or dropped if there is a `keep`. One of `drop`, `keep`, `sample`."""
+    """Conditions for shipping an event: the first filter that applies decides. If none applies, an
+    event is shipped, or dropped if there is a `keep`. One of `drop`, `keep`, `sample`."""
 
     name: str = ""
     """The reason in the ledger. Default: the pattern."""

@@ -56,7 +56,8 @@ class Attention:
         followed.look.looked_millis, followed.look.met_millis = self.millis, self.last_millis
 
     def recall(self, followed: Followed, millis: int, size: int | None = None) -> None:
-        """Records a look at `millis`, perhaps by an earlier process, and the size at that look."""
+        """Records an earlier look, at `millis`, perhaps by another process, and the size at that
+        look."""
         followed.look.looked_millis = max(followed.look.looked_millis, millis)
         if size is not None:
             followed.look.size = size
@@ -84,7 +85,7 @@ class Attention:
 
     @property
     def at_rest(self) -> bool:
-        """Whether there is nothing to do until inotify reports something."""
+        """Whether no look is due before inotify reports something."""
         return not (self._busy or self._polled or self.unread or self.unclear)
 
     def drop(self, followed: Followed) -> None:

@@ -68,7 +68,8 @@ _NEVER: Final[Mapping[str, Looked]] = {}
 
 
 class Files:
-    """The files of all inputs. `happenings` describes what a look reports, `followed` what is read.
+    """The files of all inputs. `happenings` describes what a look found, `followed` the files to
+    read.
 
     seen              names of inputs that were followed before, even without a source: `start` does
                       not apply to them. Default: the inputs of the known sources
@@ -169,7 +170,7 @@ class Files:
         return watcher
 
     def look(self, now: float) -> list[Happening]:
-        """Returns what has happened since the last look. Call it every 20 to 50 ms."""
+        """Returns happenings since the last look. Call it every 20 to 50 ms."""
         shared = self._shared
         shared.now = now
         self._looked_ns = time.time_ns()

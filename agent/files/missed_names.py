@@ -310,7 +310,7 @@ class MissedNames:
 
     @property
     def waits(self) -> bool:
-        """Whether new or removed names are still to be looked at or reported."""
+        """Whether new or removed names are still to be checked or reported."""
         return bool(self._came or self._in_moved_folders or self._gone)
 
     def reached(self, inputs: Mapping[str, InputFiles]) -> HistoryPosition | None:

@@ -1,4 +1,4 @@
-"""Decides what is known about times in which an input's folders were not watched. Pure.
+"""Decides what can be known about times in which an input's folders were not watched. Pure.
 
 A scan remembers its time and the stamps of the folders: a folder's own times change with every name
 that comes or goes in it. So after an unwatched time a folder is `UNCHANGED`, which is as good as
@@ -36,7 +36,8 @@ _NO_SOURCE: Final = SourceId("")
 
 
 class Traces(StrEnum):
-    """What can be known afterwards, as the ledger names it. Unknown names read as `OTHER`."""
+    """The traces of changes in a folder, as the ledger names them. Unknown names read as
+    `OTHER`."""
 
     OTHER = "other"
     UNCHANGED = "unchanged"
@@ -88,7 +89,7 @@ class Stamp(NamedTuple):
     """Whether every later change alters the times."""
 
     def shows(self, now: "Stamp") -> bool:
-        """Whether nothing came or went between the two stamps."""
+        """Whether no name came or went between the two stamps."""
         return self.is_sure and self[:4] == now[:4]
 
 
@@ -213,10 +214,10 @@ def statements(
     written: Mapping[str, MaybeEmptied] = _NOWHERE,
     unsought: Collection[str] = (),
 ) -> list[Unwatched]:
-    """The statements about an input's folders for a blind time: one for each, or, if they are many,
-    one for all changed and one for all unchanged folders. `written` are the files that may have
-    been emptied, by folder. `unsought` are folders that no pattern leads to any more. An empty
-    `before` means that all earlier stamps were lost."""
+    """The statements about an input's folders for a blind time: one for each, or, if there are
+    many, one for all changed and one for all unchanged folders. `written`: the files that may have
+    been emptied, by folder. `unsought`: folders that no pattern matches any more. An empty `before`
+    means that all earlier stamps were lost."""
     reasons: dict[Traces, dict[str, str]] = defaultdict(dict)
     for path in unreadable:
         reasons[Traces.OTHER][path] = "the folder cannot be read"

@@ -70,7 +70,7 @@ class RawEvent(NamedTuple):
 
 
 class NoteKind(IntEnum):
-    """What happened to the watch of a folder."""
+    """The kinds of notes about the watch of a folder."""
 
     WATCHED = 1
     GIVEN_UP = 2  # removed by the agent; queued events are still to come

@@ -1,1 +1,1 @@
-"""What an agent shows."""
+"""The agent's HTTP pages."""

@@ -193,7 +193,7 @@ class LookedEntry(_Array, frozen=True):
 
 
 class HistoryEntry(_Array, frozen=True):
-    """Without `inputs`, they are unchanged."""
+    """The position in the history. Without `inputs`, they are unchanged."""
 
     epoch: str
     number: int

@@ -131,7 +131,7 @@ class Grouping:
         )
 
     def may_go_on(self, lines: int, size: int) -> bool:
-        """Whether a message of so many lines may continue, if the next line reaches to `size`."""
+        """Whether a message of this many lines may continue, if the next line reaches to `size`."""
         return lines < self._most_lines and size <= self._most_bytes
 
     def firsts(

@@ -229,7 +229,7 @@ class Destinations:
 
     @property
     def hold_something(self) -> bool:
-        """Whether any event is not in the journal yet."""
+        """Whether any event is not journalled yet."""
         held = any(destination.holds_something for destination in self._open.values())
         return held or self._not_taken is not None
 

@@ -37,7 +37,7 @@ class Intake:
         self._held: Cut | None = None
 
     def is_behind(self, now: float) -> None:
-        """Notes that there are unread bytes."""
+        """Notes unread bytes."""
         if self.behind_since is None:
             self.behind_since = now
 

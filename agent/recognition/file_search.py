@@ -26,9 +26,9 @@ from agent.recognition.identity import (
 
 
 def find_by_inode(followed: Followed) -> str:
-    """Opens the file in one of its folders, and returns its path; empty if it is not there, or
-    could not be recognised. The file of a symbolic link that now leads elsewhere is where it was.
-    """
+    """Opens the file in one of its folders, and returns its path; empty if it was not found, or
+    could not be recognised. A symbolic link may lead elsewhere by now; its former file is still
+    found."""
     if not is_shown(followed.remembered()):
         return ""
     for path in _names_in_its_folders(followed):
@@ -61,7 +61,7 @@ def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | No
 
 
 def other_name(followed: Followed) -> str:
-    """Another path of an open file in its folders, after the one at which it was opened was
+    """Another path of an open file in its folders, once the path at which it was opened was
     removed; empty if there is none."""
     for path in _names_in_its_folders(followed):
         with contextlib.suppress(OSError):

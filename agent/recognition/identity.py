@@ -1,4 +1,4 @@
-"""Decides which file is which, by comparing a file with what is remembered of a source. Pure.
+"""Decides the identity of files, by comparing a file with the record of a source. Pure.
 
 A source is one incarnation of a file. Names move at every rotation, inodes are reused, and files
 with the same beginning are common, so no single property identifies a file. The caller collects the
@@ -105,9 +105,9 @@ class IdentityVerdict(Enum):
 
 
 class RememberedFile(msgspec.Struct, frozen=True):
-    """What is known of a source's file; 0 if unknown. A closed file existed at `there_millis`.
-    `head` are the bytes of the fingerprint, and `tail` those before the position, if this process
-    has seen them; `mark` is the checksum of the tail, if only that is known."""
+    """The record of a source's file; 0 if unknown. A closed file existed at `there_millis`. `head`:
+    the bytes of the fingerprint; `tail`: those before the position, if this process has read them;
+    `mark`: the checksum of the tail, if only that is known."""
 
     identity: Identity
     born_ns: int = 0
@@ -136,8 +136,8 @@ class RememberedFile(msgspec.Struct, frozen=True):
 
 
 class SeenFile(msgspec.Struct, frozen=True):
-    """The properties of an open file: `head` are its first bytes, `before` those before the
-    position of the source it is compared with, as many as are known of that."""
+    """The properties of an open file. `head`: its first bytes; `before`: the bytes before the
+    position of the compared source, as many as are known of that."""
 
     size: int
     identity: Identity = (0, 0)
@@ -190,7 +190,7 @@ def was_made_before(there_millis: int, born_ns: int) -> bool:
 
 
 def were_made_apart(one_ns: int, other_ns: int) -> bool:
-    """Rule 3, if nothing else is known of either file."""
+    """Rule 3, without further knowledge about either file."""
     return bool(one_ns and other_ns and one_ns != other_ns)
 
 

@@ -29,7 +29,7 @@ def find(
     registry: RegistryClient, wanted: TopicPurpose, known: TopicSchema | None = None
 ) -> TopicSchema:
     """The schema of a topic; `known` if it is still current. Raises NoSchema if there is none, or
-    RegistryError if the registry did not answer; both with one line."""
+    RegistryError if the registry did not answer; both have one line."""
     latest = registry.latest(wanted.subject)
     if known and latest and (known.id, known.version) == (latest.id, latest.version):
         return known

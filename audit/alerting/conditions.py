@@ -70,7 +70,7 @@ _FEW_TOPICS: Final = 5  # of an agent, in words
 
 
 class AlertKey(NamedTuple):
-    """What an alert is about."""
+    """The subject of an alert."""
 
     kind: str
     cluster: str
@@ -104,8 +104,8 @@ def of_hours(
     *,
     is_gone: Callable[[TopicKey], bool],
 ) -> dict[AlertKey, Condition]:
-    """Faults, and windows that wait too long; `as_of` is how far each cluster's ledger was read.
-    Deleted topics wait for nothing."""
+    """Faults, and windows that wait too long. `as_of`: the time up to which each cluster's ledger
+    was read. Deleted topics wait for nothing."""
     conditions: dict[AlertKey, Condition] = {}
     late: dict[TopicKey, HourVerdict] = {}
     for verdict in hours:
@@ -140,7 +140,7 @@ def of_hours(
 
 
 def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[AlertKey, Condition]:
-    """Tables whose loads fail, whatever the destination: the first of it is told."""
+    """Tables whose loads fail at any destination; the alert has the first failure."""
     found: dict[AlertKey, Condition] = {}
     for each in rows:
         about = AlertKey(UNLOADED, each.cluster, each.topic, "")
@@ -206,8 +206,8 @@ def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertK
 def of_clusters(
     clusters: Mapping[str, ClusterState], programs: Iterable[Program] = ()
 ) -> dict[AlertKey, Condition]:
-    """Ledgers that cannot be read, brokers that hold replicas and are away, registries that
-    do not answer. `programs` say on which host each broker runs."""
+    """Unreadable ledgers, absent brokers that hold replicas, unreachable registries. `programs`:
+    the host of each broker."""
     hosts = {
         (each.cluster, each.name): each.host for each in programs if each.kind is ProgramKind.BROKER
     }
@@ -254,8 +254,8 @@ def of_programs(
     as_of: Mapping[str, int],
     now: int,
 ) -> dict[AlertKey, Condition]:
-    """Absent mirrors and loaders, brokers without ZooKeeper, disks that fill up and certificates
-    that expire. `as_of` is how far each cluster's ledger was read; programs of other clusters are
+    """Absent mirrors and loaders, brokers without ZooKeeper, full disks, expiring certificates.
+    `as_of`: the time up to which each cluster's ledger was read; programs of other clusters are
     left out, except those of no cluster."""
     by_key: dict[AlertKey, list[Condition]] = {}
     brokers: dict[str, list[Program]] = {}
@@ -289,7 +289,7 @@ def unfinished(
     ends: Collection[LoadEnd],
     as_of: Mapping[str, int],
 ) -> dict[AlertKey, Condition]:
-    """Raised alerts whose condition is gone without proof that it is over: a loader runs again and
+    """Raised alerts whose condition is gone, but without proof of recovery: a loader runs again and
     has loaded nothing, or no broker reports its session with ZooKeeper any more."""
     gone = {key: alert for key, alert in raised.items() if key not in conditions}
     standing: dict[AlertKey, Condition] = {}
@@ -418,8 +418,8 @@ def waiting(
     after: Mapping[str, int],
     until: Callable[[AlertKey], int] = lambda _: 0,
 ) -> tuple[WaitingCondition, ...]:
-    """Waiting conditions, the first due first. `until` is when a condition is no longer held; if
-    that is unknown, -1, the condition is left out."""
+    """Waiting conditions, the first due first. `until`: the time until which a condition is held;
+    if it is unknown, -1, the condition is left out."""
     waiting_conditions = [
         WaitingCondition(
             *(key, conditions[key].words, began), max(began + after.get(key.kind, 0), held)

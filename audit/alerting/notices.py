@@ -103,13 +103,13 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     report: str = ""  # the command that shows how it ended
 
     def over(self, now: int) -> "Notice":
-        """The same, resolved. What is left to do is to see how it ended."""
+        """The same notice, resolved, with a cure for checking the result."""
         notice = replace(self, status="resolved", resolved=now, holds_up="", command=self.report)
         return replace(notice, command_kind=CommandKind.LOOKS if self.report else None)
 
     @property
     def title(self) -> str:
-        """One line with the severity, or how it ended."""
+        """One line with the severity, or the outcome."""
         if self.status == "resolved":
             lasted = duration_text(self.resolved - self.since)
             how = ", mended or accepted" if self.is_of_lines else ""
@@ -118,7 +118,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_lines(self) -> bool:
-        """Whether it is a fault of lines, which ends by repair or acceptance."""
+        """Whether it is about lines; such a fault ends by repair or acceptance."""
         return self.kind in FAULTS
 
     def facts(self) -> Iterator[tuple[str, str]]:
@@ -263,7 +263,7 @@ def _summary(first: Alert, alerts: list[Alert], hosts: list[str], lines: int) ->
 
 
 def cure_of(about: AlertKey, condition: Condition | None, commands: ProgramCommands) -> Cure:
-    """The cure of the worst finding; else the command for such an alert."""
+    """The cure of the worst finding; without one, the usual command for such an alert."""
     if condition is not None and 0 < len(condition.cure.command) <= _LONGEST_COMMAND:
         return condition.cure
     cluster, host = about.cluster, _name(about.host)

@@ -247,7 +247,7 @@ class _Server(uvicorn.Server):
         self._ending = asyncio.Event()
 
     def end(self) -> None:
-        """To be called on its loop."""
+        """Ends the server. Call it on its loop."""
         self.should_exit = True
         self._ending.set()
 

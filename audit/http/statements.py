@@ -78,7 +78,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reason: Reason
 
     def check(self) -> None:
-        """Raises BadQuery."""
+        """Checks the statement. Raises BadQuery."""
         if self.offsets and self.partition < 0:
             raise BadQuery("`offsets` need a `partition`")
         for run in self.runs:

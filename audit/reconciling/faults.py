@@ -1,4 +1,4 @@
-"""Faults under judgement: a finding without its words, and what is needed to weigh it.
+"""Faults under judgement: findings without their texts, with the data for judging them.
 
 An acceptance applies to a fault if all of its conditions do. A fault that is accepted in part is
 cut at the boundary, if its offsets or entries tell where that is. Offsets can be assigned again

@@ -1,4 +1,4 @@
-"""Faults that programs report as such, and statements that are themselves missing.
+"""Faults that programs report, and gaps in the reports themselves.
 
 Reports of damaged batches are united first, since several readers of a dying disk report each batch
 each time they read it. The number of findings is capped; one more finding stands for the rest.
@@ -153,7 +153,7 @@ def collided(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def is_fresh(loss: UncountedLoss, picture: TopicPicture) -> bool:
-    """Whether a tier may still claim what was lost."""
+    """Whether a tier may still claim the lost offsets."""
     return loss.to_time + picture.grace_millis > picture.now
 
 
@@ -275,8 +275,8 @@ def holes(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def disputed(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields numbers of journals with two contradictory entries. The first may have been believed
-    at first, so nothing is proven from then on."""
+    """Yields numbers of journals with two contradictory entries. The audit may have used the first,
+    so nothing is proven from then on."""
     for dispute in picture.disputed:
         if dispute.since >= picture.to_time:
             continue
@@ -300,9 +300,9 @@ def is_young(hole: Hole, picture: TopicPicture) -> bool:
 
 
 def unproven(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields events whose report by their agent is missing: they landed between events that it
-    reported, or belong to a file that it reported as finished. What precedes the first known report
-    may have been reported before the ledger begins."""
+    """Yields events without their agent's report: they landed between events that it reported, or
+    belong to a file that it reported as finished. Events before the first known report may have
+    been reported before the ledger begins."""
     holes_of: dict[str, list[Hole]] = {}
     for hole in picture.holes:
         holes_of.setdefault(hole.journal, []).append(hole)

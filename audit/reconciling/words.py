@@ -203,7 +203,7 @@ def collision(topic: str, partition: int, kept: int, events: int) -> str:
 
 
 def copy_of(run: Copied, agent: str) -> str:
-    """Explains how a file came to be shipped again by this agent."""
+    """Explains why this agent shipped a file again."""
     since = f" since {moment(run.since)}" if run.since >= 0 else ""
     if run.agent and run.agent == agent:
         when = f",{since}" if since else ""
@@ -335,7 +335,7 @@ def _landed_file(fault: Fault) -> str:
 
 
 def file_fault(fault: str, committed: int, rows: int) -> str:
-    """Explains what is wrong with a landed file."""
+    """Explains the fault of a landed file."""
     had = count(committed, "row") if committed >= 0 else "an unknown number of rows"
     has = count(rows, "row") if rows >= 0 else "rows that cannot be read"
     if fault == "missing":
@@ -362,7 +362,7 @@ def behind(agent: ExpectedAgent) -> str:
 
 
 def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
-    """Explains what a later tier has yet to do."""
+    """Explains the remaining work of a later tier."""
     who = {
         TierKind.BROKER: "the brokers have yet to count",
         TierKind.ORIGIN: f"the brokers of {tier.destination} have yet to count",
@@ -374,7 +374,7 @@ def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
 
 
 def copies_ahead(offsets: int, origin: str, since: int) -> str:
-    """Explains what the brokers of a copy have yet to do."""
+    """Explains the remaining work of the brokers of a copy."""
     from_when = f", from {moment(since)} on" if since >= 0 else ""
     return f"{count(offsets, 'offset')} of {origin} are yet to be copied, and counted{from_when}"
 

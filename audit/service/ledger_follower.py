@@ -43,7 +43,7 @@ class ReadTo(msgspec.Struct, frozen=True):
 
 
 class FollowerStopped(Exception):
-    """The writer takes nothing any more."""
+    """The writer has ended."""
 
 
 Handed = LedgerChunk | ReadTo

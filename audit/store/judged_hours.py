@@ -1,6 +1,5 @@
-"""Splits a topic's verdict into hours: what is stored of each, what may raise an alert, and their
-sums for Prometheus. Pure.
-"""
+"""Splits a topic's verdict into hours, for the store, for alerts, and summed for Prometheus.
+Pure."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,9 +30,9 @@ _COMMANDS: Final = CommandsConfig()
 
 
 class HourVerdict(msgspec.Struct, frozen=True):
-    """The verdict about one hour. `faults` has, by state, the words of the worst finding and the
-    number of others; `worst` that finding, with its command. A copy's exclude faults from before
-    it was copied, which its origin shows."""
+    """The verdict about one hour. `faults`: for each state the text of the worst finding and the
+    number of others; `worst`: that finding, with its command. Those of a copy exclude faults before
+    it was copied, which its origin has."""
 
     judged: JudgedHour
     faults: Mapping[State, str] = {}
@@ -254,7 +253,7 @@ class TopicFigures(msgspec.Struct):
 
 
 def _earlier(*times: int) -> int:
-    """Returns the earlier of two times, of which -1 is none."""
+    """Returns the earliest time; -1 stands for none."""
     return min((time for time in times if time >= 0), default=-1)
 
 

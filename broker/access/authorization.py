@@ -1,4 +1,4 @@
-"""What clients may do on this broker at this moment: handlers check it before they answer.
+"""Checks what clients may do on this broker, before a request is answered.
 
 An `Authorization` follows the ACLs of the map; `of` returns the rights of one caller by the ACLs in
 force. A handler calls it once a request, so that no answer is based on two sets of ACLs. If the
@@ -61,7 +61,7 @@ class Rights:
         return self.may(operation, ResourceType.CLUSTER, THE_CLUSTER)
 
     def may_on_some_topic(self, operation: Operation) -> bool:
-        """Whether there could be a topic on which the operation is allowed."""
+        """Whether the operation may be allowed on some topic."""
         if self._permissions is None:
             return True
         return self._permissions.allows_somewhere(self._principal, self._host, operation, _TOPIC)

@@ -135,7 +135,7 @@ class _OneKind:
         return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
 
     def order(self) -> None:
-        """All ACLs are added: prepare for questions."""
+        """Prepare for lookups, once all ACLs are added."""
         self.on_all = self.literal.get(ANYTHING)
         self.prefixes = sorted(self.prefixed)
         open_: list[str] = []
@@ -159,8 +159,8 @@ class _OneKind:
             prefix = self.shorter.get(prefix)
 
     def rights(self, principal: str, host: str, name: str) -> int | None:
-        """What applies to a name for a principal; None if no ACL is on it at all. Like `on`, in few
-        steps: every first question comes through here."""
+        """The rights of a principal on a name; None if no ACL applies to it. Like `on`, but faster,
+        since every uncached check comes through here."""
         standing = []
         if (on_it := self.literal.get(name)) is not None:
             standing.append(on_it)
@@ -222,7 +222,7 @@ class Permissions:
         return bool(self.allowed(principal, host, kind, name) >> operation & 1)
 
     def allowed(self, principal: str, host: str, kind: ResourceType, name: str) -> int:
-        """All that `alice` may do to a resource from this address, as bits."""
+        """The operations on a resource that `principal` may do from this address, as bits."""
         of_kind = self._kinds[kind]
         key = principal, host, name
         answer = of_kind.answers.get(key)
@@ -247,8 +247,8 @@ class Permissions:
     def allows_somewhere(
         self, principal: str, host: str, operation: Operation, kind: ResourceType
     ) -> bool:
-        """Whether there could be a resource of this kind on which `alice` may do this: an ACL
-        allows it that no other wholly denies."""
+        """Whether `principal` may do this to some resource of this kind: an ACL allows it, and no
+        other denies it for all."""
         if principal in self._super_users:
             return True
         key = principal, host, operation, kind

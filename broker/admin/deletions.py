@@ -79,7 +79,7 @@ class Deletions:
 
 
 def gone(applied: ClusterSnapshot, broker_id: int) -> list[UUID]:
-    """Topics that have a note for this broker, which has nothing of them left after applying
+    """Topics that are marked for deletion by this broker, which has no data of them after
     `applied`.
 
     A topic that is still there and unmarked was read between its note and its mark.

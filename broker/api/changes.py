@@ -1,4 +1,4 @@
-"""What each administrative API writes to the administration log: one table.
+"""The entries of each administrative API in the administration log, in one table.
 
 An API's function is called before its handler, so that it can capture the previous state. What it
 returns is called with the response, and yields an entry for each thing that was requested, whether
@@ -456,7 +456,7 @@ def _users_altered(
     def changes(
         response: alter_user_scram_credentials.AlterUserScramCredentialsResponse,
     ) -> Iterator[Change]:
-        """Nothing about the passwords except their iterations."""
+        """The changed users, without passwords except for their iterations."""
         for result in response.results:
             before = {
                 str(kind): f"{kept.iterations} iterations"

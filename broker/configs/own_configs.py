@@ -96,7 +96,7 @@ OWN_CONFIGS = (
         lambda broker: text_of(
             broker.authorization.allow_if_no_acl or not broker.config.authorization
         ),
-        "Whether resources without ACLs are open to everybody (`authorization.allow_if_no_acl`).",
+        "Whether resources without ACLs are open to all users (`authorization.allow_if_no_acl`).",
     ),
     OwnConfig(
         "delete.topic.enable",

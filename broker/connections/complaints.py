@@ -1,4 +1,4 @@
-"""Rate-limited log lines about clients: what they did wrong, and what went wrong with them.
+"""Rate-limited log lines about clients' mistakes and failures.
 
 A client that sends nonsense sends it thousands of times a second, and must not fill the disk with
 log lines about it.

@@ -56,7 +56,7 @@ class Share:
 
 
 class Mutations:
-    """What one request may create and delete, of its client's share.
+    """The share of a client for creations and deletions, for one request.
 
     A `strict` one is rejected after overuse; otherwise the request is done, and throttled
     afterwards. In both cases `wait_s` is then the throttle time.

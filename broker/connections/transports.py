@@ -90,7 +90,7 @@ class Encrypted:
         return self._sock.pending() > 0
 
     def receive(self, targets: list[memoryview]) -> int:
-        """A TLS record has at most 16 KiB: receive as many as have come and fit."""
+        """Receives as many TLS records, of at most 16 KiB each, as have arrived and fit."""
         count = 0
         try:
             for target in targets:

@@ -33,7 +33,7 @@ _SMALL: Final = 6_000  # where another read for the next header costs more than 
 
 
 class NoBatch(Exception):
-    """There is no batch where one should be: in this segment, at this byte."""
+    """A batch is missing in this segment, at this byte."""
 
     def __init__(self, message: str, segment: int, byte: int) -> None:
         super().__init__(message)

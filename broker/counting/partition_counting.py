@@ -1,4 +1,4 @@
-"""Counts what is new in each partition that the broker reports, and journals it for the ledger.
+"""Counts new events in each partition that the broker reports, and journals them for the ledger.
 
 A partition is identified by its topic's id, so one that was deleted and created again is counted
 from its own beginning. If the counted part is no longer in the log (it was cut off, or restored, or
@@ -54,7 +54,7 @@ class PartitionCounting:
         self._looked: dict[PartitionKey, float] = {}
 
     def look(self, report: CountingReport) -> CountingResult:
-        """Count what is new, as far as it can be read. Problems are returned, not raised."""
+        """Counts new events as far as they can be read. Problems are returned, not raised."""
         counter = self._counter
         batches_before, opened_before = counter.batches, counter.counting.opened
         trouble = ""

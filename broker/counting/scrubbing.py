@@ -4,7 +4,7 @@ Two readings take turns, each at its own rate:
 
 - The young pass begins every `young_seconds`. It reads the segments that were written to within
   `young_age`, of the log that has waited longest first. Its place is not kept: after a restart it
-  begins anew, again with the log that has waited longest.
+  begins again with the log that has waited longest.
 - The round goes through the partitions by name and through all of their segments. The next one
   begins `scrub_seconds` after it did. Its place stands in `scrub` in the data directory, so that a
   restart goes on at the beginning of the segment that was being read.
@@ -76,7 +76,7 @@ class _Progress(msgspec.Struct):
 
 
 class _Reading:
-    """The sizes of the pieces read, None while nothing is due; and when the next may be read."""
+    """The pieces of a reading by size, None while it is not due; and the time of the next piece."""
 
     def __init__(self, pieces: Iterator[int | None], bytes_per_second: int) -> None:
         self.pieces = pieces

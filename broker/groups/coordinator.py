@@ -100,7 +100,7 @@ class Coordinator:
         self._retention.follow(snapshot)
 
     def coordinator_of(self, name: str) -> int | None:
-        """By this broker's map; None if no broker can coordinate."""
+        """The coordinator by this broker's map; None if no broker can coordinate."""
         return self._registry.coordinator_of(name)
 
     # Requests of members

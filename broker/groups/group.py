@@ -134,7 +134,7 @@ class Group:
     # Time
 
     def next_time(self) -> float | None:
-        """When `advance` is to be called next, if nothing happens before."""
+        """The next time at which `advance` must be called."""
         times = (self._rebalance_at, self._sync_at, self._sessions.next_time())
         return min((moment for moment in times if moment is not None), default=None)
 
@@ -409,7 +409,7 @@ class Group:
     # Saving
 
     def take_save(self) -> GroupRecord | None:
-        """What is to be saved now. `saved` or `not_saved` follows before the next call."""
+        """The state to save now. Call `saved` or `not_saved` before the next call."""
         if not self._saving.wanted:
             return None
         return self._saving.take() or self._record(self._saving.assigned)
@@ -439,7 +439,7 @@ class Group:
         self._answers.give()
 
     def not_saved(self, code: ErrorCode, now: float) -> None:
-        """What was taken may not be durable. Clients that wait for it are answered `code`."""
+        """The state that was taken may not be durable. Waiting clients get `code`."""
         if self._saving.end_assigned() is not None:
             self._assign(None, code, now)
             self._prepare(now, "the leader's assignment could not be saved")
@@ -532,9 +532,9 @@ class Group:
     # The end
 
     def die(self, code: ErrorCode) -> None:
-        """The group is deleted, or another broker coordinates it. Waiting clients are answered
-        `code`, without ids that they did not send: such an id was never saved, and the next
-        coordinator would fence it."""
+        """The group was deleted, or moved to another broker. Waiting clients get `code`, without
+        ids that they did not send: these were never saved, so the next coordinator would fence
+        them."""
         for member in self._members:
             known = member.member_id if member.knows_id else NO_MEMBER
             self._answers.refuse_join(self._members.take_join(member), code, known)

@@ -51,7 +51,7 @@ def details_of(joining: Joining) -> MemberDetails:
 
 
 class Member:
-    """Kept and changed by `members.py`.
+    """One member; `members.py` owns it.
 
     `is_new`: it has not been in a generation yet; `knows_id`: it has received its id.
     """
@@ -82,7 +82,7 @@ class Member:
         return self.join_answer is not None or self.sync_answer is not None
 
     def describe(self, protocol: str | None) -> MemberDescription:
-        """Without a protocol: as during a rebalance."""
+        """The member's description; without a protocol, as during a rebalance."""
         return MemberDescription(
             member_id=self.member_id,
             instance_id=self.instance_id,

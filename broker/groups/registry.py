@@ -121,7 +121,7 @@ class Registry:
             self.changed.set()
 
     def coordinator_of(self, name: str) -> int | None:
-        """By this broker's map; None if no broker can coordinate."""
+        """The coordinator by this broker's map; None if no broker can coordinate."""
         return first_of(name, self._brokers)
 
     def is_ours(self, name: str) -> bool:

@@ -65,7 +65,7 @@ class GroupStore:
         return None
 
     def save(self, fence: GroupFence, record: GroupRecord, empty_since_ms: int | None) -> None:
-        """Raises Fenced, GroupTooLarge."""
+        """Saves the group. Raises Fenced, GroupTooLarge."""
         info = GroupInfo(
             name=fence.group,
             kind=GroupKind.KAFKA,
@@ -92,7 +92,7 @@ class GroupStore:
         groups.save_group(self._session, fence, info, members)
 
     def delete(self, fence: GroupFence) -> None:
-        """Raises Fenced."""
+        """Deletes the group. Raises Fenced."""
         groups.delete_group(self._session, fence)
 
     def offsets(self, name: str, partitions: Collection[TopicPartition] | None = None) -> Offsets:

@@ -65,7 +65,7 @@ class UnsavedChanges:
         self._under_way: Assigned | None = None
 
     def void(self) -> None:
-        """A rebalance begins, or the group is gone."""
+        """Discards changes, as a rebalance begins or the group is gone."""
         self.assigned = None
         self.replaced.clear()
 
@@ -79,7 +79,7 @@ class UnsavedChanges:
 
     @property
     def wanted(self) -> bool:
-        """Whether there is something to save, and no save under way."""
+        """Whether changes are unsaved, and no save is in progress."""
         return not self.under_way and (
             self.assigned is not None or bool(self.replaced) or self.emptied is not None
         )

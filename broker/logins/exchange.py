@@ -1,4 +1,4 @@
-"""What the mechanisms share: their interface, and how they refuse a login."""
+"""The interface that login mechanisms share, and their refusal of a login."""
 
 from typing import Final, Protocol
 
@@ -61,7 +61,7 @@ def text_of(mechanism: str, data: bytes, most: int) -> str:
 def refused(
     mechanism: str, why: str, *, user: str = "", last_word: bytes = b"", is_ours: bool = False
 ) -> LoginRefused:
-    """In Kafka's words, which are the same for every reason."""
+    """A refusal with Kafka's message, the same for every reason."""
     message = (
         "Authentication failed during authentication due to invalid credentials "
         f"with SASL mechanism {mechanism}"

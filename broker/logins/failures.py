@@ -66,7 +66,8 @@ class Failures:
         self._held_in_all = 0
 
     def is_swamped(self, host: str) -> bool:
-        """Whether the address has so many delayed refusals that attempts are refused unseen."""
+        """Whether the address has so many delayed refusals that further attempts are refused
+        unchecked."""
         return self._held[network_of(host)] >= MOST_HELD_OF_ADDRESS
 
     def pause(self, host: str) -> float:

@@ -101,7 +101,7 @@ class Tokens:
         self._monotonic = monotonic
 
     async def check(self, token: str) -> ProvenToken:
-        """Raises BadToken; NoKeys if the token cannot be verified at the moment."""
+        """Verifies a token. Raises BadToken; NoKeys if tokens cannot be verified at the moment."""
         header = _header(token)
         if header.alg not in ALGORITHMS:
             raise BadToken(f"the token is signed with {_shown(header.alg)}, which is not accepted")

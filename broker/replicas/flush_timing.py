@@ -44,7 +44,7 @@ class FlushTiming:
 
     @property
     def is_due(self) -> bool:
-        """Whether as many records are unflushed as may be."""
+        """Whether the limit of unflushed records is reached."""
         return self.records >= self._messages
 
     def appended(self, records: int) -> None:
@@ -62,7 +62,7 @@ class FlushTiming:
             self._loop.call_soon(self._flush)
 
     def later(self) -> None:
-        """Flush when `flush.ms` is over, or when a consumer waits and the disk is idle."""
+        """Flush after `flush.ms`, or when a consumer waits and the disk is idle."""
         if self._timer is None:
             self._timer = self._loop.call_later(self._seconds, self._flush)
         if self._readers and not self._when_idle:

@@ -41,7 +41,7 @@ class Ticket(Protocol):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it may be run together with others."""
+        """Whether it may run together with other flushes."""
 
 
 T = TypeVar("T", bound=Ticket)

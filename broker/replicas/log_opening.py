@@ -1,4 +1,4 @@
-"""Opens or creates a partition's log, and finds and reports what it has lost meanwhile.
+"""Opens or creates a partition's log, and reports losses since it was closed.
 
 What the partition is known to have had is recorded outside its directory: in `acknowledged`, and in
 the counting process's position. A log that ends before that, begins after it, or is missing, has
@@ -102,7 +102,7 @@ class LogOpener:
         self._counted = _counted(data.path / JOURNAL)
 
     def open(self, key: Key, topic_id: UUID, info: PartitionInfo, config: LogConfig) -> OpenedLog:
-        """Raises StorageError, OSError, ClusterError."""
+        """Opens or creates the log. Raises StorageError, OSError, ClusterError."""
         path = directories.path_of(self._data.path, *key)
         known = self.acknowledged.known(topic_id, key[1])
         reached = max(known.end if known else 0, self._counted_to(topic_id, key[1], known))
@@ -176,9 +176,8 @@ class LogOpener:
         return info.leader == self._states.broker_id
 
     def all_are_open(self, topic_ids: Set[UUID]) -> None:
-        """Logs opened from now on were not here when the broker started, or were opened already.
-        Records of other topics are deleted, unless their data is here: the map may come to know
-        them again."""
+        """The logs of these topics are open, so logs opened later were created since. Records of
+        other topics are deleted unless their data exists: the map may name them again."""
         self._clean = self._is_replaced = False
         self._counted = {}
         here = {

@@ -229,7 +229,7 @@ class Partition:
         return self.log.topic_id
 
     def lead(self, info: PartitionInfo) -> None:
-        """This broker leads, by the map. A call with the same epoch changes the in-sync set."""
+        """Lead the partition by the map. A call with the same epoch changes the in-sync set."""
         if self.leads and info.leader_epoch == self.leader_epoch:
             self.follow_in_sync(info)
             return
@@ -390,7 +390,7 @@ class Partition:
         self.check_available()
 
     async def truncate(self, offset: int) -> None:
-        """Remove what the leader does not have."""
+        """Removes records that the leader does not have."""
         await self._go_back(lambda now_ms: self.log.truncate(offset, now_ms))
 
     async def begin_anew(self, offset: int) -> None:
@@ -420,7 +420,7 @@ class Partition:
         return self._going_back is not None
 
     async def gone_back(self) -> None:
-        """Return when nothing else uses the log."""
+        """Returns once no other operation uses the log."""
         while self._going_back is not None:
             await asyncio.shield(self._going_back)
 
@@ -463,7 +463,7 @@ class Partition:
 
     @property
     def acknowledged_end(self) -> int:
-        """The end of what producers have had acknowledged, as far as this broker knows."""
+        """The end of the acknowledged records, as far as this broker knows."""
         return max(self.log.exposed_offset, min(self.acknowledged, self.log.end_offset))
 
     def _is_full(self) -> None:
@@ -493,7 +493,7 @@ class Partition:
     # Flushing
 
     def flush(self) -> None:
-        """Flush when this turn of the event loop is over, with all that arrives in it."""
+        """Flushes at the end of this turn of the event loop, with everything that arrives in it."""
         self._timing.soon()
 
     async def flushed(self) -> None:
@@ -583,8 +583,8 @@ class Partition:
         return self.log.latest_timestamp()
 
     def watch(self, callback: Moved, *, reads: bool = False) -> None:
-        """Call back whenever more is exposed, or the partition stops being served. For clients with
-        `reads`, what is written is exposed as soon as possible."""
+        """Calls back whenever more is exposed, or the partition stops being served. With `reads`,
+        written records are exposed as soon as possible."""
         self._awaiting_exposure.add(callback)
         if reads:
             self._timing.reads(callback)

@@ -59,7 +59,7 @@ class _Wanted(msgspec.Struct, frozen=True):
 
 
 class _Followed(msgspec.Struct, frozen=True):
-    """The topic's state that was applied; nothing has to be done while these two stay."""
+    """The applied state of a topic; nothing changes while both fields stay the same."""
 
     info: TopicInfo
     overrides: Mapping[str, str] | None
@@ -68,7 +68,7 @@ class _Followed(msgspec.Struct, frozen=True):
 
 
 class _Strays(msgspec.Struct, frozen=True):
-    """The map's state when stray directories were last looked for."""
+    """The map's state at the last search for stray directories."""
 
     topics: Set[str]
     deleting: Set[str]
@@ -206,7 +206,7 @@ class Partitions:
     # Following the map
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Apply `snapshot` to the partitions here, after what is under way."""
+        """Applies `snapshot` to the partitions here, after operations in progress."""
         self._told = self._pending = snapshot
         if self._applying is None or self._applying.done():
             self._applying = self._loop.create_task(self._apply_pending())
@@ -412,7 +412,7 @@ class Partitions:
         self._strays = now
 
     def _deleted_meanwhile(self, snapshot: ClusterSnapshot) -> Set[UUID]:
-        """Topics that have left the map, and of which this broker is to delete its part."""
+        """Topics that are no longer in the map, and whose partitions this broker must delete."""
         return {
             topic_id
             for topic_id, owing in snapshot.owed_deletions.items()

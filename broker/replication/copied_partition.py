@@ -151,8 +151,8 @@ class CopiedPartition:
     # The leader's answer
 
     async def take(self, data: PartitionData, asked: FetchPosition) -> bool:
-        """Process the leader's answer. Returns when its bytes are no longer needed: whether an
-        operation was begun, after which `resumed` is called."""
+        """Processes the leader's answer. Returns whether an operation began, after which `resumed`
+        is called. The answer's bytes are not needed after the return."""
         if asked.offset != self.partition.log.end_offset:
             self._begin(self.partition.flushed_copy())
         elif data.error_code is ErrorCode.offset_out_of_range:

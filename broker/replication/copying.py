@@ -53,9 +53,9 @@ class Copying:
     # Assignments
 
     def assign(self, partition: FollowedPartition, leader_id: int, leader_epoch: int) -> None:
-        """Copy this partition from that leader, whatever was before; from none, if there is no
-        leader (-1), or its address is unknown. To be called again when the partition joins or
-        leaves the in-sync set."""
+        """Copies this partition from that leader, replacing any other; from none if there is no
+        leader (-1), or its address is unknown. Call it again when the partition joins or leaves the
+        in-sync set."""
         key = partition.topic, partition.index
         by = _By(leader_id, not partition.is_in_sync)
         followed = self._followed.get(key)
@@ -141,7 +141,7 @@ class Copying:
 
     @property
     def leaders_in_trouble(self) -> dict[int, str]:
-        """The reasons of leaders from which nothing can be copied."""
+        """Leaders from which nothing can be copied, with the reasons."""
         links = tuple(self._links.items())
         troubles = {by.leader_id: link.trouble for by, link in links if link.trouble}
         for followed in tuple(self._followed.values()):

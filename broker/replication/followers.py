@@ -1,4 +1,4 @@
-"""What the leader of a partition knows of the other replicas. No I/O, no clock.
+"""The leader's knowledge of a partition's other replicas. No I/O, no clock.
 
 Rule 1: a follower's offset is its flushed end: it fetches from there.
 Rule 2: committed is what every in-sync replica has flushed. While a change of the in-sync set is
@@ -64,7 +64,7 @@ class Followers:
         self._count()
 
     def propose(self, in_sync: frozenset[int]) -> None:
-        """A change is under way, until the map has something newer than what is known here."""
+        """A change was proposed; it is pending until the map has a newer state."""
         self.proposed = in_sync
         self._count()
 

@@ -1,4 +1,4 @@
-"""Flushes a log: collects what is not on disk, and the tickets that bring it there.
+"""Flushes a log: collects unflushed parts, and makes tickets that flush them.
 
 `PendingFlush` collects what is due, on the event loop's thread. A `FlushTicket` is cut from it,
 runs on any other thread, and is completed on the event loop. It touches files only, never the log,
@@ -79,13 +79,13 @@ class FlushTicket(msgspec.Struct, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether recovery need not read again what this covers."""
+        """Whether recovery may skip the part that this flush covers."""
         unwritten = self.unwritten or self.epochs_unwritten
         return not unwritten and all(tail.written for tail in self.tails)
 
     @property
     def is_plain(self) -> bool:
-        """Whether it covers only batches, and does not delay others that run with it."""
+        """Whether it covers only batches, and does not delay flushes that run with it."""
         return not (
             self.sealed or self.indexes or self.tails or self.sync_names or self.sync_place
             or self.snapshots or self.superfluous or self.remove or self.save_epochs
@@ -124,8 +124,8 @@ class FlushTicket(msgspec.Struct, kw_only=True):
         return None if self.slot is None else self.slot.noting(self.start_offset, self.end_offset)
 
     def end(self, fault: Fault) -> None:
-        """It is on disk; `fault` is why the slot was not written. A loss of offsets that the slot
-        lacks goes unnoticed; but segments must not be removed without it."""
+        """Ends the flush. `fault`: why the slot was not written. A later loss of offsets that the
+        slot lacks goes unnoticed, but segments must not be removed without the slot."""
         if self.remove and self.slot is not None and fault is None:
             try:
                 self.slot.sync()

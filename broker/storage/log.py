@@ -174,7 +174,7 @@ class Log:
         self.epochs.assign(leader_epoch, self.end_offset if offset is None else offset)
 
     def remember(self, slot: Slot) -> None:
-        """From now on, flushes record the log's end here."""
+        """Records the log's end in this slot with each flush from now on."""
         self._pending.slot = slot
 
     @property
@@ -386,7 +386,7 @@ class Log:
     # Flushing
 
     def begin_flush(self) -> FlushTicket | None:
-        """A ticket for what must reach the disk; None if nothing has to. One ticket at a time.
+        """A ticket for everything that is not on disk; None if all is. One ticket at a time.
 
         Also includes work that can wait and must not delay the event loop: snapshots after
         `checkpoint` or a roll, and the removal of files after `expire`, `delete_before` and
@@ -400,7 +400,7 @@ class Log:
         return self._pending.cut(self._segments, *bounds, self.producers, epochs=self.epochs)
 
     def complete_flush(self, ticket: FlushTicket) -> None:
-        """The ticket has run: what it covers may be exposed. If it failed, so does the log."""
+        """The ticket has run, so its records may be exposed. If it failed, the log fails."""
         self._pending.complete(ticket)
         if self.offline:
             return
@@ -423,7 +423,7 @@ class Log:
 
     def replicated(self, offset: float) -> None:
         """The other replicas have flushed everything before `offset`; `inf` without others.
-        Consumers see that much of what is flushed here, and continue to see what they saw."""
+        Consumers see it once it is flushed here, too, and continue to see what they saw."""
         self._replicated = offset
         self._expose()
 
@@ -452,7 +452,7 @@ class Log:
         return self._remove_first(count)
 
     def delete_before(self, offset: int) -> None:
-        """Hide the records below `offset`, and drop the segments that have no others.
+        """Hides the records below `offset`, and removes segments that have no others.
 
         The next flush removes their files. A crash before it may bring the records back.
         """

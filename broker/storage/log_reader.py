@@ -1,4 +1,4 @@
-"""Reads a log: which part of it consumers see, and which bytes of which file answer a fetch.
+"""Reads a log: the part that consumers see, and the bytes of files that answer a fetch.
 
 A consumer usually asks for the offset at which its last answer ended. A few of those ends are
 remembered for each log, so that the next answer costs one index search and one header: the search
@@ -53,7 +53,7 @@ class LogReader:
         self._offset, self._last, self._end = offset, segment, position
 
     def expose_before(self, offset: int) -> None:
-        """Consumers see everything before `offset`, whose position is not known yet."""
+        """Exposes everything before `offset`, whose position is not known yet."""
         self._offset, self._last, self._end = offset, self._segments.holding(offset), _NOT_FOUND
 
     def _find_end(self, interval: int) -> None:

@@ -20,7 +20,7 @@ from wire.record_batches.batch import BatchHeader
 
 
 class Truncation(NamedTuple):
-    """A log's new end: cut off at a position of a segment, or begun anew."""
+    """A log's new end: cut off at a position of a segment, or a new beginning."""
 
     end: int
     place: tuple[Path, int] | None
@@ -98,7 +98,7 @@ def begin_anew(directory: Path, offset: int, index_interval: int) -> None:
 
 
 def finish(directory: Path, files: layout.PartitionFiles, index_interval: int) -> None:
-    """Empty the log if a mark says so; of several marks, the log's latest counts."""
+    """Empties the log if it is marked; of several marks, the last counts."""
     if not files.anew:
         return
     numbers = {

@@ -32,8 +32,8 @@ Rule = tuple[ResourcePattern, Acl]
 
 
 class BesideAcls(msgspec.Struct, frozen=True):
-    """What grants access besides ACLs. `super_users` are names without `User:`, or None where the
-    broker does not disclose them, as Apache Kafka does not."""
+    """Grants besides ACLs. `super_users` are names without `User:`, or None where the broker does
+    not disclose them, as Apache Kafka does not."""
 
     super_users: frozenset[str] | None
     allow_if_no_acl: bool

@@ -55,8 +55,8 @@ class ChannelPool:
         return self._access.who
 
     def channel(self, address: Address, now: float) -> Channel | None:
-        """Returns the channel to this broker; if there is none, opens one as soon as pauses
-        allow. A channel whose login expires takes no more requests, and is replaced once all are
+        """Returns the channel to this broker; if there is none, opens one as soon as pauses allow.
+        A channel whose login expires accepts no more requests, and is replaced once all are
         answered."""
         slot = self._slots.setdefault(address, _Slot())
         if slot.channel is not None and slot.channel.spent_at <= now:

@@ -136,7 +136,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to connect to brokers. Default: neither TLS nor a login."""
+    """The security of connections to brokers. Default: neither TLS nor a login."""
 
     tls: Tls | None = None
     """TLS and its trusted certificates; `{}` for the system's."""

@@ -1,4 +1,5 @@
-"""One member of a group: registers, claims its share of partitions, and knows when it may not read.
+"""One member of a group: registers, claims its share of partitions, and stops reading when its
+claims may be lost.
 
 Rule 1: it may read what it has claimed, but only while its lease holds (lease.py). A process that
         was stopped for longer than its session notices before it reads on.
@@ -110,7 +111,7 @@ class Member:
         return self.may_read and not self._changed.is_set() and self._at_latest == float("inf")
 
     def tend(self) -> None:
-        """Does what is due: join, confirm the session, rebalance."""
+        """Joins, confirms the session, or rebalances, whichever is due."""
         try:
             if self._membership is not None and not self._is_current:
                 self._lose()
@@ -283,5 +284,5 @@ class Member:
                 self._changed.set()
 
     def first_partitions(self, topic: str) -> int:
-        """How many partitions the topic had when the group began to read it."""
+        """The number of partitions of the topic when the group began to read it."""
         return self._opened[topic].partitions

@@ -40,8 +40,8 @@ class BatchProducer:
         limits: ShippingLimits | None = None,
         journal: Journal | None = None,
     ) -> None:
-        """With acks=ALL batches are numbered, under a new producer id or under `identity`, which
-        stays the caller's and whose epoch must be unused."""
+        """With acks=ALL, batches are numbered, under a new producer id or `identity`, whose epoch
+        must be unused and which remains the caller's."""
         self._limits = limits or ShippingLimits()
         self._shipping = Shipping(
             bootstrap,

@@ -31,7 +31,7 @@ _MIN_BYTES: Final = 1
 
 
 class FetchPosition(NamedTuple):
-    """What to fetch from one partition."""
+    """The position for fetching one partition."""
 
     leader_epoch: int
     offset: int
@@ -70,12 +70,12 @@ class FetchSession:
         self._changed[key] = None
 
     def leave_out(self, key: Key) -> None:
-        """Stops fetching the partition from the next request on, until it is wanted again."""
+        """Stops fetching the partition from the next request on, until it is added again."""
         if self._wanted.pop(key, None) is not None:
             self._changed[key] = None
 
     def requested(self, key: Key) -> FetchPosition | None:
-        """What the last request fetched from the partition, whether named in it or not."""
+        """The position of the partition in the last request, whether named in it or not."""
         return self._sent.get(key)
 
     def request(self, max_wait_ms: int) -> FetchRequest:

@@ -13,7 +13,7 @@ from cluster.session.session import Session
 
 
 def nothing_removed(session: Session, folder: str) -> Check:
-    """A check that nothing is removed from a folder from now on; read it before the node to
+    """A check that no node is removed from a folder from now on; read it before the node to
     change."""
     node = session.read(folder)
     return Check(folder, 0 if node is None else node.version)

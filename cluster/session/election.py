@@ -39,7 +39,7 @@ class Office(Protocol[Epoch]):
 
     @property
     def claim(self) -> bytes:
-        """The node's contents while it is ours."""
+        """The node's contents while this session has the office."""
 
     def current(self, session: Session) -> Epoch:
         """The current epoch, also when another broker holds the role."""
@@ -53,7 +53,7 @@ class Office(Protocol[Epoch]):
 
 
 def elect(session: Session, office: Office[Epoch]) -> Epoch | None:
-    """Take the office, or confirm that this session has it; None if another one has.
+    """Claims the office, or confirms that this session has it; None if another one has.
 
     A node left by a dead process of our own is taken over without waiting.
     """

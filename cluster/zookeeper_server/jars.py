@@ -53,7 +53,7 @@ def find_class_path(jars: Path | None = None) -> str:
 
 
 def find_tls_class_path(jars: Path | None = None) -> str:
-    """The class path including what ZooKeeper needs for TLS."""
+    """The class path including ZooKeeper's dependencies for TLS."""
     class_path = find_class_path(jars)
     directory = Path(class_path.partition(":")[0]).parent
     netty_jars = [_jar(directory, name) for name in _FOR_TLS]

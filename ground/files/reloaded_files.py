@@ -30,7 +30,7 @@ class Exchanged(Generic[T]):
         unusable: type[Exception],
         what: str,
     ) -> None:
-        """`make` raises `unusable` for bad files; `what` begins the log line about that."""
+        """`make` raises `unusable` for bad files; `what` begins the log line about a change."""
         self._files = files
         self._make = make
         self._unusable = unusable

@@ -105,7 +105,7 @@ class HttpUrl:
 
 
 def parse_url(text: str) -> HttpUrl:
-    """Raises ValueError, which names the error and shows nothing of the URL."""
+    """Parses a URL. Raises ValueError, whose text never shows the URL."""
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -131,8 +131,8 @@ def parse_url(text: str) -> HttpUrl:
 
 
 def parse_program_url(text: str) -> HttpUrl:
-    """Parses the base URL of a program, such as `http://localhost:8081`; raises ValueError like
-    `parse_url`."""
+    """Parses the base URL of a program, such as `http://localhost:8081`. Raises ValueError, whose
+    text never shows the URL."""
     if "@" in text:
         raise ValueError("a user and password in the URL are not supported")
     url = parse_url(text)
@@ -426,7 +426,7 @@ class _Deadline(msgspec.Struct, frozen=True):
         return f"{self.seconds:g} s"
 
     def remaining(self) -> float:
-        """The remaining time, for a socket. Raises TimeoutError if it is over."""
+        """The remaining time, for a socket. Raises TimeoutError if none remains."""
         remaining = self.at - time.monotonic()
         if remaining <= 0:
             raise TimeoutError
@@ -466,7 +466,7 @@ class _Connection(HTTPConnection):
         return response
 
     def is_quiet(self) -> bool:
-        """Whether nothing, not even an end, has arrived since the last response."""
+        """Whether no data, nor an end of file, has arrived since the last response."""
         poll = select.poll()
         poll.register(self._plain, select.POLLIN)
         return not poll.poll(0)

@@ -74,7 +74,7 @@ class PasswordFile:
     """The logins in one file. Thread-safe; `check` may be too slow for an event loop."""
 
     def __init__(self, path: Path) -> None:
-        """Raises BadPasswordFile."""
+        """Reads the file. Raises BadPasswordFile."""
         self._file = Exchanged(
             (str(path),),
             lambda: read_users(path),
@@ -123,7 +123,7 @@ class PasswordFile:
         return name in self._current()
 
     def mark_of(self, name: str) -> bytes | None:
-        """A value that changes with the user's password; None if there is no such user now."""
+        """A value that changes with the user's password; None if there is no such user."""
         slow_hash = self._current().get(name)
         return None if slow_hash is None else slow_hash.salt + slow_hash.digest
 

@@ -77,7 +77,7 @@ class ScramCredential:
 
     @classmethod
     def read(cls, mechanism: ScramMechanism, text: str) -> Self:
-        """Parses Kafka's text form. Raises ValueError, which quotes none of it."""
+        """Parses Kafka's text form. Raises ValueError, which does not quote it."""
         try:
             return cls._read(mechanism, text)
         except ValueError:
@@ -150,7 +150,7 @@ def new_salt() -> bytes:
 
 
 def check_iterations(iterations: int) -> None:
-    """Raises ValueError, with Kafka's messages."""
+    """Checks the number of iterations. Raises ValueError, with Kafka's messages."""
     if iterations < FEWEST_ITERATIONS:
         raise ValueError("Too few iterations")
     if iterations > MOST_ITERATIONS:

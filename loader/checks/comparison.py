@@ -2,7 +2,7 @@
 
 A manifest has the sizes of the files that its own run added; of other files it has only the hours
 that they are in, and totals. So what runs committed is remembered between checks (file_check.py). A
-file belongs to its hour until a run replaces it, even if somebody deleted it and the hour was
+file belongs to its hour until a run replaces it, even if it was deleted and the hour was
 closed without it: its rows were committed, and are missing.
 
 Rule 1: a file of the committed size counts as unchanged, unless its content was verified and
@@ -46,8 +46,8 @@ Files = dict[str, CommittedFile]  # by path
 
 
 class ExpectedHour(msgspec.Struct, frozen=True):
-    """The expected content of an hour's folder: known files, others by name or only by number, and
-    the totals of these others."""
+    """The expected content of an hour's folder: known files, others by name or number, and the
+    totals of these others."""
 
     hour: Hour
     folder: str
@@ -155,7 +155,7 @@ def verified(file: CommittedFile, entry: Entry, checksum: str, now: int) -> Comm
 
 
 class FileFaultKind(StrEnum):
-    """The ledger's names for what is wrong with a file."""
+    """The ledger's names for faults of files."""
 
     MISSING = "missing"
     EXTRA = "extra"

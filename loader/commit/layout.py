@@ -62,7 +62,7 @@ def staging(table: str) -> str:
 
 
 def run_folder(table: str, run: int, token: str) -> str:
-    """Where one loader writes for a run. The token, letters and digits, is unique."""
+    """The folder to which one loader writes in a run. The token, letters and digits, is unique."""
     return f"{staging(table)}/run-{run}-{token}"
 
 
@@ -121,7 +121,7 @@ def success_marker(table: str, hour: Hour, state: HourState, run: int, by: str =
 def incomplete_marker(
     table: str, hour: Hour, state: HourState, run: int, names: Sequence[str]
 ) -> Marker:
-    """`names` are the agents that are waited for, or the first of them."""
+    """`names`: the agents for which the hour waits, or the first of them."""
     content = {"run": run, "missing": state.incomplete, "names": list(names), "rows": state.rows}
     return _marker(table, hour, INCOMPLETE, content)
 

@@ -1,7 +1,7 @@
 """Builds the manifest of a load or a rebuild from the staged reports. Pure.
 
 The manifest of a load is the previous one plus what the reports add: files, hours, offsets, and
-which events of which source have landed.
+the landed events of each source.
 
 A rebuild replaces hours with what the brokers have of them: all files of an hour go, and the newly
 read ones take their place. The hour is open again, so its markers go first, and a job that waits
@@ -55,7 +55,7 @@ FEW_DUPLICATES: Final = 100  # fewer are always accepted
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """Who commits a run and when, and the limits that it must keep."""
+    """The committer and time of a run, and the limits that it must keep."""
 
     now: int  # milliseconds
     loader: str
@@ -221,7 +221,7 @@ def topics_after(plan: Plan, reports: Mapping[int, SliceReport]) -> tuple[TopicS
 
 
 def at_rest(topics: Sequence[TopicState]) -> tuple[TopicState, ...]:
-    """The state of topics in a run that reads nothing."""
+    """The unchanged state of topics, for a run that reads nothing."""
     return tuple(
         msgspec.structs.replace(topic, partitions=tuple(map(_partition_at_rest, topic.partitions)))
         for topic in topics

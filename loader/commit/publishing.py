@@ -83,7 +83,7 @@ def restore_markers(store: Store, manifest_log: ManifestLog, *, since: int) -> l
 
 
 def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) -> None:
-    """Removes what unfinished runs have left.
+    """Removes files of unfinished runs.
 
     Another loader may be working on the next run. Its files are left alone unless they are a day
     old by the store's own clock: if the host's clock counted, one that is wrong by a day would
@@ -190,7 +190,7 @@ def _is_damaged(store: Store, path: str) -> bool:
 
 
 def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
-    """Markers that differ, except in hours whose files somebody has deleted."""
+    """Markers that differ, except in hours whose files were deleted."""
     by_path = {marker.path: marker for manifest in manifests for marker in manifest.markers}
     folders = {_folder(path) for path in by_path}
     had_files = {

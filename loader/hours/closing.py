@@ -1,5 +1,5 @@
-"""Decides what to do with hours that are over: declare them complete or incomplete. Builds the
-manifest of the run that does so. Pure.
+"""Decides whether hours that are over are complete or incomplete, and builds the manifest of the
+run that marks them. Pure.
 
 Rule 1: an hour's small files are merged in the run that declares it complete, never later.
 Rule 2: a complete hour stays complete, also when it is rebuilt. What is added afterwards is late.
@@ -44,7 +44,7 @@ LOOKED_BACK: Final = 48 * HOUR_MILLIS  # for hours without rows
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """What is done with one hour."""
+    """The decision about one hour."""
 
     hour: Hour
     by: str = ""  # how completeness was decided, if it is complete
@@ -66,14 +66,14 @@ class Merge(msgspec.Struct, frozen=True):
 
 
 def open_hours(previous: Manifest | None, now: int) -> tuple[Hour, ...]:
-    """Hours that are over and not complete, in their order."""
+    """Hours that are over and not complete, in order."""
     hours = {} if previous is None else previous.hours
     known = (hour for hour, state in hours.items() if _is_open(hour, state, now))
     return tuple(sorted((*known, *_without_rows(hours, now))))
 
 
 def complete_hours(manifest: Manifest, hours: Iterable[Hour]) -> tuple[Hour, ...]:
-    """Those of these hours that are complete."""
+    """The complete ones of these hours."""
     return tuple(hour for hour in hours if manifest.hours.get(hour, NO_ROWS).complete >= 0)
 
 

@@ -75,8 +75,8 @@ class Completeness(Protocol):
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> HourVerdict | None:
         """The verdict on an hour of a table, whose topics were loaded up to these states; a state
-        is None if nothing was ever read. `events`: rows have Penstock's header, so agents write
-        them. None: the hour is left to the next load."""
+        is None if the topic was never read. `events`: rows have Penstock's header, so agents write
+        them. None: the next load decides."""
 
 
 class TopicEnd(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ class TopicEnd(msgspec.Struct, frozen=True):
 
 
 class Watermarks(msgspec.Struct, frozen=True):
-    """What was known of agents and topics at one time."""
+    """The progress of agents and topics at one time."""
 
     agents: Agents
     ends: Mapping[str, TopicEnd | None]  # None: the topic does not exist

@@ -1,4 +1,4 @@
-"""Counts what is read of a slice and what becomes of it: its report in the making.
+"""Counts the records of a slice and their outcome, for its report.
 
 Each offset is counted where it is seen: as a record, a marker, an empty batch, or a gap. If the
 counts do not add up, there is no report. An account ends with its leader epoch. Batches with

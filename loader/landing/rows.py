@@ -18,7 +18,7 @@ _SHARED: Final = frozenset(("_cluster", "_topic", "_partition"))  # parts of one
 
 
 def numbers(count: int) -> pa.Int64Array:
-    """0, 1, 2 …, `count` of them."""
+    """The numbers from 0 to below `count`."""
     while len(cached := _numbers[0]) < count:
         _numbers[0] = pa.concat_arrays([cached, pc.add(cached, pa.scalar(len(cached), pa.int64()))])
     return cached.slice(0, count)
@@ -49,7 +49,7 @@ def counted(times: pa.Int64Array, length: int, bounds: tuple[int, int]) -> dict[
 
 
 def bounds(times: pa.Int64Array) -> tuple[int, int]:
-    """The earliest and the latest of the times, of which there must be one."""
+    """The earliest and the latest of the times, which must not be empty."""
     extremes = pc.min_max(times)
     return extremes["min"].as_py(), extremes["max"].as_py()
 

@@ -98,7 +98,7 @@ def _is_whole(type_: pa.DataType) -> bool:
 
 
 class _Sink:
-    """Collects what the writer writes until it is taken. A file, as far as pyarrow needs one."""
+    """Collects the writer's output until it is taken, as a file for pyarrow."""
 
     closed = False
 
@@ -136,7 +136,7 @@ class ParquetStream:
         return piece
 
     def end(self, rows: pa.Table | None = None) -> bytes:
-        """The last piece, with these rows if there are any."""
+        """The last piece, including these rows if there are any."""
         if rows is not None:
             self._write(rows)
         self._writer.close()

@@ -58,7 +58,7 @@ def statements(passage: Passage, window_millis: int) -> Iterator[Statement]:
 
 
 def begun(manifest: Manifest, window_millis: int) -> Iterator[Statement]:
-    """Statements about topics of which a commit log's first run read nothing."""
+    """Statements about topics from which a commit log's first run read nothing."""
     if manifest.run != FIRST_RUN:
         return
     read = {passage.topic for passage in manifest.passages if passage.next_offset > passage.first}

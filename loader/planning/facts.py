@@ -1,4 +1,4 @@
-"""What a cluster reports about topics when a run is planned."""
+"""A cluster's state of topics, for planning a run."""
 
 from collections.abc import Mapping
 

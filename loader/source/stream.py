@@ -144,7 +144,7 @@ def advanced(
     target: StreamOffset | None = None,
     fail_on_data_loss: bool = True,
 ) -> StreamOffset:
-    """The end of the next batch, or `start` itself if there is nothing new.
+    """The end of the next batch, or `start` itself without new records.
 
     The batch has at most `most` offsets, distributed fairly, and none beyond the target. Raises
     GapError if events are gone that should be read next, unless `fail_on_data_loss` is off.

@@ -46,7 +46,7 @@ class Creation(Protocol):
     """Creates files. Paths are Hadoop's, and folders exist. Raises py4j's exceptions."""
 
     def prove(self) -> None:
-        """Raises StoreError if files can obviously not be created atomically."""
+        """Raises StoreError if files evidently cannot be created atomically."""
 
     def create(self, temporary: Any, target: Any, data: bytes) -> None:
         """Raises Taken if the target exists."""

@@ -43,7 +43,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class Demoted(msgspec.Struct, frozen=True):
-    """The partitions afterwards, what was cut off, and the groups that were reset."""
+    """The partitions afterwards, the deleted messages, and the groups that were reset."""
 
     partitions: list[Compared]
     cut: list[Excess]
@@ -51,7 +51,7 @@ class Demoted(msgspec.Struct, frozen=True):
 
 
 class Promotion:
-    """For topics of one mirror, by their names at the target."""
+    """Promotes or demotes topics of one mirror, named as at the target."""
 
     def __init__(self, config: MirrorConfig) -> None:
         self._config = config

@@ -32,7 +32,7 @@ _GLANCE_S: Final = 0.2
 
 
 class NotDone(MirrorFailure):
-    """Nothing, or not everything, was changed: the message says which."""
+    """Nothing, or only a part, was changed: the message says which."""
 
 
 class Excess(msgspec.Struct, frozen=True):
@@ -56,8 +56,7 @@ class Excess(msgspec.Struct, frozen=True):
 
 
 def excess(source: Brokers, target: Brokers, there: str, here: str, partition: int) -> Excess:
-    """The excess of one partition, empty if the source has all of it. Raises NotDone,
-    ClientError."""
+    """The messages of one partition that the source lacks. Raises NotDone, ClientError."""
     known = target.refresh([here]).topic(here).partition(partition)
     ours = target.broker(known.leader)
     theirs = source.broker(source.refresh([there]).topic(there).partition(partition).leader)

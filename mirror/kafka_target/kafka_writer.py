@@ -4,7 +4,7 @@
     partition at a time
 
 Rule 1: Apache Kafka accepts one batch of a partition per request. So the batches of a response are
-        sent in rounds, several of which are in flight, in order, on one connection.
+        sent in rounds; several are in flight, in order, on one connection.
 Rule 2: if the target refuses a batch, it refuses the ones after it by their sequence numbers. The
         partition leaves the lane, and resumes (resume_points.py).
 Rule 3: responses of the source are sent one after the other, in order.

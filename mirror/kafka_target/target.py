@@ -41,7 +41,7 @@ class KafkaTarget:
     """See the module."""
 
     def __init__(self, bootstrap: Bootstrap, client_id: str, mirror: str) -> None:
-        """Raises ClientError."""
+        """Connects to the target. Raises ClientError."""
         self._bootstrap = bootstrap
         self._client_id = client_id
         self._mirror = mirror
@@ -115,7 +115,7 @@ class KafkaTarget:
     # Groups: any thread
 
     def refresh(self) -> None:
-        """Raises ClientError."""
+        """Reads the topics again. Raises ClientError."""
         self._map.read()
 
     def offset(self, here: TopicPartition, source: int) -> int | None:

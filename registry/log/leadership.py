@@ -124,7 +124,7 @@ class Elected:
         )
 
     def check(self) -> None:
-        """Raises ClusterError if this registry cannot stand for election."""
+        """Checks that this registry can stand for election. Raises ClusterError."""
         self._office.current(self._session)
 
     def start(self, on_holder: Callable[[str | None], None]) -> None:

@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 
 class NotWriter(Exception):
-    """This registry is not the writer, and nothing of the write was published."""
+    """This registry is not the writer, and published nothing of the write."""
 
 
 class _Write(msgspec.Struct, frozen=True):

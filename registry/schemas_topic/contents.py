@@ -100,7 +100,7 @@ class RegistryContents:
             log.error("record left out offset=%d why=%r", offset, str(error))
 
     def apply_mirrored(self, prefix: str, offset: int, record: LogRecord) -> None:
-        """Apply a record of the mirrored topic whose subjects have this prefix here."""
+        """Applies a record of the mirrored topic whose subjects have this prefix here."""
         try:
             self.take_mirrored(prefix, read(record))
         except BadRecord as error:

@@ -31,7 +31,7 @@ class Misfit(ValueError):
         return bool(self._place or self._of)
 
     def in_full(self) -> str:
-        """The text for people who have the value in Python: shown as a Python literal."""
+        """The text for Python programs: the value as a Python literal."""
         what = f"{shown(self._values[0])} is {self._what}" if self._values else self._what
         return f"{self._place or self._of or 'the value'}: {what}"
 
@@ -45,7 +45,7 @@ class Undecided(Misfit):
 
 
 def no(value: Any, what: str) -> Misfit:
-    """The value is not of the wanted type."""
+    """A misfit: the value is not of the expected type."""
     return Misfit(what, value)
 
 

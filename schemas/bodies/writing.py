@@ -80,7 +80,7 @@ Branches = Sequence[Branch]
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
-    """What is accepted for a value of a type, in addition to the walk over the schema.
+    """The values that are accepted for a type, for the walk over the schema.
 
     `exact`: a record has no other fields than its type's, null does not count as missing, and if
     all branches of a union fail, the last error from inside a branch is reported.
@@ -112,7 +112,8 @@ class Compiler:
         self._defaults: list[tuple[list[WrittenField], int, Field]] = []
 
     def finish(self) -> None:
-        """Write the defaults; a record's may be of its own type, which is compiled by now."""
+        """Encodes the defaults, once all types are compiled: a record's default may be of its own
+        type."""
         defaults, self._defaults = self._defaults, []
         exact = self if self._manner.exact else Compiler(EXACT)
         for fields, place, field in defaults:
@@ -280,7 +281,7 @@ class BodyWriter:
     """Compiled once per type; values must be exact. Must not be used by two threads at once."""
 
     def __init__(self, type_: Type) -> None:
-        """Raises InvalidSchema if a default is not a value of its type."""
+        """Compiles a writer. Raises InvalidSchema if a default is not a value of its type."""
         self._compiler = Compiler(EXACT)
         self._write = self._compiler.compiled(type_)
         self._compiler.finish()

@@ -1,5 +1,5 @@
-"""Finds where a reader's logical types count in another unit than a writer's, and what that does to
-the writer's events."""
+"""Finds logical types whose units differ between reader and writer, and the effect on the writer's
+events."""
 
 from collections.abc import Iterator
 from typing import Final

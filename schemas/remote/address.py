@@ -32,7 +32,8 @@ class RegistryAddress(msgspec.Struct, frozen=True):
 
 
 def check_registry(urls: str, security: HttpSecurity) -> None:
-    """Raises ValueError, which names the configuration's key."""
+    """Checks the URLs with these credentials. Raises ValueError, which names the configuration's
+    key."""
     try:
         parsed = parse_urls(urls)
     except ValueError as error:

@@ -58,7 +58,7 @@ class MessageReader:
             registry.close()
 
     def read(self, query: MessagesQuery) -> Messages:
-        """Raises Unanswerable."""
+        """Reads messages for the page. Raises Unanswerable."""
         name = self._cluster(query.cluster)
         until = time.monotonic() + self._seconds
         try:

@@ -96,7 +96,7 @@ class Pairs:
         self._known = np.empty(0, np.int64)
 
     def added(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Adds pairs, and returns which of them are new."""
+        """Adds pairs; returns the mask of new ones."""
         pairs = (left << _HALF) | right
         place = np.searchsorted(self._known, pairs)
         new = np.ones(len(pairs), np.bool_)
@@ -185,7 +185,7 @@ class Chunk(msgspec.Struct, frozen=True):
         return np.asarray(is_of_tiers[self.passages.entry])
 
     def touch(self, topic: Numbers, hour: Numbers) -> None:
-        """Has these hours judged again."""
+        """Marks these hours for judging."""
         together = grouped(topic, hour)
         self.touched.update(zip(*(column.tolist() for column in together.keys), strict=True))
 

@@ -215,8 +215,8 @@ def expected_agents(
 
 
 def renewed_hosts(connection: sqlite3.Connection, name: int) -> frozenset[str]:
-    """Returns hosts of which several agents shipped to a topic: the data directory of each but the
-    last was deleted."""
+    """Returns hosts with several agents that shipped to a topic: each data directory but the last
+    was deleted."""
     rows = connection.execute(_RENEWED, (name,))
     return frozenset(host for (host,) in rows)
 
@@ -239,7 +239,8 @@ class Retired:
         return min(since for since, _ in statements) if statements else None
 
     def statement(self, host: str, agent: str, heard: int) -> list[tuple[int, str]]:
-        """Returns since when it is retired, why and by whom, unless it was heard afterwards."""
+        """Returns the time, reason and operator of a retirement, unless the agent was heard
+        afterwards."""
         if not self.by_host:
             return []
         entries = {self.by_host.get((host, "")), self.by_host.get((host, agent))}

@@ -122,8 +122,8 @@ def keep_seen(connection: sqlite3.Connection, marks: Iterable[Mark]) -> None:
 
 
 def expire(connection: sqlite3.Connection, before: int) -> int:
-    """Deletes old marks. The last start of an agent stays: it tells which version the next
-    replaces."""
+    """Deletes old marks, except the last start of an agent, which has the version before the next
+    upgrade."""
     gone = changed(connection, _OLD, (MOST_STARTS, before)) + changed(connection, _FORGOTTEN)
     return gone + changed(connection, _TOO_MANY, (before, MOST_SEEN))
 

@@ -284,7 +284,7 @@ class _BatchCleaner:
         self._tombstones_go = True
 
     def clean(self, header: BatchHeader, batch: bytes) -> bytes | None:
-        """The batch itself if nothing changes, else its replacement; None if it is removed."""
+        """The cleaned batch: the same if nothing changes, None if it is removed."""
         counts = self.counts
         counts.records_before += header.record_count
         records = _compactable(header, batch)

@@ -65,7 +65,7 @@ def scan(data_dir: Path) -> list[PartitionDirectory]:
 
 
 def topic_id(path: Path) -> UUID | None:
-    """The topic that a directory belongs to; None if it does not say."""
+    """The topic that a directory belongs to; None if its metadata is missing."""
     try:
         return identity.read_topic_id(path)
     except ForeignDataDirectory as error:
@@ -106,7 +106,7 @@ def remove_deleted(data_dir: Path) -> list[Path]:
 
 
 def remove_unfinished(data_dir: Path) -> list[Path]:
-    """Remove partitions whose creation a crash has interrupted. Only before any is created."""
+    """Removes partitions whose creation was interrupted by a crash. Call it before creating any."""
     return _remove(data_dir, NEW_SUFFIX)
 
 

@@ -112,7 +112,7 @@ class Segment:
             self.let_go()
 
     def rest(self) -> bool:
-        """Close the files until they are needed; False if there is no room for the tails."""
+        """Closes the files until they are needed; False if there is no room for the tails."""
         if self._file is None:
             return True
         try:

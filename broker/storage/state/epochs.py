@@ -131,7 +131,7 @@ class LeaderEpochs:
             self.write(self._all())
 
     def take(self) -> TakenEpochs | None:
-        """Take what is to be saved; None if nothing has changed."""
+        """Takes unsaved epochs for saving; None if nothing has changed."""
         return self._all() if self._unsaved else None
 
     def write(self, taken: TakenEpochs) -> None:

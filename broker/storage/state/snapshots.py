@@ -28,7 +28,7 @@ def write_snapshot(directory: Path, offset: int, producers: ProducerStates) -> N
 
 
 def load_newest(directory: Path, offsets: Iterable[int], producers: ProducerStates) -> int | None:
-    """Load the newest of these that is good; its offset, None if none is."""
+    """Loads the newest valid snapshot; returns its offset, or None."""
     return _load_first(directory, sorted(offsets, reverse=True), producers)
 
 
@@ -91,7 +91,7 @@ class Snapshots:
         return due, [layout.numbered(self._directory, offset, layout.SNAPSHOT) for offset in gone]
 
     def put_back(self, unwritten: Iterable[tuple[int, ProducerStates]]) -> None:
-        """These were taken, but could not be written: the next flush retries."""
+        """These were taken but could not be written, so the next flush retries."""
         for offset, producers in unwritten:
             if offset in self._offsets:
                 self._offsets.remove(offset)
