@@ -40,7 +40,8 @@ log = logging.getLogger(__name__)
 
 
 class Agent:
-    """An agent. Call `start`, `reload` and `stop` from one thread; other methods from any."""
+    """The parts of an agent. Call `start`, `reload` and `stop` from one thread; other methods from
+    any."""
 
     def __init__(
         self, config: AgentConfig, inputs: Sequence[Input], left: Sequence[HandedOver] = ()

@@ -73,7 +73,7 @@ Handler = Callable[[Any, Caller], Any]
 
 
 class _Call(NamedTuple):
-    """A request that is served in turns."""
+    """A request that is served in pieces."""
 
     api: Api[Any, Any]
     header: RequestHeader

@@ -19,7 +19,7 @@ class BrokerError(Exception):
 
 
 class ApiError(BrokerError):
-    """`code` is for the client, `message` for the person behind it."""
+    """An error for a client: its `code`, and a `message` for people."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)

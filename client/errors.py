@@ -42,7 +42,7 @@ __all__ = [
 
 
 class ClientError(Exception):
-    """A request did not succeed, or its outcome is unknown."""
+    """A request failed, or its outcome is unknown."""
 
     retriable = False
 
@@ -83,7 +83,7 @@ class UnknownTopic(ClientError):
 
 
 class Corrupt(ClientError):
-    """The damaged batch begins at offset `first` (-1 if unknown) and claims `count` offsets (0 if
+    """A damaged batch. It begins at offset `first` (-1 if unknown) and claims `count` offsets (0 if
     even that cannot be read)."""
 
     def __init__(self, text: str, *, first: int = -1, count: int = 0) -> None:

@@ -83,7 +83,7 @@ class Assembly(msgspec.Struct):
     _acls_shown: Acls | None = None  # of the previous snapshot; reset when one changes
 
     def fold_children(self, path: str, names: tuple[str, ...]) -> list[str]:
-        """Take a directory's contents; returns the new nodes to read."""
+        """Applies a directory's contents; returns the new nodes to read."""
         known = self._names.get(path, frozenset())
         self._names[path] = frozenset(
             name for name in names if name in known or _is_ours(path, name)

@@ -77,7 +77,7 @@ class _Place(msgspec.Struct, eq=False):
 
 
 class Copier:
-    """Belongs to the event loop unless marked otherwise."""
+    """Copies one worker's partitions. Belongs to the event loop unless marked otherwise."""
 
     def __init__(
         self,

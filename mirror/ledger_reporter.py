@@ -104,7 +104,7 @@ class _Beginning(NamedTuple):
 
 
 class LedgerReporter:
-    """See the module."""
+    """Reports copied batches. Belongs to one thread."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class LedgerReporter:
     # The event loop
 
     def begun(self, copy: TopicCopy, partition: CopiedPartition) -> None:
-        """The partition resumes where the copy ends."""
+        """Notes that copying of a partition resumed at its end."""
         if copy.origin is not None and copy.origin.of_penstocks_own:
             return
         topic, index = partition.here
@@ -166,7 +166,7 @@ class LedgerReporter:
             self._counts[key].gap_at = end if partition.position > end else -1
 
     def written(self, partition: CopiedPartition, headers: Sequence[BatchHeader]) -> None:
-        """The target has these batches."""
+        """Notes that the target has these batches."""
         with self._lock:
             key = self._keys.get(partition.here)
             if key is not None:

@@ -1,4 +1,4 @@
-"""Plans which topics to copy, under which names, and the changes needed at the target. Pure.
+"""Plans the topics to copy, their names, and the changes at the target. Pure.
 
 A copy is a topic of the target with the mark `penstock.mirror.of`. A topic without the mark is
 another user's, or was promoted: it is left alone. So is a copy of something else, or of a topic of

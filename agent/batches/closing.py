@@ -1,4 +1,4 @@
-"""Makes finished batches of the pieces for one partition, each with its runs. Pure.
+"""Makes finished batches from the pieces of one partition, each with its runs. Pure.
 
 A batch that compresses so badly that it exceeds the topic's limit is halved until its parts fit.
 """

@@ -20,8 +20,8 @@ _NEED_FIELDS: Final = {Format.JSON, Format.LOGFMT, Format.REGEX}
 
 
 def is_plain(schema: AvroSchema | None) -> bool:
-    """Whether a schema is that of plain messages, like `penstock.LogLine`: today's header, path,
-    message. So is None."""
+    """Whether a schema is that of plain messages, like `penstock.LogLine`: the present header,
+    path, message. None counts as plain, too."""
     if schema is None:
         return True
     if not isinstance(schema.type, Record):

@@ -51,9 +51,9 @@ class _Left(msgspec.Struct, frozen=True):
 
 
 class Adoption:
-    """The descriptors handed over, until each belongs to an input or is given back. `own` has those
-    that are not log files; their receiver closes them. `known_paths` are the files that the earlier
-    process knew."""
+    """The descriptors handed over, until each belongs to an input or is returned to the store.
+    `own` has those that are not log files; their receiver closes them. `known_paths`: the files
+    that the earlier process knew."""
 
     def __init__(
         self,

@@ -97,7 +97,7 @@ NOWHERE: Final = Stamp(0, 0, 0, 0, is_sure=False)
 
 
 def is_sure(mtime_ns: int, ctime_ns: int, now_ns: int) -> bool:
-    """Whether every change of a folder after now gives it another time."""
+    """Whether every later change of the folder gives it another time."""
     last = max(mtime_ns, ctime_ns)
     is_coarse = not mtime_ns % _SECOND_NS and not ctime_ns % _SECOND_NS
     return now_ns - last > (_COARSE_TICK_NS if is_coarse else _TICK_NS)
@@ -297,8 +297,8 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
 
 
 def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """The verdict on an unread file that was written to during an unwatched time: it may have been
-    emptied in place. `written_ns` and `away_ns` are the lengths of writing and of that time.
+    """The verdict on an unread file that was written to during an unwatched time, in which it may
+    have been emptied in place. `written_ns` and `away_ns`: the lengths of writing and of that time.
 
     If the history of names is complete (`is_told`), nothing else can have happened to the file, so
     the verdict is `BRIEF`, which needs no acceptance. Otherwise only a moment is `BRIEF`.

@@ -1,4 +1,4 @@
-"""Stores the kernel's events in memory that outlives the process that read them.
+"""Keeps the kernel's events in memory that outlives the process that read them.
 
 Rule 1: inotify's queue is read straight into this memory, after the events already there. No length
 is stored: a successor parses up to a zero watch number, zeroes the rest, and continues with the

@@ -343,7 +343,7 @@ class Watcher:
 
     @property
     def has_news(self) -> bool:
-        """Whether collected events wait for the caller; `wait` does not return for them."""
+        """Whether collected events are pending; `wait` returns at once then."""
         return bool(self.grown or self.gone or self.changed or self.overflowed)
 
     @property

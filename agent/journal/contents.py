@@ -55,7 +55,7 @@ Numbering = tuple[int, Identity, int, int]  # number, identity, base sequence, C
 
 
 class InconsistentEntry(ValueError):
-    """An entry refers to something that the contents do not have."""
+    """An entry refers to an object that the contents do not have."""
 
 
 class JournalContents(msgspec.Struct):

@@ -226,7 +226,7 @@ class Journal:
             self._contents.replaced(number, batches, eventless)
 
     def finished(self, source: SourceId, now_millis: int) -> None:
-        """Records the end of a source. It becomes a statement once everything is acknowledged. A
+        """Records the end of a source, which becomes a statement once everything is acknowledged. A
         later parcel of the source reopens it."""
         with self._lock:
             self._writer.prepare()

@@ -73,7 +73,7 @@ def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recove
 
 
 def hold_against(recovered: RecoveredJournal, given: int) -> None:
-    """Notes the loss if the journal lacks ledger entries below `given`, which were handed out."""
+    """Notes the loss if the journal lacks ledger entries below `given`, the numbers handed out."""
     known = recovered.contents.ledger_seq
     if known >= given:
         return

@@ -50,7 +50,7 @@ class WindowPassed(msgspec.Struct, frozen=True):
 
 
 class Shipped(msgspec.Struct, frozen=True):
-    """A batch is in the log at these offsets; `base_offset` is -1 if unknown."""
+    """The offsets of a batch in the log; `base_offset` is -1 if unknown."""
 
     number: int
     topic: str

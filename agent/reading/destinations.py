@@ -311,7 +311,7 @@ class Destinations:
         self._followed.pop(followed.source, None)
 
     def hand_over_again(self) -> None:
-        """Hands over the parcel that the journal could not take, if any."""
+        """Repeats the handover of the parcel that the journal could not take, if any."""
         if self._not_taken is not None:
             self._hand_over(self._not_taken)
 

@@ -87,7 +87,7 @@ class _Gzip:
 
 
 class _Bounded:
-    """Bzip2 and xz."""
+    """An archive of bzip2 or xz."""
 
     def __init__(self, decoder: bz2.BZ2Decompressor | lzma.LZMADecompressor) -> None:
         self._decoder = decoder

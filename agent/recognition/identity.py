@@ -176,7 +176,7 @@ def fingerprint(head: bytes) -> Fingerprint:
 
 
 def may_be_made(known: RememberedFile, born_ns: int) -> bool:
-    """Rule 3."""
+    """Rule 3: whether a file may have been created at this time."""
     if not born_ns:
         return True
     if known.born_ns:
@@ -185,12 +185,12 @@ def may_be_made(known: RememberedFile, born_ns: int) -> bool:
 
 
 def was_made_before(there_millis: int, born_ns: int) -> bool:
-    """Rule 3, if the remembered creation time does not count."""
+    """Rule 3 without the remembered creation time."""
     return not there_millis or born_ns <= there_millis * _MILLIS
 
 
 def were_made_apart(one_ns: int, other_ns: int) -> bool:
-    """Rule 3, without further knowledge about either file."""
+    """Rule 3 without further knowledge about either file."""
     return bool(one_ns and other_ns and one_ns != other_ns)
 
 
@@ -227,7 +227,7 @@ def may_continue(known: RememberedFile, size: int, head: bytes) -> bool:
 
 
 def continues(known: RememberedFile, seen: SeenFile) -> bool:
-    """Rules 4 and 5, as far as both go."""
+    """Rules 4 and 5, up to the shorter length."""
     return may_continue(known, seen.size, seen.head) and goes_on(
         known.tail, known.mark, seen.before
     )

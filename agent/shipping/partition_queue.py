@@ -94,7 +94,7 @@ class QueueOperations(Protocol):
 
 
 class PartitionQueue:
-    """The queue of a partition. It starts with the journal's open batches, which are added before
+    """The queue of a partition. It begins with the journal's open batches, which are added before
     its first step."""
 
     def __init__(

@@ -64,7 +64,7 @@ def cut_runs(
 
 
 def dead_lettered(run: Run, reason: str) -> Run:
-    """The run of a single event after its topic refused it: dead-lettered instead."""
+    """The run of a single event that its topic refused, so that it became a dead letter."""
     if not run.events:
         return run
     refused = Excepted(Fate.DEAD_LETTERED, run.lines, bytes_of_events(run), reason)

@@ -1,4 +1,4 @@
-"""The schemas that an agent needs, and those that it has, as values."""
+"""Values: the schemas that an agent needs, and the known ones."""
 
 from collections.abc import Iterable
 from enum import StrEnum

@@ -323,7 +323,7 @@ class UnknownClusters(msgspec.Struct, frozen=True):
     unseen: frozenset[str] = frozenset()  # their programs could not be polled either
 
     def has(self, kind: str, cluster: str) -> bool:
-        """Whether an alert of this kind and cluster may still hold."""
+        """Whether alerts of this kind and cluster are unknown."""
         if kind == AWAY:
             return cluster in self.unseen
         if kind in _OF_AUDIT and not cluster:

@@ -35,7 +35,7 @@ class Clocks:
         self._began = 0
 
     def note(self, cluster: str, body: "pa.StructArray", now: int) -> None:
-        """Notes entries that have just arrived."""
+        """Notes newly read entries."""
         header = body.field("header")
         columns = (header.field(name).to_pylist() for name in ("source", "host", "time"))
         for journal, host, time in zip(*columns, strict=True):
@@ -46,7 +46,7 @@ class Clocks:
                 self._off[cluster, journal] = _Off(host, time - now, now)
 
     def wrong(self, now: int) -> Mapping[ClusterHost, int]:
-        """Returns, by host with a wrong clock, how far ahead it is, in milliseconds."""
+        """Returns hosts with wrong clocks, with the milliseconds that each is ahead."""
         self._began = self._began or now
         recent = {key: off for key, off in self._off.items() if now - off.came < _FORGOTTEN_MILLIS}
         self._off = recent

@@ -166,7 +166,7 @@ class AuditState(msgspec.Struct):
         self.stir()
 
     def stir(self) -> None:
-        """Tells listeners of something new to show that changes no verdict."""
+        """Notifies listeners of a change that affects no verdict."""
         with self._guard:
             listeners = tuple(self._listeners)
         for tell in listeners:

@@ -77,7 +77,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def look(self, *words: str, host: str = "") -> Cure:
-        """Inspects something on this host or another."""
+        """A command that inspects a program on this host or another."""
         if host and not self.is_of_up(host):
             return _cure(f"{shlex.join(words)}  # on {shlex.quote(host)}", CommandKind.LOOKS)
         is_ours = words[0] == "penstock"

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class ShownMessages:
-    """Belongs to the server's event loop; `executor` reads."""
+    """Shows messages. Belongs to the server's event loop; `executor` reads."""
 
     def __init__(self, config: AuditConfig, reader: MessageReader, executor: Executor) -> None:
         self._config = config

@@ -109,7 +109,8 @@ log = logging.getLogger(__name__)
 
 
 class AuditHttpServer:
-    """Listens once constructed; `start` begins to serve. Raises CannotListen, AuditFailure."""
+    """The server, which listens once constructed; `start` begins to serve. Raises CannotListen,
+    AuditFailure."""
 
     def __init__(
         self,
@@ -239,8 +240,8 @@ class AuditHttpServer:
 
 
 class _Server(uvicorn.Server):
-    """Ticks once a second, and ends on an event. uvicorn's own loop wakes ten times a second to
-    look whether to end, which took a fifth of an idle audit's processor time."""
+    """A server that ends on an event, and ticks once a second. uvicorn's own loop wakes ten times a
+    second to check for its end, which took a fifth of an idle audit's processor time."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -139,7 +139,7 @@ PATHS: Final = frozenset(kind.path for kind in (*STATEMENTS, *NOTE_KINDS))
 
 
 class Statements:
-    """Belongs to the server's event loop; `executor` writes."""
+    """Writes statements. Belongs to the server's event loop; `executor` writes."""
 
     def __init__(self, service: Service, executor: Executor) -> None:
         self._service = service
@@ -149,7 +149,7 @@ class Statements:
         self._kinds = {kind.path: kind for kind in (*STATEMENTS, *NOTE_KINDS)}
 
     async def answer(self, path: str, body: bytes, operator: str) -> PageAnswer:
-        """`operator` is the operator's name and address."""
+        """Handles a statement. `operator`: the operator's name and address."""
         try:
             return PageAnswer(msgspec.json.encode(await self._stored(path, body, operator)))
         except Unanswerable as error:

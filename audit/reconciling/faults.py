@@ -40,7 +40,7 @@ class Fault(msgspec.Struct):
     windows: list[int] = []
 
     def doubt(self, kind: FaultKind, reason: str) -> None:
-        """Changes the kind: maybe only a statement is missing."""
+        """Weakens the fault, as maybe only a statement is missing."""
         self.finding = replace(self.finding, kind=kind)
         self.reason = reason
 

@@ -44,7 +44,7 @@ class State(StrEnum):
 
     @property
     def severity(self) -> int:
-        """0 for complete."""
+        """The rank of the state; 0 for complete."""
         return _SEVERITIES[self]
 
     @property

@@ -107,7 +107,7 @@ class BatchPart(NamedTuple):
 
 
 class LostBytes(NamedTuple):
-    """Bytes of a file that were gone before they were read."""
+    """Bytes of a file that were lost before they were read."""
 
     source: str
     seq: int  # of the next event after it
@@ -138,7 +138,7 @@ class LandedFile(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """The part of a file's run that was shipped before, as another source."""
+    """The part of a file's run that was shipped earlier, as another source."""
 
     original: str
     agent: str  # that shipped the original
@@ -350,6 +350,6 @@ class TopicPicture(msgspec.Struct, frozen=True):
 
     @property
     def log(self) -> TierKind:
-        """The brokers that agents ship to."""
+        """The tier of the brokers that agents ship to."""
         kinds = {tier.kind for tier in self.tiers}
         return TierKind.ORIGIN if TierKind.ORIGIN in kinds else TierKind.BROKER

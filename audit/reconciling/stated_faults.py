@@ -55,7 +55,7 @@ _HOUR: Final = 3_600_000
 
 
 def lost(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields bytes that were gone before they were read."""
+    """Yields bytes that were lost before they were read."""
     for source in picture.sources:
         for loss in source.lost:
             finding = Finding(
@@ -158,7 +158,7 @@ def is_fresh(loss: UncountedLoss, picture: TopicPicture) -> bool:
 
 
 def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:
-    """Yields files that had been shipped before, as another source."""
+    """Yields files that had been shipped earlier, as another source."""
     for source in picture.sources:
         for original in dict.fromkeys(run.original for run in source.copied):
             runs = [run for run in source.copied if run.original == original]
@@ -229,7 +229,7 @@ def _more_than_once(source: Source, seqs: Twice, tier: Tier) -> Fault:
 
 
 def of_files(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields landed files that are not as they were committed."""
+    """Yields landed files that differ from their commit."""
     for fault in picture.file_faults:
         finding = Finding(
             kind=_kind_of_file(fault.fault, fault.committed_rows, fault.found_rows),
@@ -256,7 +256,7 @@ def _kind_of_file(fault: str, committed: int, rows: int) -> FaultKind:
 
 
 def holes(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields entries of journals that have been missing for longer than they can be in transit."""
+    """Yields entries of journals that have been missing longer than an entry can be in transit."""
     for hole in picture.holes:
         if is_young(hole, picture):
             continue

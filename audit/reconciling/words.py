@@ -53,7 +53,7 @@ def between(from_time: int, to_time: int) -> str:
 
 
 def place(tier: str, destination: str) -> str:
-    """Returns where something is or is missing."""
+    """Returns the place of a fault, in words."""
     if tier == TierKind.HDFS:
         return f"in {destination}" if destination else "in the files"
     if tier == TierKind.ORIGIN:
@@ -64,13 +64,13 @@ def place(tier: str, destination: str) -> str:
 
 
 def more_damage(batches: int, offsets: int) -> str:
-    """Stands for damage beyond the limit."""
+    """The text for damage beyond the limit."""
     of = count(batches, "more stretch", "more stretches")
     return f"{of} of batches ({count(offsets, 'offset')}) are not as they were written"
 
 
 def more_faults(faults: int) -> str:
-    """Stands for findings beyond the limit."""
+    """The text for findings beyond the limit."""
     return f"And {count(faults, 'more fault')}: only the worst are listed"
 
 
@@ -104,7 +104,7 @@ def _when(finding: Finding) -> str:
 
 
 def of(topic: str, fault: Fault) -> str:
-    """Returns a finding in one sentence."""
+    """Describes a finding in one sentence."""
     finding = fault.finding
     if finding.kind is FaultKind.LOST:
         return _lost(fault)
@@ -352,7 +352,7 @@ def hole_reason(hole: Hole) -> str:
 
 
 def behind(agent: ExpectedAgent) -> str:
-    """Explains why an agent is waited for."""
+    """Explains the wait for an agent."""
     if not agent.heard:
         return f"{agent.host}: no agent has ever reported from there"
     heard = f"last heard at {moment(agent.heard)}"

@@ -92,7 +92,7 @@ class Judge:
         self._begun = False
 
     def is_behind(self, clusters: Container[str]) -> bool:
-        """Whether hours of these clusters were touched and not judged since."""
+        """Whether these clusters have hours that were touched and not judged since."""
         return not self._begun or any(due.cluster in clusters for due in self._due)
 
     @property

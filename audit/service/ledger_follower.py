@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class ReadTo(msgspec.Struct, frozen=True):
-    """Tells that everything in the ledger at this time has been handed over."""
+    """Notes that everything in the ledger at this time has been handed over."""
 
     time: int
 
@@ -50,7 +50,7 @@ Handed = LedgerChunk | ReadTo
 
 
 class LedgerFollower:
-    """Call `start` once; `ask_to_stop` ends it soon."""
+    """The thread that reads one ledger. Call `start` once; `ask_to_stop` ends it soon."""
 
     def __init__(
         self,

@@ -104,7 +104,7 @@ class Writer:
         raise FollowerStopped
 
     def end(self) -> None:
-        """Releases followers that wait to hand something over."""
+        """Releases followers that wait to hand over a chunk."""
         self._ended.set()
 
     def run(self, stopping: threading.Event) -> None:

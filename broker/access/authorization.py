@@ -33,7 +33,7 @@ Denied = Callable[[Caller, Operation, ResourceType, str], None]
 
 
 class Rights:
-    """The rights of one caller, by the ACLs of one moment."""
+    """The rights of one caller under one version of the ACLs."""
 
     __slots__ = ("_caller", "_denied", "_host", "_permissions", "_principal")
 
@@ -73,7 +73,7 @@ class Rights:
         return self._permissions.allowed(self._principal, self._host, kind, name) & ON[kind]
 
     def operations_on_cluster(self) -> int:
-        """Empty for a caller that may not describe the cluster."""
+        """The operations on the cluster, as bits; none for a caller that may not describe it."""
         if not self.may_on_cluster(Operation.DESCRIBE):
             return 0
         return self.operations(ResourceType.CLUSTER, THE_CLUSTER)
@@ -97,7 +97,8 @@ class Rights:
 
 
 def denial(operation: Operation, kind: ResourceType, name: str) -> ApiError:
-    """The error names the operation, and does not reveal whether the resource exists."""
+    """The error for a missing right. It names the operation, and does not reveal whether the
+    resource exists."""
     which = "the cluster" if kind is ResourceType.CLUSTER else f"{kind.words} {name[:250]!r}"
     return ApiError(REFUSALS[kind], f"not authorized: {operation.words} on {which}")
 
@@ -121,7 +122,8 @@ class Authorization:
 
     @property
     def permissions(self) -> Permissions | None:
-        """Replaced whenever the ACLs may have changed; None if everything is allowed."""
+        """The permissions, replaced whenever the ACLs may have changed; None if everything is
+        allowed."""
         return self._permissions
 
     @property

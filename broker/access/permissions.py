@@ -78,7 +78,7 @@ def _denied_by(operation: Operation) -> int:
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """An answer with its source: an ACL and its pattern, or `why`."""
+    """A decision with its source: an ACL and its pattern, or `why`."""
 
     allowed: bool
     why: str
@@ -218,7 +218,7 @@ class Permissions:
     def allows(
         self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str
     ) -> bool:
-        """Whether `alice` may do this from this address."""
+        """Whether `principal` may do this from this address."""
         return bool(self.allowed(principal, host, kind, name) >> operation & 1)
 
     def allowed(self, principal: str, host: str, kind: ResourceType, name: str) -> int:
@@ -235,7 +235,7 @@ class Permissions:
         return answer
 
     def allows_something(self, principal: str, host: str) -> bool:
-        """Whether an ACL allows `alice` anything at all. Another ACL may deny it."""
+        """Whether an ACL allows `principal` any operation; another ACL may deny it."""
         if self._if_no_acl or principal in self._super_users:
             return True
         return any(
@@ -262,7 +262,7 @@ class Permissions:
     def explain(
         self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str
     ) -> Explanation:
-        """The answer of `allows`, with the rule behind it; slower."""
+        """The decision of `allows`, with the rule behind it; slower."""
         if principal in self._super_users:
             return Explanation(True, f"{principal} is a super user")
         stands = False

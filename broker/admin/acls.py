@@ -207,7 +207,7 @@ def by_pattern(
 
 
 def check_is_on(is_on: bool) -> None:
-    """Raise if authorization is off: an ACL would have no effect, unnoticed."""
+    """Raises ApiError if authorization is off, as an ACL would have no effect."""
     if not is_on:
         raise ApiError(
             ErrorCode.security_disabled,

@@ -1,4 +1,4 @@
-"""Quotas as clients change and read them, on one broker.
+"""Reads and changes quotas on behalf of clients.
 
 Changes are written to ZooKeeper, one transaction for each entity, in a worker thread; a client is
 answered when this broker has applied them. Other brokers do within a second.

@@ -1,4 +1,4 @@
-"""Users and their SCRAM credentials, as clients change them on one broker.
+"""Reads and changes users and their SCRAM credentials on behalf of clients.
 
 Changes are written to ZooKeeper, one transaction for each user, in worker threads; a client is
 answered when this broker has applied them. Other brokers do within a second. A rejection is an

@@ -229,7 +229,7 @@ class _Fetch(ABC):
 
     @abstractmethod
     def leave(self, parked: "_Parked") -> None:
-        """Stop being woken."""
+        """Cancels the wake-ups."""
 
     # The client
 

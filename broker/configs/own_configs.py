@@ -18,7 +18,7 @@ _LONG, _LIST = ConfigType.LONG, ConfigType.LIST
 
 
 class BrokerSettings(NamedTuple):
-    """What the values are taken from."""
+    """The broker's settings that determine these configs."""
 
     config: BrokerConfig
     defaults: TopicDefaults

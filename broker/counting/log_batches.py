@@ -138,7 +138,8 @@ def wrong_crcs(run: BatchRun) -> list[int]:
 
 
 def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> CountPosition:
-    """The place of the next readable batch from this offset on; at most the exposed end."""
+    """The place of the next readable batch after damage, from this offset on; at most the exposed
+    end."""
     file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))
     size = os.fstat(file.fd).st_size
     located = find_valid(file, broken.byte, size, offset - 1)

@@ -35,7 +35,7 @@ _LIVE_INTERVALS: Final = 3  # a partition seen this recently is followed as it g
 
 
 class PartitionCounting:
-    """Belongs to one thread."""
+    """Counts partitions, on one thread."""
 
     def __init__(
         self,

@@ -85,7 +85,7 @@ class _Reading:
 
 
 class Scrubbing:
-    """Belongs to one thread."""
+    """Re-reads segments, on one thread."""
 
     def __init__(
         self,
@@ -123,8 +123,8 @@ class Scrubbing:
         self._unreported &= self._led.keys()
 
     def taken(self) -> tuple[list[DamagedOffsets], int, int, list[CheckedLog]]:
-        """Damage found, bytes read, the end of the last round, and logs read since the
-        last call."""
+        """The findings since the last call: damage, bytes read, the end of the last round, and logs
+        read."""
         damaged, self._damaged = self._damaged, []
         count, self._bytes = self._bytes, 0
         changed, self._changed = self._changed, set()

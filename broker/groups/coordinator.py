@@ -87,7 +87,7 @@ class Coordinator:
         self._retention = Retention(self._registry, rules, self._counts)
 
     def give_up(self) -> None:
-        """Stop coordinating: this broker is about to stop. Waiting clients are answered."""
+        """Stops coordinating, as this broker is about to stop. Waiting clients get an answer."""
         self._retention.give_up()
         self._registry.give_up()
 
@@ -106,7 +106,7 @@ class Coordinator:
     # Requests of members
 
     async def join(self, name: str, joining: Joining, client: Client = None) -> JoinOutcome:
-        """Cancel it when the client disconnects."""
+        """Adds a member. Cancel it when the client disconnects."""
         self._check_member_group(name)
         live = await self._registry.find(name, make=joining.member_id == NO_MEMBER, client=client)
         if live is None:
@@ -130,7 +130,7 @@ class Coordinator:
             raise
 
     async def sync(self, name: str, syncing: Syncing) -> SyncOutcome:
-        """Cancel it when the client disconnects."""
+        """Returns an assignment. Cancel it when the client disconnects."""
         self._check_member_group(name)
         live = await self._registry.find(name)
         if live is None:
@@ -182,7 +182,8 @@ class Coordinator:
         *,
         client: Client = None,
     ) -> ErrorCode:
-        """Returns NONE once durable; with no offsets, whether a commit would be allowed."""
+        """Commits offsets. Returns NONE once durable; without offsets, whether a commit would be
+        allowed."""
         try:
             live = await self._registry.find(
                 name, make=generation < 0 and bool(offsets), client=client

@@ -65,7 +65,8 @@ Unique = Callable[[], object]
 
 
 class Group:
-    """`reason` is the cause of the last rebalance, partly in clients' words."""
+    """The state of one group. `reason` is the cause of the last rebalance, partly in clients'
+    words."""
 
     __slots__ = (
         "_answers", "_delayed_until", "_initial", "_members", "_newcomer", "_rebalance_at",
@@ -122,7 +123,7 @@ class Group:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no assigned id may still be used, and everything is saved."""
+        """Whether all assigned ids have expired, and everything is saved."""
         return not (self._members.pending or self._saving.under_way or self._saving.wanted)
 
     @property
@@ -180,7 +181,7 @@ class Group:
     # Joining
 
     def join(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
-        """Answered at once, or when the generation begins."""
+        """A member joins; the answer comes at once, or when the generation begins."""
         code = refusal(joining, self._rules, self.state, self._members, self.protocol_type)
         if code is ErrorCode.group_max_size_reached:
             self._remove_rejected(joining, now)
@@ -351,7 +352,8 @@ class Group:
     # Syncing
 
     def sync(self, syncing: Syncing, answer: SyncAnswer, now: float) -> None:
-        """Answered at once, or when the leader's assignment is saved."""
+        """A member requests its assignment; the answer comes at once, or when the leader's
+        assignment is saved."""
         member = self._of_generation(syncing.member_id, syncing.instance_id, syncing.generation)
         if not isinstance(member, Member):
             self._answers.refuse_sync(answer, member)
@@ -471,7 +473,7 @@ class Group:
     def heartbeat(
         self, member_id: str, instance_id: str | None, generation: int, now: float
     ) -> ErrorCode:
-        """A member is alive; it learns whether it must rejoin."""
+        """Notes that a member is alive; returns whether it must rejoin."""
         member = self._of_generation(member_id, instance_id, generation)
         if not isinstance(member, Member):
             return member
@@ -518,8 +520,8 @@ class Group:
         return ErrorCode.none
 
     def gone(self, answer: Waiting, now: float) -> None:
-        """The client has disconnected: its callback will not be called. Its member has a session
-        timeout to return, unless it does not know its id yet."""
+        """The client has disconnected, and its callback will not be called. Its member has a
+        session timeout to return, unless it does not know its id yet."""
         member = self._members.forget(answer)
         if member is None:
             return

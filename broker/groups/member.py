@@ -36,7 +36,7 @@ class MemberDetails(msgspec.Struct, frozen=True):
         return len(self.client_id) + len(self.client_host) + of_protocols + _OVERHEAD
 
     def metadata(self, protocol: str) -> bytes:
-        """Empty for a protocol that it does not support."""
+        """The metadata for a protocol; empty if the member does not support it."""
         return next((known.metadata for known in self.protocols if known.name == protocol), b"")
 
 

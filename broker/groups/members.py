@@ -66,7 +66,7 @@ class Members:
             self.leader = next(iter(self), None)
 
     def rename(self, member: Member, member_id: str) -> None:
-        """A static member has a new id; everything else stays."""
+        """Gives a static member a new id; everything else stays."""
         self._count(member, -1)
         del self._by_id[member.member_id]
         member.member_id = member_id
@@ -143,7 +143,7 @@ class Members:
         return answer
 
     def forget(self, answer: Waiting) -> Member | None:
-        """The client of this callback has gone; returns the member that waited with it."""
+        """Removes the wait of a callback whose client has disconnected; returns its member."""
         member = self._waiting.get(answer)
         if member is not None:
             if member.join_answer == answer:

@@ -97,7 +97,7 @@ class Registry:
         session.add_listener(self._session_changed)
 
     def give_up(self) -> None:
-        """Stop coordinating. Waiting clients are answered."""
+        """Stops coordinating. Waiting clients get an answer."""
         self._stopped = True
         if self._without_zookeeper is not None:
             self._without_zookeeper.cancel()
@@ -170,7 +170,7 @@ class Registry:
     async def find(
         self, name: str, *, make: bool = False, client: Client = None
     ) -> LiveGroup | None:
-        """A group; None if it does not exist and `make` is not set. Raises ApiError."""
+        """Returns a group; None if it does not exist and `make` is not set. Raises ApiError."""
         while True:
             live = self.groups.get(name)
             if live is not None:
@@ -337,8 +337,8 @@ class Registry:
     # Threads and tasks
 
     async def in_thread(self, work: Callable[[], T], client: Client = None) -> T:
-        """Run it in the client's turn. Without ZooKeeper each call takes a whole session timeout;
-        calls queued before that was noticed fail at once."""
+        """Runs a call in the client's turn. Without ZooKeeper each call takes a whole session
+        timeout; calls queued before that was noticed fail at once."""
 
         def run() -> T:
             if self._cut_off:

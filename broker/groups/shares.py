@@ -10,7 +10,7 @@ from broker.groups.turns import Client
 
 
 class Shares:
-    """`most` is the total amount."""
+    """A limited amount, shared among clients. `most` is the total."""
 
     def __init__(self, most: int) -> None:
         self._most = most

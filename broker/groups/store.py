@@ -42,7 +42,7 @@ class GroupStore:
         self._broker_id = broker_id
 
     def take(self, name: str, *, make: bool, now_ms: int) -> Loaded | None:
-        """Take a group over; None if it does not exist and `make` is not set."""
+        """Takes a group over; None if it does not exist and `make` is not set."""
         for attempt in range(_ATTEMPTS):
             taken = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
             if taken is not None:

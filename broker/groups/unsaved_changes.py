@@ -37,7 +37,7 @@ class Assigned(msgspec.Struct, eq=False):
     assignments: Mapping[str, bytes]
 
     def to(self, member: Member) -> bytes:
-        """Empty for a member that the leader has forgotten."""
+        """The assignment of a member; empty if the leader has omitted it."""
         return self.assignments.get(member.member_id, b"")
 
 
@@ -70,7 +70,7 @@ class UnsavedChanges:
         self.replaced.clear()
 
     def replace(self, member: Member, before: Identity, leader: str, *, may_skip: bool) -> None:
-        """The member may have been replaced before, without that being saved."""
+        """A static member was replaced, perhaps before an earlier replacement was saved."""
         known = self.replaced.get(member)
         if known is None:
             self.replaced[member] = Replaced(before, leader, may_skip)

@@ -10,7 +10,7 @@ MOST_BYTES: Final = 64 * 1024  # of one message of a client
 
 
 class LoginRefused(BrokerError):
-    """`message` is for the client, `why` for the log; neither contains a secret.
+    """A refused login. `message` is for the client, `why` for the log; neither contains a secret.
 
     `user` is the name that the client claimed, if it did. `last_word`, if there is one, is sent
     first, and the refusal after the client's response to that. With `is_ours` the client may have

@@ -118,7 +118,7 @@ class DataDirectory:
         self._cleaned[key] = offset
 
     def write_cleaned(self, keys: Collection[Key]) -> None:
-        """Write down the notes of existing partitions. Blocks."""
+        """Saves the notes of existing partitions. Blocks."""
         with self._writing:
             for key in self._cleaned.keys() - keys:
                 del self._cleaned[key]

@@ -48,7 +48,7 @@ class FlushTiming:
         return self.records >= self._messages
 
     def appended(self, records: int) -> None:
-        """Records of a client were appended, without a request yet to learn of their flush."""
+        """A client's records were appended, without a request yet that waits for their flush."""
         self.records += records
         if self.is_due:
             self.soon()
@@ -79,7 +79,7 @@ class FlushTiming:
         self.cancel()
 
     def cancel(self) -> None:
-        """Do not flush by time, until something is appended."""
+        """Cancels the timer until something is appended."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -157,8 +157,8 @@ class LogOpener:
         return OpenedLog(opened, info)
 
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> None:
-        """Take a replica that can no longer be written to out of the in-sync set; not the only one,
-        since no other could lead. If the map cannot be changed, the leader notices that it lags."""
+        """Takes a replica that can no longer be written to out of the in-sync set, unless it is the
+        only member. If the map cannot be changed, the leader notices that it lags."""
         try:
             info = self._states.leave_in_sync(topic, topic_id, partition)
         except ClusterError as error:
@@ -270,7 +270,7 @@ class LogOpener:
         slot.sync()
 
     def remember(self, opened: Log, key: Key, leader_epoch: int) -> None:
-        """Have flushes record the end. Without room for that, the log is served all the same."""
+        """Records the end with each flush from now on, if there is room for that."""
         try:
             slot = self.acknowledged.slot(opened.topic_id, key[1])
             slot.begin(opened.start_offset, opened.end_offset, leader_epoch)
@@ -304,8 +304,8 @@ def _former_end(reached: int, known: AcknowledgedRange | None) -> str:
 
 
 def lost_beginning(opened: Log, known: AcknowledgedRange | None) -> list[Loss]:
-    """Segments are missing that were not removed on purpose: retention records the new start before
-    it removes any, and deleting records leaves a mark in the directory."""
+    """Whether segments are missing that were not removed on purpose: retention records the new
+    start before it removes any, and deleting records leaves a mark in the directory."""
     if known is None or opened.start_offset <= known.start:
         return []
     files = layout.scan(opened.directory)

@@ -95,15 +95,15 @@ class RestingLog(Protocol):
     """Set by every read and append."""
 
     def rest(self) -> bool:
-        """Close all files, unless something is still to be flushed."""
+        """Closes all files, unless data is unflushed."""
         ...
 
     def flush(self) -> None: ...
 
 
 class OpenLogs:
-    """Belongs to the event loop. `on_short` is called if clients alone hold the files that are
-    needed: it may drop responses that wait to be sent."""
+    """The logs with open files. Belongs to the event loop. `on_short` is called if clients alone
+    hold the files that are needed: it may drop responses that wait to be sent."""
 
     def __init__(self, limit: int, on_short: Callable[[], None] = lambda: None) -> None:
         self.limit = limit
@@ -139,7 +139,7 @@ class OpenLogs:
                 del self._awake_for[client]
 
     def rest_unused(self) -> None:
-        """Put logs to rest that have not been used since the last call."""
+        """Closes the files of logs that have not been used since the last call."""
         for log in tuple(self._awake):
             if log.used:
                 log.used = False

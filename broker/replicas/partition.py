@@ -121,7 +121,7 @@ class Partition:
         self._awaiting_flush: list[asyncio.Future[None]] = []
 
     def configure(self, config: TopicConfig) -> None:
-        """Apply `config`. What every append needs is read from it once."""
+        """Apply `config`, and cache the values that every append needs."""
         self.config = config
         self.compacts = config.compacts
         self.mirror_of = config.mirror_of
@@ -140,7 +140,7 @@ class Partition:
 
     @property
     def offline_reason(self) -> str:
-        """Why it is not served; empty if it is, or will be in a moment."""
+        """Why it is not served; empty if it is, or will be shortly."""
         if self.unavailable is None or self._going_back is not None:
             return ""
         return self.unavailable[1]
@@ -363,7 +363,7 @@ class Partition:
         self._has_room()
 
     def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
-        """Apply the leader's committed offset and its start offset."""
+        """Applies the committed offset and start offset of the leader's answer."""
         log_ = self.log
         before = log_.exposed_offset
         log_.replicated(high_watermark)
@@ -394,7 +394,7 @@ class Partition:
         await self._go_back(lambda now_ms: self.log.truncate(offset, now_ms))
 
     async def begin_anew(self, offset: int) -> None:
-        """Remove everything: the leader's log begins at this offset."""
+        """Removes everything: the leader's log begins at this offset."""
         await self._go_back(lambda now_ms: self.log.begin_anew(offset, now_ms))
 
     async def _go_back(self, act: Callable[[int], None]) -> None:
@@ -416,7 +416,7 @@ class Partition:
 
     @property
     def goes_back(self) -> bool:
-        """Whether its log is being truncated: its files may be missing meanwhile."""
+        """Whether its log is being truncated, during which files may be missing."""
         return self._going_back is not None
 
     async def gone_back(self) -> None:
@@ -543,7 +543,7 @@ class Partition:
         self._rests = False
 
     def rest(self) -> bool:
-        """Close all files until they are needed; whether that was possible."""
+        """Closes all files until they are needed; returns whether that was possible."""
         self._rests = not self._flushing and self.log.rest()
         return self._rests
 

@@ -51,7 +51,7 @@ _RETRY_SECONDS = 1.0
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """The map's state of one partition that should be here."""
+    """The map's state of one partition that belongs here."""
 
     topic_id: UUID
     info: PartitionInfo

@@ -71,7 +71,7 @@ class Withdrawals:
             log.error("%s (found before this start)", withdrawal.words)
 
     def add(self, withdrawal: Withdrawal) -> None:
-        """Number the statement, and write it down. Blocks. Raises OSError."""
+        """Numbers and saves the statement. Blocks. Raises OSError."""
         with self._lock:
             number = max((withdrawal.number for withdrawal in self._all), default=0) + 1
             numbered = msgspec.structs.replace(withdrawal, number=number)

@@ -26,7 +26,7 @@ _LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
 
 
 class BadCopy(Exception):
-    """The leader sent a batch that cannot be copied; the batches before it are good."""
+    """The leader sent a batch that cannot be copied; the batches before it are valid."""
 
 
 class Overlaps(Exception):

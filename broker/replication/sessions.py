@@ -51,11 +51,11 @@ Owner = tuple[str, str]
 
 
 class Watched(Protocol):
-    """The part of a partition that is used here. It may call back during any operation."""
+    """The operations of a partition that sessions need. It may call back during any of them."""
 
     def watch(self, callback: Told, *, reads: bool = False) -> None:
-        """Call back whenever more is exposed, or the partition's state changes. A client that
-        `reads` waits for messages, and not only for state."""
+        """Calls back whenever more is exposed, or the partition's state changes. A client that
+        `reads` waits for messages, not only for state."""
         ...
 
     def unwatch(self, callback: Told) -> None: ...
@@ -325,7 +325,7 @@ class FetchSessions:
         return session
 
     def close(self, session_id: int, owner: Owner) -> None:
-        """End it: its owner no longer wants it."""
+        """Ends the session, as its owner requests."""
         session = self._of(session_id, owner)
         if session is not None:
             self._take(session)

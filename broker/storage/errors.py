@@ -129,7 +129,7 @@ class BadCheckpoint(StorageError):
 
 
 class BadIndex(StorageError):
-    """An index is torn or points at something that is not the batch it names."""
+    """An index is torn, or refers to a batch that is not there."""
 
 
 class ForeignDataDirectory(StorageError):

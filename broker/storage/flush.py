@@ -92,13 +92,13 @@ class FlushTicket(msgspec.Struct, kw_only=True):
         )  # fmt: skip
 
     def run(self) -> None:
-        """Blocks. After an `OSError` the log must fail: the flush must not be retried."""
+        """Flushes. Blocks. After an `OSError` the log must fail: the flush must not be retried."""
         run_all([self])
         if self.failure is not None:
             raise self.failure
 
     def finish(self) -> bool:
-        """Everything after the batches except the slot; whether that is on disk."""
+        """Flushes everything after the batches except the slot; returns whether that succeeded."""
         try:
             self._write_epochs()
             for path in self.indexes:
@@ -120,7 +120,7 @@ class FlushTicket(msgspec.Struct, kw_only=True):
         return True
 
     def noting(self) -> Piece | None:
-        """The slot's new contents; None if they are written, or cannot be."""
+        """The slot's new contents; None if they are written already, or cannot be."""
         return None if self.slot is None else self.slot.noting(self.start_offset, self.end_offset)
 
     def end(self, fault: Fault) -> None:
@@ -221,7 +221,7 @@ class PendingFlush:
         self._names = True
 
     def unlink(self, paths: Iterable[Path]) -> None:
-        """Remove these files, once everything else is on disk."""
+        """Removes these files, once everything else is on disk."""
         self._doomed += paths
 
     def checkpoint(self, active: Segment, *, is_turn: bool = True) -> None:
@@ -237,7 +237,7 @@ class PendingFlush:
         return self._ticket
 
     def remove(self, segments: Sequence[Segment]) -> None:
-        """The log's first segments are removed, and need no flush.
+        """The log's first segments are removed, so they need no flush.
 
         Their files go after the snapshot at the new start, so that their producers' states are not
         forgotten, and the oldest first, so that there is never a gap.

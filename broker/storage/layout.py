@@ -65,7 +65,7 @@ class PartitionFiles(msgspec.Struct):
 
 
 def scan(directory: Path) -> PartitionFiles:
-    """Look at every file once. Files with other names are ignored."""
+    """The files of a directory. Files with other names are ignored."""
     contents = PartitionFiles()
     with os.scandir(directory) as entries:
         for entry in entries:

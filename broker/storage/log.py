@@ -70,7 +70,7 @@ _log = logging.getLogger(__name__)
 
 
 class Log:
-    """See the module. `offline` has the reason if the log has failed."""
+    """The log of one partition. `offline` has the reason if the log has failed."""
 
     __slots__ = (
         "_active", "_active_fd", "_active_since_ms", "_pending", "_reader", "_replicated",
@@ -121,8 +121,8 @@ class Log:
         *,
         replicated: float = inf,
     ) -> Self:
-        """A new log. Blocks; any thread. It is durable with its first batch; at once if it begins
-        at a later offset than 0, which is recorded nowhere else."""
+        """Creates a log. Blocks; any thread. It is durable with its first batch; at once if it
+        begins at a later offset than 0, which is not recorded elsewhere."""
         identity.create_partition_directory(directory, topic_id)
         new = nothing_yet(directory, first, config.index_interval_bytes)
         log = cls(directory, topic_id, config, new, replicated)
@@ -146,7 +146,7 @@ class Log:
         reached: int = 0,
         replicated: float = inf,
     ) -> Self:
-        """An existing log, recovered. Blocks; any thread. Raises `CorruptLog`.
+        """Opens and recovers an existing log. Blocks; any thread. Raises `CorruptLog`.
 
         `recovery_point` and `start_offset` are those of the last `checkpoint` that was written
         down; `clean` means that the broker's last stop was clean. The directory has its own
@@ -170,7 +170,8 @@ class Log:
         self._active.roll_at_ms = UNPREPARED
 
     def begin_epoch(self, leader_epoch: int, offset: int | None = None) -> None:
-        """Batches from here on belong to this leader's epoch; `append` calls it if necessary."""
+        """Begins a leader's epoch, to which further batches belong; `append` calls it if
+        necessary."""
         self.epochs.assign(leader_epoch, self.end_offset if offset is None else offset)
 
     def remember(self, slot: Slot) -> None:

@@ -30,7 +30,7 @@ _NOT_FOUND: Final = -1
 
 
 class LogReader:
-    """Belongs to the event loop's thread."""
+    """Reads one log. Belongs to the event loop's thread."""
 
     __slots__ = (
         "_directory", "_end", "_last", "_offset", "_places", "_segments", "compacted",
@@ -66,12 +66,12 @@ class LogReader:
             )
 
     def rolled(self, end_offset: int, segment: Segment) -> None:
-        """A segment begins at the end of the log; if the whole log is exposed, so is its start."""
+        """A segment begins at the end of the log."""
         if self._offset == end_offset:
             self._last, self._end = segment, 0
 
     def forget(self) -> None:
-        """Segments were removed or replaced."""
+        """Drops cached positions, as segments were removed or replaced."""
         self._places.clear()
 
     def slice(self, offset: int, max_bytes: int, interval: int) -> FileSlice | None:

@@ -27,7 +27,7 @@ class Truncation(NamedTuple):
 
     @classmethod
     def at(cls, offset: int, segments: Segments, start: int, index_interval: int) -> Self:
-        """Remove everything from `offset` on, of a log that has something there."""
+        """Removes everything from `offset` on, in a log that has records there."""
         first = _first_from(start, segments, index_interval)
         if max(first.base_offset, first.last_offset) >= offset:
             # Nothing would be left, and even an empty log begins at some offset.
@@ -40,7 +40,7 @@ class Truncation(NamedTuple):
         return cls(min(offset, located.header.base_offset), (path, located.position))
 
     def carry_out(self, directory: Path, index_interval: int) -> None:
-        """Blocks."""
+        """Truncates the log. Blocks."""
         if self.place is None:
             begin_anew(directory, self.end, index_interval)
         else:
@@ -60,7 +60,7 @@ def _first_from(offset: int, segments: Segments, index_interval: int) -> BatchHe
 def cut_off(
     directory: Path, files: layout.PartitionFiles, offset: int, place: tuple[Path, int]
 ) -> None:
-    """Make the log end at `offset`: at that position of the segment, if the segment begins before
+    """Makes the log end at `offset`, at that position of the segment, if the segment begins before
     it.
 
     Blocks.

@@ -78,7 +78,7 @@ def all_acls(brokers: Brokers, acl_filter: AclFilter) -> Acls:
 
 
 def add_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
-    """Adds all rules. Raises the first refusal; rules that were not refused are added."""
+    """Adds all rules. Raises the first refusal; the other rules are added."""
     creations = tuple(
         AclCreation(
             resource_type=pattern.resource_type,

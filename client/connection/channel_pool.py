@@ -1,4 +1,4 @@
-"""Channels to brokers: opened on demand, ended when they fail, and served together.
+"""Channels to brokers: opened on demand, ended when they fail, served by one loop.
 
 A short-lived thread opens each connection, because name resolution, TLS, version exchange and login
 may block. A broker that cannot be reached, or breaks connections, is tried again after a pause.
@@ -38,7 +38,7 @@ class ChannelPool:
     def __init__(
         self, client_id: str, access: Access, *, failed: Callable[[Address, ClientError], None]
     ) -> None:
-        """`failed` is called from `serve`, as all callbacks are."""
+        """`failed` is called from `serve`, as are all callbacks."""
         self._failed = failed
         self._access = access
         self._slots: dict[Address, _Slot] = {}
@@ -175,7 +175,7 @@ class _Arrivals:
         return taken
 
     def close(self) -> None:
-        """Threads that are still opening connections will close them."""
+        """Closes all channels. Threads that are still connecting close their connections."""
         with self._lock:
             self._closed = True
             for _, arrived in self._arrived:

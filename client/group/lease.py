@@ -23,7 +23,7 @@ def boottime() -> float:
 
 
 class Lease:
-    """The lease of one session; it does not hold before the first renewal."""
+    """The lease of one session, which begins with the first renewal."""
 
     def __init__(self, clock: Callable[[], float] = boottime) -> None:
         self._clock = clock

@@ -66,7 +66,7 @@ class Member:
         name: str = "",
         clock: Callable[[], float] = boottime,
     ) -> None:
-        """`name` must be unique, now and forever."""
+        """`name` must be unique for ever."""
         self.group = group
         self.claims: set[TopicPartition] = set()
         self._session = session

@@ -162,7 +162,7 @@ class BatchProducer:
         return waiting
 
     def wake(self) -> None:
-        """Ends the current `pump`, or the next one, as an event would. Any thread."""
+        """Ends the current `pump`, or the next one, like an event. Any thread."""
         with self._lock:
             if not self._closed:
                 self._woken = True

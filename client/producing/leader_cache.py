@@ -62,12 +62,12 @@ class LeaderCache:
         return sorted({target.topic for target in self._missing})
 
     def failed(self, now: float) -> None:
-        """The request failed."""
+        """Notes that the request failed."""
         self._asking = False
         self._not_before = now + self._pauses.next()
 
     def learn(self, metadata: ClusterMetadata, now: float) -> dict[TopicPartition, ClientError]:
-        """Takes the response; returns the errors of partitions that still have no leader."""
+        """Processes the response; returns the errors of partitions that still have no leader."""
         self._asking = False
         self._brokers = [broker.address for broker in metadata.brokers.values()]
         why: dict[TopicPartition, ClientError] = {}

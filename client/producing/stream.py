@@ -152,7 +152,7 @@ class Stream:
         return entry.stamped
 
     def is_first_sending(self, batch: Stamped) -> bool:
-        """Whether no broker can have received it with these numbers."""
+        """Whether no broker can have received the batch with these numbers."""
         return not self._entry(batch).tried
 
     def sent(self, batch: Stamped) -> None:

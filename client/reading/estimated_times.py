@@ -1,4 +1,4 @@
-"""Estimates when the records at given offsets were written, without reading them: for clients that
+"""Estimates when the records at given offsets were written, without reading them, for clients that
 may DESCRIBE a topic but not READ it, and for batches too large to fetch.
 
 Leaders return the first record that reaches a timestamp (ListOffsets). So a record's time is found

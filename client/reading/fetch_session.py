@@ -65,7 +65,7 @@ class FetchSession:
         return bool(self._wanted)
 
     def want(self, key: Key, wanted: FetchPosition) -> None:
-        """Fetches the partition from the next request on."""
+        """Adds the partition from the next request on."""
         self._wanted[key] = wanted
         self._changed[key] = None
 
@@ -101,8 +101,8 @@ class FetchSession:
         )
 
     def answered(self, response: FetchResponse) -> ErrorCode:
-        """Takes the answer to the last request; returns the session's error code. Unless that is
-        `none`, the rest of the answer is to be ignored."""
+        """Processes the answer to the last request; returns the session's error code. Unless that
+        is `none`, the rest of the answer is to be ignored."""
         session, code = self._session, response.error_code
         if code is ErrorCode.fetch_session_id_not_found:
             self._session = _SessionId()

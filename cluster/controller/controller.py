@@ -59,7 +59,7 @@ class _Controllership(msgspec.Struct, frozen=True):
 
 
 def elect(session: Session, broker_id: int) -> ControllerEpoch | None:
-    """Become the controller, or confirm that this session is; None if another one is."""
+    """Becomes the controller, or confirms that this session is; None if another one is."""
     return election.elect(session, _Controllership(broker_id))
 
 

@@ -87,7 +87,7 @@ class Registration:
         self._upkeep.start()
 
     def close(self) -> None:
-        """Stop keeping it; the node is removed when the session closes."""
+        """Stops keeping the registration; the node is removed when the session closes."""
         self._upkeep.stop()
 
     def _on_state(self, state: SessionState) -> None:

@@ -40,7 +40,7 @@ class Removable(NamedTuple):
         session.write(operations, done)
 
     def remove(self, session: Session, done: Callable[[], bool]) -> None:
-        """Remove the node, likewise."""
+        """Removes the node; see `replace`."""
         removal = counted(self.unchanged.path)
         session.write([self.unchanged, removal, Delete(self.path, self.version)], done)
 

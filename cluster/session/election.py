@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Counted(Protocol):
-    """An epoch that distinguishes elections."""
+    """An epoch that is counted with each election."""
 
     @property
     def epoch(self) -> int: ...
@@ -113,11 +113,11 @@ class Candidate(Generic[Epoch]):
         self._upkeep.start()
 
     def poke(self) -> None:
-        """Attempt again: the input of `run` has changed."""
+        """Attempts again, as the input of `run` has changed."""
         self._upkeep.poke()
 
     def close(self) -> None:
-        """Stop standing; the office ends with the session."""
+        """Ends the candidacy; the office ends with the session."""
         self._upkeep.stop()
 
     def _on_state(self, state: SessionState) -> None:

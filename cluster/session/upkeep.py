@@ -43,7 +43,7 @@ class Upkeep:
         return self._stopping
 
     def stop(self) -> None:
-        """Stop. Waits a moment for a running `act`, unless called by it."""
+        """Stops, and waits a moment for a running `act`, unless called by it."""
         self._stopping = True
         self._poked.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():

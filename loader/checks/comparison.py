@@ -32,7 +32,7 @@ UNKNOWN: Final = -1  # number of rows of a file that was not or cannot be counte
 
 
 class CommittedFile(NamedTuple):
-    """A file as the run that added it counted it, and when its content was last verified."""
+    """A file as counted by the run that added it, and the time of its last verification."""
 
     rows: int
     bytes: int

@@ -57,7 +57,7 @@ def published_path(table: str, run: int) -> str:
 
 
 def staging(table: str) -> str:
-    """The folder of all that runs have not committed yet."""
+    """The folder of all files that runs have not committed yet."""
     return f"{table_state(table)}/staging"
 
 
@@ -127,7 +127,7 @@ def incomplete_marker(
 
 
 def late_marker(table: str, hour: Hour, run: int, rows: int, files: Sequence[str]) -> Marker:
-    """The rows that a run added, in these files, after the hour was complete."""
+    """The marker for rows that a run added after the hour was complete."""
     content = {"run": run, "rows": rows, "files": list(files)}
     return _marker(table, hour, f"{LATE}{run}", content)
 

@@ -74,8 +74,7 @@ def _without_list(state: HourState) -> HourState:
 
 
 def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) -> Manifest:
-    """The manifest, with those of these hours that it had forgotten because they were complete long
-    ago."""
+    """The manifest with these hours, if it had dropped them because they were complete long ago."""
     states: dict[Hour, HourState] = {}
     for hour in hours:
         if hour in manifest.hours or not may_be_forgotten(hour, now):

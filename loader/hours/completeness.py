@@ -99,7 +99,7 @@ class Watermarks(msgspec.Struct, frozen=True):
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> HourVerdict:
-        """See `Completeness`."""
+        """Judges an hour; see `Completeness`."""
         return combined(self._judge(topic, state, hour, events) for topic, state in topics.items())
 
     def _judge(self, topic: str, state: TopicState | None, hour: Hour, events: bool) -> HourVerdict:
@@ -189,7 +189,7 @@ class AuditGate(msgspec.Struct, frozen=True):
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> HourVerdict | None:
-        """See `Completeness`."""
+        """Judges an hour; see `Completeness`."""
         if not events:
             return self._by_time(self.settle_millis).judge(topics, hour, events=False)
         by_topic = [self.answers.get((topic, hour)) for topic in topics]

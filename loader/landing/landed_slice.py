@@ -118,7 +118,7 @@ class LandedSlice(msgspec.Struct):
 
     @property
     def leader_epoch(self) -> int:
-        """The current batch's; -1 before the first batch."""
+        """The epoch of the current batch; -1 before the first batch."""
         return self._accounts[-1].leader_epoch if self._accounts else -1
 
     def starts_epoch(self, leader_epoch: int) -> bool:

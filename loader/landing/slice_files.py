@@ -232,7 +232,7 @@ class _Mixed:
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, hour: Hour, batches: Sequence[pa.RecordBatch]) -> None:
-        """Copies the rows: they may be small parts of large batches."""
+        """Adds rows, which are copied as they may be small parts of large batches."""
         rows = pa.concat_batches(batches)
         column = pa.repeat(pa.scalar(hour, pa.int64()), rows.num_rows)
         rows = pa.RecordBatch.from_arrays([*rows.columns, column], schema=self._schema)

@@ -58,8 +58,8 @@ _AROUND: Final = 400  # bytes of memory of a dead letter, besides key and value
 def land(
     piece: Slice, spec: TaskSpec, seen: Seen = NOTHING_SEEN, *, most_hours: int = MOST_HOURS
 ) -> Iterator[pa.RecordBatch]:
-    """The slice's pieces as rows of `PIECES`, in the order in which their files need them. Events
-    that were seen are duplicates. At most `most_hours` hours have files of their own."""
+    """The slice's pieces as rows of `PIECES`, in the order in which files need them. Events in
+    `seen` are duplicates. At most `most_hours` hours have files of their own."""
     bootstrap = Bootstrap.of(",".join(spec.brokers), spec.security)
     with Brokers(bootstrap, client_id=CLIENT_ID) as brokers, WriterSchemas(spec) as schemas:
         yield from landed(piece, spec, seen, brokers, schemas, most_hours=most_hours)

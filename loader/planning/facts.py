@@ -16,7 +16,7 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Consumers can read from `earliest` up to `end`."""
+    """The offsets of a partition, from `earliest` up to `end`."""
 
     leader_epoch: int
     earliest: int

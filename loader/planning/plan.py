@@ -169,8 +169,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_to_do(self) -> bool:
-        """False also for new topics that have lost all their events: the run records this, since it
-        may be the only trace of a former table."""
+        """Whether nothing is to be read; false also for new topics that have lost all their events,
+        as the run's record may be the only trace of a former table."""
         return not self.slices and not self.gaps and not self.never_seen
 
 

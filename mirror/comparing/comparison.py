@@ -53,11 +53,12 @@ _TRIES: Final = 5  # of a partition, before it is reported
 
 
 class NotCompared(Exception):
-    """The reason why a partition could not be compared at the moment."""
+    """A partition cannot be compared at the moment; the message has the reason."""
 
 
 class Comparison:
-    """`seen` gives the leaders, `partitions` this worker's partitions."""
+    """Compares partitions on a thread of its own. `seen` gives the leaders, `partitions` this
+    worker's partitions."""
 
     def __init__(
         self,

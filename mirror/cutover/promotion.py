@@ -76,8 +76,8 @@ class Promotion:
     def demote(
         self, here: str, *, may_cut: Callable[[Sequence[Excess]], None] | None = None
     ) -> Demoted:
-        """Make the topic a copy again. Messages that the source lacks are cut off after `may_cut`
-        has approved them; it may raise. The mirror adds missing partitions. Raises NotDone,
+        """Makes the topic a copy again. Messages that the source lacks are deleted after `may_cut`
+        has approved that; it may raise. The mirror adds missing partitions. Raises NotDone,
         ClientError."""
         with self._target() as target, self._source() as source:
             self._check_is_penstock(target)

@@ -1,5 +1,5 @@
-"""Finds where a topic and its source diverge, and cuts the rest of the topic off, for `penstock
-mirror demote --cut`. Blocks.
+"""Finds the offset at which a topic and its source diverge, and deletes later messages, for
+`penstock mirror demote --cut`. Blocks.
 
     compared ─▶ confirmed ─▶ offsets of groups beyond the cut are reset ─▶ one change of the topic's
     configs marks it as a copy and orders the cut ─▶ leaders cut (log_cuts.py) ─▶ verified
@@ -144,7 +144,7 @@ def put_groups_back(target: Brokers, due: Sequence[Excess]) -> list[str]:
 
 
 def wait_cut(target: Brokers, due: Sequence[Excess], *, within: float = _PATIENCE_S) -> None:
-    """Wait until the leaders have made the cuts. Raises NotDone, ClientError."""
+    """Waits until the leaders have truncated the partitions. Raises NotDone, ClientError."""
     epochs = {TopicPartition(excess.topic, excess.partition): excess.leader_epoch for excess in due}
     deadline = time.monotonic() + within
     while uncut := _uncut(due, end_offsets_of_epochs(target, epochs)):

@@ -1,4 +1,4 @@
-"""A lane's writes where the target is Apache Kafka.
+"""Writes the batches of a lane to Apache Kafka.
 
     data from the source ─▶ new batch headers ─▶ new runs to the map ─▶ Produce, one batch of each
     partition at a time

@@ -38,7 +38,7 @@ def serves_transactions(target: Brokers) -> bool:
 
 
 class KafkaTarget:
-    """See the module."""
+    """The shared state of one mirror's target."""
 
     def __init__(self, bootstrap: Bootstrap, client_id: str, mirror: str) -> None:
         """Connects to the target. Raises ClientError."""
@@ -78,7 +78,7 @@ class KafkaTarget:
         return topic._replace(configs={**topic.configs, MIRROR_OF: mark.of, **paused})
 
     def about_to_create(self, here: str, configs: Mapping[str, str]) -> dict[str, str]:
-        """Mark a topic as a copy before it is created, and return its configs there."""
+        """Marks a topic as a copy before it is created, and returns its configs there."""
         self._map.mark(here, Mark(configs[MIRROR_OF]))
         return {name: value for name, value in configs.items() if name != MIRROR_OF}
 

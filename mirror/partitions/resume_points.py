@@ -71,7 +71,7 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 class Again(msgspec.Struct, frozen=True):
-    """A side gave no answer: ask again."""
+    """A side gave no answer, so the query must be repeated."""
 
     reason: str
 

@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 
 
 class LoginPaths:
-    """Belongs to the event loop. `log_refusal` is called with the error, request and user."""
+    """Handles these paths. Belongs to the event loop. `log_refusal` is called with the error,
+    request and user."""
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ def is_current(service: Service, key: TopicKey) -> bool:
 
 
 def now_of(service: Service, cluster: str) -> int:
-    """The time up to which the cluster's ledger has been read. Nothing later can be known."""
+    """The time up to which the cluster's ledger has been read."""
     standing = service.standing.clusters.get(cluster)
     return standing.as_of if standing is not None and standing.as_of else now_millis()
 

@@ -27,7 +27,7 @@ class NameNumbering:
     """The ids of one table, whose rows are identified by a text and the columns that qualify it."""
 
     def __init__(self, connection: sqlite3.Connection, table: str, *columns: str) -> None:
-        """The last column is the text."""
+        """The last column has the text."""
         self._connection = connection
         *within, text = columns
         conditions = "".join(f" AND {column} = ?" for column in within)
@@ -178,7 +178,7 @@ class Chunk(msgspec.Struct, frozen=True):
         )
 
     def passages_of(self, *tiers: str) -> Mask:
-        """Whether passages belong to entries of these tiers."""
+        """Marks passages in entries of these tiers."""
         is_of_tiers = np.zeros(len(self.entries), np.bool_)
         for tier in tiers:
             is_of_tiers |= self.entries.of_tier(tier)

@@ -70,7 +70,7 @@ class MeasuredLag(NamedTuple):
 
 
 class LagsQuery(NamedTuple):
-    """Asks for the lags of a topic, or of a host."""
+    """A query for the lags of a topic, or of a host."""
 
     cluster: str
     topic: str

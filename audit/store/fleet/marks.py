@@ -86,7 +86,7 @@ DELETE FROM seen_marks WHERE time < ?1
 
 
 class MarksQuery(NamedTuple):
-    """Asks for marks. Empty texts mean any."""
+    """A query for marks. Empty texts match all."""
 
     from_time: int
     to_time: int
@@ -96,7 +96,7 @@ class MarksQuery(NamedTuple):
 
 
 def keep_starts(chunk: Chunk) -> None:
-    """Keeps when agents and brokers were started, from their statements of health."""
+    """Keeps the starts of agents and brokers, from their statements of health."""
     entries = chunk.entries
     lists = entries.body.field("health")
     health = lists.flatten()

@@ -82,7 +82,8 @@ class PassagePlaces(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, chunk: Chunk) -> "PassagePlaces":
-        """Passages without windows get the one in which they were written."""
+        """The places of passages; those without windows get the window in which they were
+        written."""
         passages, windows, offsets = chunk.passages, chunk.windows, chunk.offsets
         written = chunk.entries.window()[passages.entry]
         from_time, to_time = written.copy(), written + 1

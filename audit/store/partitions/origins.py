@@ -50,8 +50,8 @@ def keep(chunk: Chunk) -> None:
 
 
 def keep_marked(chunk: Chunk, counted: Mask, first: Numbers, count: Numbers) -> None:
-    """Keeps which offsets brokers counted with an origin, and from which offset on without. Arrays
-    are by passage; `count` is 0 without offsets."""
+    """Keeps the offsets that brokers counted with an origin, and the first offset without one.
+    Arrays are by passage; `count` is 0 without offsets."""
     if not any_copies(chunk.connection):
         return
     is_marked = np.zeros(len(chunk.passages), np.bool_)
@@ -194,7 +194,7 @@ def marked(connection: sqlite3.Connection, topic: int) -> dict[int, bytes]:
 
 
 def opened_at(connection: sqlite3.Connection, topic: int) -> int:
-    """Returns when other producers than the mirror were first seen to write to this copy; -1 if
+    """Returns when producers other than the mirror were first seen to write to this copy; -1 if
     unknown. Only meaningful if they wrote last."""
     rows = connection.execute("SELECT min(time) FROM opened WHERE topic = ?", (topic,))
     ((time,),) = rows.fetchall()

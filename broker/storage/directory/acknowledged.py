@@ -78,7 +78,7 @@ class Slot:
         self.write()
 
     def note(self, start: int, end: int) -> None:
-        """Everything between these offsets is on disk. Does not wait for the disk."""
+        """Records that everything between these offsets is on disk. Does not wait for the disk."""
         piece = self.noting(start, end)
         if piece is not None:
             os.pwrite(*piece)
@@ -165,7 +165,7 @@ class AcknowledgedFile:
             return self._slots[identity]
 
     def forget(self, topic_id: UUID, partition: int) -> None:
-        """Delete its record: the partition was deleted on request."""
+        """Deletes a partition's record, as the partition was deleted on request."""
         with self._lock:
             slot = self._slots.pop((topic_id, partition), None)
             if slot is not None:

@@ -79,7 +79,7 @@ def set_aside(path: Path, owner: UUID | None) -> Path:
 
 
 def remove_unwritten(path: Path) -> bool:
-    """Remove a partition's directory if its log has no bytes; whether that was so."""
+    """Removes a partition's directory if its log has no bytes; returns whether it did."""
     if any(file.stat().st_size for file in path.glob(f"*{layout.LOG}")):
         return False
     _log.info("removing unfinished partition path=%s", path)

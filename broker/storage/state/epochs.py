@@ -78,7 +78,7 @@ class LeaderEpochs:
         self._set([*self._before(epoch, start_offset), (epoch, start_offset)])
 
     def rebuild(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Start again from the (epoch, base offset) of a log's batches, in their order."""
+        """Rebuilds the epochs from the (epoch, base offset) of a log's batches, in order."""
         self._set([])
         for epoch, base_offset in pairs:
             if epoch != self.latest and epoch >= 0:
@@ -135,7 +135,7 @@ class LeaderEpochs:
         return self._all() if self._unsaved else None
 
     def write(self, taken: TakenEpochs) -> None:
-        """Save it, unless something newer is saved. On any thread; blocks."""
+        """Saves it, unless a newer state is saved. On any thread; blocks."""
         with self._turn:
             if taken.number > self._written:
                 replace_file(self._path, taken.content)

@@ -22,7 +22,8 @@ _log = logging.getLogger(__name__)
 
 
 def write_snapshot(directory: Path, offset: int, producers: ProducerStates) -> None:
-    """Any thread; `producers` is a copy that does not change. A power loss may still remove it."""
+    """Writes a snapshot. Any thread; `producers` is a copy that does not change. A power loss may
+    still remove it."""
     path = layout.numbered(directory, offset, layout.SNAPSHOT)
     replace_file(path, producers.encode(), sync_name=False)
 
@@ -33,7 +34,7 @@ def load_newest(directory: Path, offsets: Iterable[int], producers: ProducerStat
 
 
 def load_oldest(directory: Path, offsets: Iterable[int], producers: ProducerStates) -> int | None:
-    """Load the oldest of these that is good; its offset, None if none is."""
+    """Loads the oldest valid snapshot; returns its offset, or None."""
     return _load_first(directory, sorted(offsets), producers)
 
 

@@ -95,7 +95,7 @@ def test_what_cannot_be_done_is_one_line(made: Path, tmp_path: Path) -> None:
     for code, words, said in (
         (2, ("sign", "../x", "--client", *at), "is not a certificate name"),
         (2, ("sign", "ca", "--client", *at), "a file of the authority"),
-        (2, ("sign", "x", *at), "x needs a host"),
+        (2, ("sign", "x", *at), "x needs --host"),
         (2, ("sign", "x", "--host", "a b", *at), "'a b' is not a host name"),
         (2, ("sign", "x", "--client", "--days", "0", *at), "0 is not in the range"),
         (2, ("make", str(tmp_path / "n"), "--name", ""), "is not an authority name"),

@@ -215,7 +215,7 @@ USAGE = [
     ("zookeeper --data-dir {here}/text.avsc", "is a file"),
     ("zookeeper --data-dir x --port 65536", "65536 is not in the range 1<=x<=65535"),
     ("load", "pass --config FILE, or every key with --set KEY=VALUE"),
-    ("load --every 1h --accept-gap", "would accept all that is lost from now on"),
+    ("load --every 1h --accept-gap", "would also accept all future losses"),
     ("load --every soon", "'soon' is not an interval such as 30m, 1h, 1d"),
     ("load --every 7h", "'7h' neither divides a day nor is whole days"),
     ("load --topics a,,b", "'a,,b' has an empty name"),
