@@ -263,7 +263,7 @@ def _say_news(directory: InputsDirectory) -> None:
 
 
 def check_takeable(running: AgentConfig, wanted: AgentConfig) -> None:
-    """Raises ConfigRejected if a setting has changed that needs a restart."""
+    """Checks that no setting has changed that needs a restart. Raises ConfigRejected."""
     changed = [
         name
         for name in running.__struct_fields__

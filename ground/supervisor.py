@@ -56,7 +56,7 @@ def reloading() -> str:
 
 
 def needs(seconds: float) -> str:
-    """Starting or stopping may take this much longer."""
+    """The notification that starting or stopping may take this much longer."""
     return f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}"
 
 

@@ -81,7 +81,7 @@ class LedgerEntries:
     def leave_out(self, entries: int, reason: str) -> None:
         """Counts entries as left out, and logs the first time."""
         if entries and not self.left_out:
-            log.warning("ledger entries left out error=%r", reason)
+            log.warning("ledger entries skipped error=%r", reason)
         self.left_out += entries
 
     def take(self) -> pa.StructArray:

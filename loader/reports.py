@@ -179,7 +179,7 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_hours(reports: Iterable[SliceReport]) -> None:
-    """Raises TooManyHours: each hour needs a folder with a file."""
+    """Checks the number of hours, each of which needs a folder with a file. Raises TooManyHours."""
     hours: set[Hour] = set()
     for report in reports:
         hours.update(report.rows)

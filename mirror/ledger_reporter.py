@@ -157,8 +157,8 @@ class LedgerReporter:
                 fresh = CopiedCount(PartitionCount(*key, end, origin=copy.origin))
                 earlier = self._begun.get(key)
                 if earlier is None:
-                    told = -1 if known is None else known.count.next_offset
-                    earlier = _Beginning(told, end, known, partition.compacts)
+                    reported = -1 if known is None else known.count.next_offset
+                    earlier = _Beginning(reported, end, known, partition.compacts)
                 elif known is not None:  # to be read again, except for accepted gaps
                     fresh.gaps = known.gaps
                 self._begun[key] = earlier._replace(end=end)
@@ -276,10 +276,10 @@ class LedgerReporter:
         before = [(key, old) for key, beginning in begun.items() if (old := beginning.before)]
         self._settle(before)
         unknown = {key: beginning for key, beginning in begun.items() if beginning.end > 0}
-        told = self._copies.reported_ends(unknown) if unknown else {}
+        reported = self._copies.reported_ends(unknown) if unknown else {}
         between: _Counts = []
         for key, beginning in unknown.items():
-            first = max(beginning.told, told.get(key, -1))
+            first = max(beginning.told, reported.get(key, -1))
             if 0 <= first < beginning.end:
                 fresh = PartitionCount(*key, first, origin=origins[key])
                 individually = _MOST_ALONE - len(between)

@@ -217,8 +217,8 @@ def _altered(
     changed: dict[str, str | None] = {
         name: value for name, value in wanted.items() if has.get(name) != value
     }
-    gone = (name for name in has if name not in wanted and _is_followed(name, keep))
-    return {**changed, **dict.fromkeys(gone)}
+    removed = (name for name in has if name not in wanted and _is_followed(name, keep))
+    return {**changed, **dict.fromkeys(removed)}
 
 
 def gaps_of(text: str) -> dict[int, Gap]:

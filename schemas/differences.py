@@ -42,7 +42,8 @@ class DifferenceKind(StrEnum):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """`path` is a field, `header.time` or `tags[].name`; empty for the schema as a whole."""
+    """A difference. `path` is a field, `header.time` or `tags[].name`; empty for the schema as a
+    whole."""
 
     kind: DifferenceKind
     path: str

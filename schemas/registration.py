@@ -38,7 +38,7 @@ class Outcome(StrEnum):
 
 
 class LevelChange(msgspec.Struct, frozen=True):
-    """`before` is None if the subject had no level of its own."""
+    """A change of a level. `before` is None if the subject had no level of its own."""
 
     before: str | None
     after: Level

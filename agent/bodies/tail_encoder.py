@@ -119,8 +119,11 @@ class TailEncoder:
 
 def _former_names(fields: Sequence[Field]) -> Mapping[str, Sequence[str]]:
     """The former names of each field that has any."""
-    taken = {field.name for field in fields}
-    former = {each.name: [old for old in each.aliases if old not in taken] for each in fields}
+    names_in_use = {field.name for field in fields}
+    former = {
+        field_of_record.name: [old for old in field_of_record.aliases if old not in names_in_use]
+        for field_of_record in fields
+    }
     return {name: names for name, names in former.items() if names}
 
 

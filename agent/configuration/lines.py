@@ -13,7 +13,7 @@ from ground.settings import Pattern, Seconds, check_positive
 
 
 def check_pattern(name: str, pattern: str) -> None:
-    """Raises ValueError if the pattern is invalid."""
+    """Checks a regular expression. Raises ValueError."""
     try:
         re.compile(pattern)
     except re.error as error:

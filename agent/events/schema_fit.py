@@ -46,13 +46,13 @@ def encoder_for(input_: Input, schema: AvroSchema) -> TailEncoder:
 
 
 def check_fit(input_: Input, schema: AvroSchema | None, names: Collection[str] | None) -> None:
-    """Raises `InputError` if the input's options do not fit its schema or format. `names` are the
-    fields that lines of this format have; None if they may have any."""
+    """Checks that the input's options fit its schema and format. `names` are the fields that lines
+    of this format have; None if they may have any. Raises `InputError`."""
     if schema is None and input_.format in _NEED_FIELDS:
         raise _no(input_, f"`format: {input_.format}` needs a schema, and the topic has none")
     if is_plain(schema):
         wrong = {"add_fields": input_.add_fields, "unknown_fields: keep": _keeps(input_)}
-        for key in (key for key, given in wrong.items() if given):
+        for key in (key for key, is_given in wrong.items() if is_given):
             raise _no(input_, f"`{key}` needs a schema with fields, but the topic's is plain text")
     if input_.time and input_.time.field in input_.add_fields:
         raise _no(
@@ -64,7 +64,7 @@ def check_fit(input_: Input, schema: AvroSchema | None, names: Collection[str] |
 
 
 def check_fields(input_: Input, encoder: TailEncoder, names: Collection[str] | None) -> None:
-    """Raises `InputError` if the input's fields do not fit the schema's."""
+    """Checks that the input's fields fit the schema's. Raises `InputError`."""
     known = set(encoder.names)
     keeps = _keeps(input_)
     if keeps and not _is_map_of_text(encoder.types.get(EXTRA)):

@@ -90,8 +90,8 @@ class Attention:
 
     def drop(self, followed: Followed) -> None:
         self._unwatch(followed)
-        for each in (self._busy, self._polled, self.unread, self.unclear):
-            each.pop(followed, None)
+        for files in (self._busy, self._polled, self.unread, self.unclear):
+            files.pop(followed, None)
 
     def begins(self, millis: int, *, is_caught_up: bool) -> None:
         """Begins a look. `is_caught_up`: inotify has reported everything before it."""
@@ -211,7 +211,7 @@ class Attention:
         if due <= 0:
             return
         self._polled_at = now
-        for followed in [each for each, _ in zip(self._polled, range(due), strict=False)]:
+        for followed in [due_file for due_file, _ in zip(self._polled, range(due), strict=False)]:
             del self._polled[followed]
             self._polled[followed] = None
             if self.refresh(followed, now):

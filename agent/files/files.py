@@ -354,8 +354,8 @@ class Files:
             for input_files in every_input:
                 self._take(input_files, self._all(input_files))
             self._after_scan(every_input)
-            taken = self._worked() - started
-            self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
+            seconds = self._worked() - started
+            self._next_scan = now + max(self._scan_interval, seconds / _SCANNING)
             self._listed_ns = self._scanned_ns = self._looked_ns
             self.scanned_millis = began
             self._missed_names.was_scanned()
@@ -433,7 +433,9 @@ class Files:
         if self._shared.watcher.anew[folder].instead:
             is_told = folder_of(folder) in self._told
         else:
-            is_told = any(f"{folder}/".startswith(below(each, "")) for each in self._told)
+            is_told = any(
+                f"{folder}/".startswith(below(told_folder, "")) for told_folder in self._told
+            )
         return self._listed_ns if is_told else self._scanned_ns
 
     def _after_scan(self, every_input: Sequence[InputFiles]) -> None:

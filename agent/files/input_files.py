@@ -443,7 +443,7 @@ class InputFiles:
 
     def _never_read(self, gone: Iterable[NeverRead]) -> None:
         topic, now = self.input.topic, self._shared.attention.millis
-        self._shared.report(*(NotWatched(each.unwatched(topic, now)) for each in gone))
+        self._shared.report(*(NotWatched(never_read.unwatched(topic, now)) for never_read in gone))
 
     def _look_at_barred(
         self, listing: Listing, by_identity: dict[Identity, list[Sighting]]

@@ -196,7 +196,7 @@ def _goes_on_in_copy(
     """Continues a source whose file is gone in a copy that no input matches, if there is one."""
     if old.sealed and not old.unread:
         return False
-    surveys = [each.survey for each in every_input]
+    surveys = [files_of_input.survey for files_of_input in every_input]
     copy = copy_left_beside(input_files, old, surveys, shared)
     if copy is None:
         return False

@@ -64,16 +64,16 @@ class Unwatched(msgspec.Struct, frozen=True):
     reason: str
 
 
-def united(one: Unwatched, other: Unwatched) -> Unwatched:
+def united(first: Unwatched, other: Unwatched) -> Unwatched:
     """Merges two statements about a topic into one that also covers the time between them."""
     return Unwatched(
         other.topic,
-        commonpath((one.path, other.path)),
+        commonpath((first.path, other.path)),
         _NO_SOURCE,
         -1,
-        min(one.from_millis, other.from_millis),
-        max(one.to_millis, other.to_millis),
-        Traces.BRIEF if one.traces is other.traces is Traces.BRIEF else Traces.CHANGED,
+        min(first.from_millis, other.from_millis),
+        max(first.to_millis, other.to_millis),
+        Traces.BRIEF if first.traces is other.traces is Traces.BRIEF else Traces.CHANGED,
         "merged: too many unwatched times wait to be published",
     )
 
@@ -287,7 +287,7 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
         how = "its times or permissions were set"
     else:
         how = "names came or went"
-    news = [f"{word}: {some_of(each)}" for word, each in _news(names)]
+    news = [f"{word}: {some_of(names_of_kind)}" for word, names_of_kind in _news(names)]
     return "; ".join([how, *(news or ["the known files are there, others may have been there"])])
 
 

@@ -158,9 +158,9 @@ class Watcher:
         except (OSError, ValueError):
             is_whole = False
         if not is_whole or self._inotify is None:
-            for each in (self._memory, self._inotify):
-                if each is not None:
-                    each.close()
+            for descriptor_owner in (self._memory, self._inotify):
+                if descriptor_owner is not None:
+                    descriptor_owner.close()
             self._memory = self._inotify = None
             self._forget()
             return False

@@ -242,7 +242,7 @@ class Keeping:
     def _look_at_new(self) -> None:
         """Schedules new files that have become sources, whose names change."""
         for identity in self._new:
-            if any(each.source for each in self._open.get(identity, ())):
+            if any(holder.source for holder in self._open.get(identity, ())):
                 self._changed[identity] = None
 
     def _update_kept(self, identity: Identity) -> None:

@@ -36,7 +36,7 @@ class Origin(msgspec.Struct):
 
 
 class Messages(msgspec.Struct):
-    """`bodies` are UTF-8; `positions` also has the end of the last message.
+    """Messages as columns. `bodies` are UTF-8; `positions` also has the end of the last message.
 
     `counts` are the numbers of lines in the file; None if every message has one. Only containers
     have `origins`, since there messages may be interleaved. The rest may begin with a message that

@@ -114,8 +114,10 @@ def one_after_the_other(first: Cut, rest: Cut) -> Cut:
     """The cut of a line that was too long, extended by more skipped bytes."""
     dead = [replace(dead_line, size=dead_line.size + rest.consumed) for dead_line in first.dead]
     altered = tuple(
-        replace(each, count=each.count + rest.consumed) if each.kind is Alteration.CUT else each
-        for each in first.altered
+        replace(altered_text, count=altered_text.count + rest.consumed)
+        if altered_text.kind is Alteration.CUT
+        else altered_text
+        for altered_text in first.altered
     )
     return replace(
         first,

@@ -162,7 +162,7 @@ def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]
                 gave_at = position if piece else gave_at
                 yield piece
             if position - gave_at > _MOST_FOR_NOTHING:
-                raise ArchiveDamaged("megabytes of the archive unpack to nothing")
+                raise ArchiveDamaged("megabytes of the archive contain no data")
             data = b""
             if not stream.eof:
                 data = os.pread(fd, most, position)

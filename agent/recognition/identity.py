@@ -211,9 +211,9 @@ def goes_on(tail: bytes, mark: int, before: bytes) -> bool:
     return not mark or zlib.crc32(before) == mark
 
 
-def begin_alike(one: bytes, other: bytes) -> bool:
+def begin_alike(first: bytes, other: bytes) -> bool:
     """Whether the bytes agree, as far as both go."""
-    return one.startswith(other) or other.startswith(one)
+    return first.startswith(other) or other.startswith(first)
 
 
 def may_continue(known: RememberedFile, size: int, head: bytes) -> bool:

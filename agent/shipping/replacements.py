@@ -277,5 +277,5 @@ class Replacer:
         again = self._rebuilt(outgoing, [empty], codec_of(outgoing.batch)).batches[0]
         covers = outgoing.covers if len(outgoing.covers) == 1 else ()
         if covers:
-            log.error("a statement is too large for the ledger, and left out")
+            log.error("statement too large for the ledger, skipped")
         return Replacement([replace(again, covers=covers)])

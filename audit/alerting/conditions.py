@@ -366,7 +366,7 @@ MOST_RAISED: Final = 20_000  # a week of a hundred topics, each hour with one ki
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """`changed` are new alerts, and resolved ones."""
+    """The decision: `changed` are new alerts, and resolved ones."""
 
     changed: tuple[Alert, ...]
     since: Mapping[AlertKey, int]  # of conditions that are not raised

@@ -121,7 +121,7 @@ class AlertNotes:
             self._keep(msgspec.structs.replace(self._content, acknowledgements=both))
 
     def add_silence(self, silence: Silence) -> None:
-        """Raises OSError, TooManyNotes."""
+        """Adds a silence. Raises OSError, TooManyNotes."""
         with self._lock:
             known = self._content.silences
             standing = tuple(other for other in known if other.until > silence.time)

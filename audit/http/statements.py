@@ -86,9 +86,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 raise BadQuery("each of `runs` needs a `source`, and `events` or bytes of it")
         is_timed = (self.from_time, self.to_time) != (None, None)
         if not (self.partition >= 0 or self.runs or self.host or self.file or is_timed):
-            raise BadQuery(
-                "say what is accepted: partition, runs, host, file, from_time or to_time"
-            )
+            raise BadQuery("name what to accept: partition, runs, host, file, from_time or to_time")
         if None not in (self.from_time, self.to_time) and self.from_time >= self.to_time:  # type: ignore[operator]
             raise BadQuery("`from_time` must be before `to_time`")
 

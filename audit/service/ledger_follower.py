@@ -128,7 +128,7 @@ class LedgerFollower:
         if chunk.gap:
             log.warning("entries were deleted before they were read cluster=%s", self._name)
         if chunk.left_out:
-            log.warning("entries left out cluster=%s entries=%d", self._name, chunk.left_out)
+            log.warning("entries skipped cluster=%s entries=%d", self._name, chunk.left_out)
         self._hand_over(self._name, chunk)
         self._positions = chunk.positions
 

@@ -309,7 +309,7 @@ class _Pieces:
         if self.left_out <= _MOST_NAMED:
             header = entry.field("header")
             log.error(
-                "entry left out cluster=%s journal=%.200r seq=%d",
+                "entry skipped cluster=%s journal=%.200r seq=%d",
                 self._cluster,
                 header.field("source")[0].as_py(),
                 header.field("seq")[0].as_py(),

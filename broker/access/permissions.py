@@ -174,12 +174,12 @@ class _OneKind:
             prefix = self.shorter.get(prefix)
         if not standing:
             return None
-        whom, hosts = (USER + principal, EVERYBODY), (ANYTHING, host)
+        principals, hosts = (USER + principal, EVERYBODY), (ANYTHING, host)
         rights = 0
         for entry in standing:
             few = entry.few
-            for who, where, gives in entry.rules_for(whom) if few is None else few:
-                if who in whom and where in hosts:
+            for who, where, gives in entry.rules_for(principals) if few is None else few:
+                if who in principals and where in hosts:
                     rights |= gives
         return rights
 
@@ -239,8 +239,8 @@ class Permissions:
         if self._if_no_acl or principal in self._super_users:
             return True
         return any(
-            (whom, where) in self._allowed
-            for whom in (USER + principal, EVERYBODY)
+            (name, where) in self._allowed
+            for name in (USER + principal, EVERYBODY)
             for where in (ANYTHING, host)
         )
 
@@ -308,8 +308,8 @@ class Permissions:
         """As Kafka's `authorizeByResourceType`: implied operations do not count."""
         allowed: list[ResourcePattern] = []
         denied: set[ResourcePattern] = set()
-        for whom in (USER + principal, EVERYBODY):
-            for pattern, acl in self._by_principal().get((kind, whom), ()):
+        for name in (USER + principal, EVERYBODY):
+            for pattern, acl in self._by_principal().get((kind, name), ()):
                 if acl.host in {host, ANYTHING} and acl.operation in {operation, Operation.ALL}:
                     if acl.permission is Permission.ALLOW:
                         allowed.append(pattern)

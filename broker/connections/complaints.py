@@ -66,7 +66,8 @@ class _Repeated(msgspec.Struct):
 
 
 class Complaints:
-    """`clock` is the event loop's; `counted` is called with every complaint."""
+    """The log of complaints. `clock` is the event loop's; `counted` is called with every
+    complaint."""
 
     def __init__(
         self, clock: Callable[[], float], counted: Callable[[str], None] = lambda _kind: None

@@ -71,7 +71,7 @@ class Mutations:
         self.wait_s = 0.0
 
     def use(self, partitions: int) -> None:
-        """Raises ApiError."""
+        """Counts the use of partitions. Raises ApiError."""
         if self._meter is None:
             return
         now = self._now()

@@ -37,7 +37,7 @@ class Transport(Protocol):
         anything else. `more` announces that a slice follows at once."""
 
     def send_slice(self, piece: FileSlice) -> int:
-        """As `send`; 0 if the file ended before its slice."""
+        """Sends a part of a file, like `send`; 0 if the file ended before its slice."""
 
     def is_gone(self) -> bool:
         """Whether the client has closed its side, as far as that shows without reading."""

@@ -123,7 +123,7 @@ class PartitionCounting:
             (partition.topic, partition.partition): partition.topic_id for partition in report.led
         }
         not_served = set(report.not_served)
-        gone = []
+        removed = []
         for key in self._counter.known:
             name = (key.topic, key.partition)
             if name in led:
@@ -132,10 +132,10 @@ class PartitionCounting:
                 directory = self._data_dir / f"{key.topic}-{key.partition}"
                 is_gone = name not in not_served and not directory.exists()
             if is_gone:
-                gone.append(key)
+                removed.append(key)
                 self._looked.pop(key, None)
                 self._terms.forget(key)
-        return gone
+        return removed
 
 
 class _Passing:

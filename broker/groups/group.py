@@ -231,11 +231,11 @@ class Group:
             self._answers.tell(answer, self._joined(member))  # the answer may have been lost
         else:
             # A leader may rejoin for a reason outside its metadata, such as a topic that has grown.
-            what = "rejoins as the leader" if same else "rejoins with different metadata"
+            event = "rejoins as the leader" if same else "rejoins with different metadata"
             member.knows_id = True
             self._members.update(member, details_of(joining))
             self._wait_to_join(member, answer, now)
-            self._prepare(now, f"member {member.member_id} {what}{_why(joining.reason)}")
+            self._prepare(now, f"member {member.member_id} {event}{_why(joining.reason)}")
 
     def _add(self, member_id: str, joining: Joining, answer: JoinAnswer, now: float) -> None:
         member = Member(member_id, joining.instance_id, details_of(joining))

@@ -258,7 +258,7 @@ class Registry:
         finally:
             live.under_way -= 1
         if code is ErrorCode.not_coordinator and self.groups.get(live.name) is live:
-            log.info("group is another broker's by now group=%r", live.name)
+            log.info("group has moved to another broker group=%r", live.name)
             self.drop(live, code)
         return code
 
@@ -309,7 +309,7 @@ class Registry:
         try:
             await self.in_thread(lambda: self.store.save(live.fence, record, empty_since_ms))
         except Fenced:
-            log.info("group is another broker's by now group=%r", live.name)
+            log.info("group has moved to another broker group=%r", live.name)
             self.drop(live, ErrorCode.not_coordinator)
         except ClusterError as error:
             self._failed(live.name, f"not saved: {error}")

@@ -46,9 +46,9 @@ class Retention:
         self._looking = asyncio.ensure_future(self._look_after_all())
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        gone = self._snapshot.topic_names.keys() - snapshot.topic_names.keys()
+        deleted = self._snapshot.topic_names.keys() - snapshot.topic_names.keys()
         self._snapshot = snapshot
-        if gone and not self._looking.cancelled():
+        if deleted and not self._looking.cancelled():
             self._registry.start(self._forget_topics())
 
     def give_up(self) -> None:

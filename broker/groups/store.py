@@ -44,9 +44,9 @@ class GroupStore:
     def take(self, name: str, *, make: bool, now_ms: int) -> Loaded | None:
         """Takes a group over; None if it does not exist and `make` is not set."""
         for attempt in range(_ATTEMPTS):
-            taken = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
-            if taken is not None:
-                fence, stored = taken
+            group = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
+            if group is not None:
+                fence, stored = group
                 record = _record(stored.info, stored.members)
                 return Loaded(fence, record, stored.info.empty_since_ms)
             if not make:

@@ -67,7 +67,7 @@ class KeySource(Protocol):
     """Seconds after which it is loaded again."""
 
     def read(self) -> bytes:
-        """Raises NoKeys. Runs on a thread."""
+        """Reads the key set. Raises NoKeys. Runs on a thread."""
         ...
 
 

@@ -213,7 +213,7 @@ class LogOpener:
             # From here on, the directory no longer needs to record it.
             self._remember_loss(path, key, topic_id, reached)
             if missing.path is None:
-                log.error("no segment left path=%s", directories.set_aside(path, owner))
+                log.error("no segments remain path=%s", directories.set_aside(path, owner))
                 return None, reached
             log.error(
                 "end of log missing directory=%s end_offset=%d reached=%d",

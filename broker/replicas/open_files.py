@@ -122,7 +122,8 @@ class OpenLogs:
         return not self._has_room(self.limit)
 
     def admit(self, log: RestingLog, client: Hashable, *, to_read: bool = False) -> None:
-        """Raises `NoRoom` if there is no room for the files of one more log of this client."""
+        """Checks that there is room for the files of one more log of this client. Raises
+        `NoRoom`."""
         limit = self._room(client, to_read=to_read)
         if not self._has_room(limit) and not self._make_room(limit):
             raise NoRoom(self.limit)

@@ -571,13 +571,14 @@ class Partition:
         self._awaiting_append.discard(callback)
 
     def offset_for_timestamp(self, timestamp: int, client: Hashable) -> TimestampedOffset | None:
-        """As `Log.offset_for_timestamp` finds it."""
+        """The first exposed record with this timestamp or a later one; see
+        `Log.offset_for_timestamp`."""
         self.used = True
         self._wake(client, to_read=True)
         return self.log.offset_for_timestamp(timestamp)
 
     def latest_timestamp(self, client: Hashable) -> TimestampedOffset | None:
-        """As `Log.latest_timestamp` finds it."""
+        """The exposed record with the highest timestamp; see `Log.latest_timestamp`."""
         self.used = True
         self._wake(client, to_read=True)
         return self.log.latest_timestamp()

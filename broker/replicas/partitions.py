@@ -273,8 +273,8 @@ class Partitions:
         """Reopen partitions whose files were removed while they were open: their loss is then
         reported. A log that truncates itself removes its own files, and is left out."""
         active = {key: held.log.active_path for key, held in tuple(self._partitions.items())}
-        gone = await self._loop.run_in_executor(self._threads, _missing_of, active)
-        for key in gone:
+        removed = await self._loop.run_in_executor(self._threads, _missing_of, active)
+        for key in removed:
             partition = self._partitions.get(key)
             # It may have been removed by retention meanwhile.
             if partition is None or partition.goes_back:
@@ -314,10 +314,10 @@ class Partitions:
                 self._forget(name)
                 known = followed[name] = self._follow_topic(info, overrides)
                 self._elsewhere |= known.elsewhere
-        gone = self._followed.keys() - (snapshot.topics.keys() - snapshot.deleting)
-        for name in gone:
+        deleted = self._followed.keys() - (snapshot.topics.keys() - snapshot.deleting)
+        for name in deleted:
             self._forget(name)
-        return changed | gone
+        return changed | deleted
 
     def _forget(self, topic: str) -> None:
         known = self._followed.pop(topic, None)
@@ -404,7 +404,7 @@ class Partitions:
             elif stray.topic not in snapshot.topics and stray.path not in self._warned:
                 self._warned.add(stray.path)
                 log.warning(
-                    "the map has no such topic, data kept path=%s; if the map was lost, run "
+                    "topic not in the map, data kept path=%s; if the map was lost, run "
                     "`penstock topics recover`",
                     stray.path,
                 )

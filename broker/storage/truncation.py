@@ -54,7 +54,7 @@ def _first_from(offset: int, segments: Segments, index_interval: int) -> BatchHe
         if located is not None:
             return located.header
         segment = segments.after(segment)
-    raise OffsetOutOfRange(f"nothing is stored from offset {offset} on")
+    raise OffsetOutOfRange(f"no data is stored from offset {offset} on")
 
 
 def cut_off(

@@ -114,10 +114,10 @@ def remove_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
         )
         response = brokers.call_any(delete_acls.API, DeleteAclsRequest(filters=(acl_filter,)))
         for result in response.filter_results:
-            what = f"ACL on {pattern.name}"
-            check(result.error_code, what, result.error_message, needs=needs)
+            subject = f"ACL on {pattern.name}"
+            check(result.error_code, subject, result.error_message, needs=needs)
             for matching in result.matching_acls:
-                check(matching.error_code, what, matching.error_message, needs=needs)
+                check(matching.error_code, subject, matching.error_message, needs=needs)
 
 
 def beside_acls(brokers: Brokers) -> BesideAcls:

@@ -238,7 +238,7 @@ class GroupConsumer:
         Raises any other error."""
         if error.code is not ErrorCode.invalid_partitions:
             raise error
-        log.info("a new partition is not known yet error=%r", str(error))
+        log.info("new partition not known yet error=%r", str(error))
 
     def _begin_again(self, fetcher: Fetcher, error: Refused) -> None:
         """Continues where the log has messages. Raises the error if it has the position."""

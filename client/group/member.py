@@ -260,11 +260,11 @@ class Member:
             opened = group_members.open_topic(self._session, membership, topic, *topic_state)
             previous = self._opened.get(topic)
             if previous is not None and previous.version != opened.version:
-                gone = frozenset(claim for claim in self.claims if claim.topic == topic)
-                self.claims -= gone
-                if gone:
-                    self._reader.lost(gone)
-                group_members.release(self._session, membership, gone)
+                lost_claims = frozenset(claim for claim in self.claims if claim.topic == topic)
+                self.claims -= lost_claims
+                if lost_claims:
+                    self._reader.lost(lost_claims)
+                group_members.release(self._session, membership, lost_claims)
             self._opened[topic] = opened
             counts[topic] = topic_state[1]
         return counts
@@ -278,9 +278,9 @@ class Member:
             self._reader.gained(gained)
         if blocked := numbers - claimed:
             # Their owners give them up once they see the same change, or lose them.
-            taken = group_members.owned(self._session, self.group, topic, self._on_change)
+            owned = group_members.owned(self._session, self.group, topic, self._on_change)
             self._at_latest = self._clock() + _LOOK_AGAIN_S
-            if not blocked <= taken:
+            if not blocked <= owned:
                 self._changed.set()
 
     def first_partitions(self, topic: str) -> int:

@@ -45,11 +45,11 @@ def coordinators(
     metadata = brokers.refresh([])
     connection = brokers.any_broker()
     for answer in _look_up(connection, list(dict.fromkeys(groups))):
-        what = f"coordinator of group {answer.key}"
+        subject = f"coordinator of group {answer.key}"
         needs = on_group(brokers.who, answer.key, *to)
-        check(answer.error_code, what, answer.error_message, needs=needs)
+        check(answer.error_code, subject, answer.error_message, needs=needs)
         if answer.node_id not in metadata.brokers:
-            raise Refused(what, ErrorCode.coordinator_not_available)
+            raise Refused(subject, ErrorCode.coordinator_not_available)
         broker_ids[answer.key] = answer.node_id
     return broker_ids
 

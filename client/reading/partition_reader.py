@@ -371,7 +371,7 @@ class PartitionReader:
         for topic in response.responses:
             for data in topic.partitions:
                 if data.error_code is ErrorCode.offset_out_of_range:
-                    raise self._missing("they are not in the log (any more)")
+                    raise self._missing("they are not, or no longer, in the log")
                 needs = on_topic(self._brokers.who, self._topic, Operation.READ)
                 check(data.error_code, self._name, needs=needs)
                 return data

@@ -30,7 +30,7 @@ def find_java() -> Path:
     java = shutil.which("java", path=Path(home) / "bin" if home else None) or shutil.which("java")
     if java is None:
         raise NoJava(
-            "an embedded ZooKeeper needs Java, and there is none on the PATH nor in JAVA_HOME: "
+            "an embedded ZooKeeper needs Java, which is neither on the PATH nor in JAVA_HOME: "
             "apt install openjdk-17-jre-headless"
         )
     return Path(java).absolute()

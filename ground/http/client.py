@@ -112,7 +112,7 @@ def parse_url(text: str) -> HttpUrl:
     except ValueError:
         raise ValueError(_SUCH_AS) from None
     if parts.scheme not in _PORTS or not text.lower().startswith(f"{parts.scheme}://"):
-        raise ValueError("a URL begins with http:// or https://")
+        raise ValueError("the URL must begin with http:// or https://")
     if not parts.hostname or not text.isprintable() or " " in text:
         raise ValueError(_SUCH_AS)
     if not parts.path.isascii() or not parts.query.isascii():
@@ -137,7 +137,7 @@ def parse_program_url(text: str) -> HttpUrl:
         raise ValueError("a user and password in the URL are not supported")
     url = parse_url(text)
     if url.query or "#" in text:
-        raise ValueError("nothing may follow the path")
+        raise ValueError("the URL must end after the path")
     return replace(url, path=url.path.rstrip("/"))
 
 

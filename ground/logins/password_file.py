@@ -65,7 +65,7 @@ class SlowHash(msgspec.Struct, frozen=True):
         return f"scrypt:{self.cost}:{self.block}:{self.lanes}:{salt}:{digest}"
 
     def matches(self, password: str) -> bool:
-        """Takes a twentieth of a second and 16 MB."""
+        """Whether the password is right. Takes a twentieth of a second and 16 MB."""
         digest = _digest(password, self.salt, self.cost, self.block, self.lanes)
         return hmac.compare_digest(digest, self.digest)
 

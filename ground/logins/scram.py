@@ -46,7 +46,7 @@ class ScramMechanism(StrEnum):
         return hmac.digest(key, message, self.hash_name)
 
     def salted(self, password: str, salt: bytes, iterations: int) -> bytes:
-        """Takes milliseconds, which is its purpose."""
+        """The salted password. Takes milliseconds, which is its purpose."""
         return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
 
 
@@ -131,7 +131,7 @@ class ScramCredential:
         return hmac.compare_digest(stored_key, self.stored_key)
 
     def signature(self, signed: bytes) -> bytes:
-        """Proves to the client that the server knows the credential too."""
+        """The server's proof that it knows the credential, too."""
         return self.mechanism.hmac(self.server_key, signed)
 
     def matches(self, password: str) -> bool:

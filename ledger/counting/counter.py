@@ -62,7 +62,7 @@ class Withdrawn(NamedTuple):
 
 
 class Counter:
-    """One thread."""
+    """The counter of one process. One thread."""
 
     def __init__(self, journal: CountingJournal, speaker: Speaker, send: Sender) -> None:
         self.counting = Counting(speaker.window_millis)

@@ -258,9 +258,9 @@ def _faults_of_known(
 def _faults_of_others(
     hour: ExpectedHour, sizes: Mapping[str, int], rows: Mapping[str, int], all_: bool
 ) -> list[FaultyFile]:
-    if not hour.unlisted and (gone := sorted(hour.others - sizes.keys())):
+    if not hour.unlisted and (missing := sorted(hour.others - sizes.keys())):
         rows_each = hour.others_rows if len(hour.others) == 1 else UNKNOWN
-        return [FaultyFile(path, FileFaultKind.MISSING, rows_each, 0) for path in gone]
+        return [FaultyFile(path, FileFaultKind.MISSING, rows_each, 0) for path in missing]
     pool = _pool(hour, sizes)
     as_many = _as_many(hour, sizes, pool)
     if as_many and not all_:

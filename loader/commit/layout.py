@@ -105,7 +105,8 @@ def hour_path(table: str, hour: Hour) -> str:
 
 
 def success_marker(table: str, hour: Hour, state: HourState, run: int, by: str = "") -> Marker:
-    """`by` is how completeness was decided; it is left out if a complete hour only changed."""
+    """The marker of a complete hour. `by`: how completeness was decided; it is left out if a
+    complete hour only changed."""
     content = {
         "run": run,
         "complete_since_run": state.complete,
@@ -121,7 +122,8 @@ def success_marker(table: str, hour: Hour, state: HourState, run: int, by: str =
 def incomplete_marker(
     table: str, hour: Hour, state: HourState, run: int, names: Sequence[str]
 ) -> Marker:
-    """`names`: the agents for which the hour waits, or the first of them."""
+    """The marker of an incomplete hour. `names`: the agents for which it waits, or the first of
+    them."""
     content = {"run": run, "missing": state.incomplete, "names": list(names), "rows": state.rows}
     return _marker(table, hour, INCOMPLETE, content)
 

@@ -199,11 +199,11 @@ def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
         for path in state.files
         if (folder := _folder(path)) in folders
     }
-    gone = {folder for folder in had_files if not store.list(folder)}
+    emptied = {folder for folder in had_files if not store.list(folder)}
     return [
         marker
         for path, marker in sorted(by_path.items())
-        if _folder(path) not in gone
+        if _folder(path) not in emptied
         and not path.endswith(f"/{DAMAGED}")
         and (store.read(path) or b"") != marker.written
         and not (marker.written and _is_damaged(store, path))

@@ -126,11 +126,13 @@ def gone_files(
     return {hour: files for hour, files in gone.items() if files}
 
 
-def files_left(latest: Manifest, gone: Mapping[Hour, Sequence[str]]) -> dict[Hour, tuple[str, ...]]:
+def files_left(
+    latest: Manifest, deleted: Mapping[Hour, Sequence[str]]
+) -> dict[Hour, tuple[str, ...]]:
     """The remaining files of hours with deleted files."""
     return {
         hour: tuple(path for path in latest.hours[hour].files if path not in set(files))
-        for hour, files in gone.items()
+        for hour, files in deleted.items()
     }
 
 
@@ -237,10 +239,10 @@ def _added(table: str, merged: Merged, run: int) -> list[Added]:
 def _without_small(
     table: str, state: HourState, merged: Merged, added: Sequence[Added]
 ) -> HourState:
-    gone = set(merged.merge.files)
-    kept = tuple(path for path in state.files if path not in gone)
+    merged_paths = set(merged.merge.files)
+    kept = tuple(path for path in state.files if path not in merged_paths)
     rows = sum(file.rows for file in added)
-    if len(kept) + len(gone) != len(state.files):
+    if len(kept) + len(merged_paths) != len(state.files):
         raise Mismatch(f"{hour_path(table, merged.merge.hour)}: merged files are not the hour's")
     if rows > state.rows or (not kept and rows != state.rows):
         raise Mismatch(

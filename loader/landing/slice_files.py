@@ -116,8 +116,8 @@ class _Sink:
         self.closed = True
 
     def take(self) -> bytes:
-        taken, self._parts = b"".join(self._parts), []
-        return taken
+        data, self._parts = b"".join(self._parts), []
+        return data
 
 
 class ParquetStream:
@@ -241,8 +241,8 @@ class _Mixed:
         self.bytes += self._held.of(rows)
 
     def take(self) -> list[pa.RecordBatch]:
-        taken, self._batches, self.bytes = self._batches, [], 0
-        return taken
+        data, self._batches, self.bytes = self._batches, [], 0
+        return data
 
 
 def row_groups(batches: Sequence[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Table]:

@@ -127,16 +127,16 @@ def _is_missing(batch: FetchedBatch | PassedOver) -> bool:
 def _missing(piece: Slice, batch: FetchedBatch | PassedOver) -> OffsetsMissing:
     """The error: only a compacted topic may lack records."""
     if isinstance(batch, PassedOver):
-        first, end, what = batch.first, batch.end, "the log has no records there"
+        first, end, fault = batch.first, batch.end, "the log has no records there"
     else:
         header = batch.header
         first, end = header.base_offset, header.next_offset
-        what = f"only {header.record_count:,} records are left of the batch"
+        fault = f"only {header.record_count:,} records are left of the batch"
     return OffsetsMissing(
         piece.log,
         first,
         end,
-        f"{what}, and the topic is not compacted. To load the rest, and record these as missing:"
+        f"{fault}, and the topic is not compacted. To load the rest, and record these as missing:"
         " --accept-gap",
     )
 

@@ -60,9 +60,9 @@ class _Names:
     """
 
     def __init__(self, columns: StructType) -> None:
-        taken = {name.lower() for name in columns.names}
+        used_names = {name.lower() for name in columns.names}
         self.slice = SLICE
-        while self.slice in taken:
+        while self.slice in used_names:
             self.slice += "_"
         self.folders = (self.slice, DAY, HOUR)
 

@@ -85,7 +85,7 @@ class LoadContext(msgspec.Struct, frozen=True):
         return Brokers(self.config.bootstrap, client_id="penstock-loader")
 
     def check_stopped(self, table: str) -> None:
-        """Raises Interrupted if the load was asked to stop."""
+        """Checks whether the load was asked to stop. Raises Interrupted."""
         if self.stopping.is_set():
             raise Interrupted(f"table {table}: stopped before anything was committed")
 
@@ -117,5 +117,5 @@ class TableLoad(msgspec.Struct, frozen=True):
         self.context.watcher.warned(self.name, text)
 
     def check_stopped(self) -> None:
-        """Raises Interrupted if the load was asked to stop."""
+        """Checks whether the load was asked to stop. Raises Interrupted."""
         self.context.check_stopped(self.name)

@@ -53,8 +53,8 @@ class StreamOffset(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_json(self) -> dict[str, Any]:
         """Equal offsets have equal text: Spark compares texts."""
-        made: dict[str, Any] = msgspec.to_builtins(self, str_keys=True, order="deterministic")
-        return made
+        content: dict[str, Any] = msgspec.to_builtins(self, str_keys=True, order="deterministic")
+        return content
 
     @property
     def states(self) -> dict[str, TopicState]:

@@ -63,8 +63,8 @@ class JavaClasses:
 
     def options(self, asked: str, settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
         """Options for a JVM that is about to start, to add to those `asked` for."""
-        given = " ".join([asked, *(environ.get(name, "") for name in _OPTION_VARIABLES)])
-        if self._directory is None or any(option in given for option in _CONFIGURED_BY):
+        all_options = " ".join([asked, *(environ.get(name, "") for name in _OPTION_VARIABLES)])
+        if self._directory is None or any(option in all_options for option in _CONFIGURED_BY):
             return ""
         try:
             return self._options_in(self._directory, _name(settings, environ))

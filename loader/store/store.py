@@ -42,7 +42,7 @@ class Store(Protocol):
         """The URI that Spark uses."""
 
     def prove(self) -> None:
-        """Raises StoreError if files cannot be created atomically."""
+        """Checks that files can be created atomically. Raises StoreError."""
 
     def create(self, path: str, data: bytes) -> bool:
         """Returns True if the file now exists with this content, False if it has another."""

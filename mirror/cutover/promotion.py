@@ -88,7 +88,9 @@ class Promotion:
             compared = self._compared(source, target, here, mark.topic)
             faults = [partition for partition in compared if _ahead(partition)]
             if before == mark and not faults:
-                raise NotDone(f"{here} is a copy already, and has nothing that the source lacks")
+                raise NotDone(
+                    f"{here} is already a copy, and has no messages that the source lacks"
+                )
             due = [self._excess(source, target, here, mark, partition) for partition in faults]
             changes: dict[str, str | None] = {MIRROR_OF: str(mark)}
             groups: list[str] = []

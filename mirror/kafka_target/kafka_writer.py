@@ -133,7 +133,7 @@ class KafkaWriter:
         return answered
 
     def _note(
-        self, answered: Answered, number: int, taken: Sequence[_Going], answer: ProduceResponse
+        self, answered: Answered, number: int, outgoing: Sequence[_Going], answer: ProduceResponse
     ) -> None:
         """Keep the first refusal of a partition: it is the reason for the later ones."""
         results = {
@@ -141,7 +141,7 @@ class KafkaWriter:
             for topic in answer.responses
             for partition in topic.partition_responses
         }
-        for key, footing, found in taken:
+        for key, footing, found in outgoing:
             if number < len(found.batches) and key in results and key not in answered:
                 judged = _judged(results[key], found.places[number])
                 if judged.error_code is not ErrorCode.none:

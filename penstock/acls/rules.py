@@ -143,8 +143,8 @@ def patterns(
 
 
 def check_operation(operation: Operation, pattern: ResourcePattern) -> None:
-    """Raises UsageError if the operation does not exist for such a resource, as the ACL would have
-    no effect."""
+    """Checks that the operation exists for such a resource, as the ACL would have no effect
+    otherwise. Raises UsageError."""
     kind = pattern.resource_type
     possible = (*OPERATIONS_ON[kind], Operation.ALL)
     if operation not in possible:

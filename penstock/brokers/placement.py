@@ -198,7 +198,7 @@ class _Offers:
         heappush(self._indexes[topic], index)
 
     def best(self, apart: Callable[[str], int], is_there: Callable[[Key], bool]) -> Key | None:
-        """`is_there`: whether a partition can still be given, with the same worth."""
+        """The best partition. `is_there`: whether one can still be given, with the same worth."""
         while self._topics:
             known, topic = self._topics[0]
             indexes = self._indexes[topic]

@@ -73,7 +73,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
-    """`signed`: the earliest first. `lists`: the number of revocation lists so far."""
+    """The certificates. `signed`: the earliest first. `lists`: the number of revocation lists so
+    far."""
 
     version: int
     lists: int = 0

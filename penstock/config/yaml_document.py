@@ -27,8 +27,8 @@ MAX_DEPTH = 20
 
 
 class ConfigurationError(Exception):
-    """`where` is file, line and column (or the option), `key` the dotted path; both may be empty.
-    `mistakes` has a line for each mistake of the file, this one first."""
+    """A mistake in a file. `where` is file, line and column (or the option), `key` the dotted path;
+    both may be empty. `mistakes` has a line for each mistake of the file, this one first."""
 
     def __init__(self, where: str, key: str, message: str) -> None:
         key = key if len(key) <= _LONGEST_KEY else key[:_LONGEST_KEY] + "…"
@@ -91,7 +91,7 @@ class ListNode(msgspec.Struct, frozen=True):
 
 
 class MappingNode(msgspec.Struct, frozen=True):
-    """`keys` has the position of each key."""
+    """A mapping. `keys` has the position of each key."""
 
     where: str
     entries: dict[str, "Node"] = {}

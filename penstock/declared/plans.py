@@ -87,7 +87,7 @@ def declared_in(kind: type[T], path: Path) -> T:
 
 
 def check_once(what: str, names: Iterable[str]) -> None:
-    """Raises WrongConfiguration if the file declares a name twice."""
+    """Checks that the file declares each name once. Raises WrongConfiguration."""
     declared: set[str] = set()
     for name in names:
         if name in declared:

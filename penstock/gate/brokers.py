@@ -29,8 +29,8 @@ _LASTING: Final = (
 
 
 class BrokersCheck:
-    """`before`: the brokers of the baseline; `cluster_id`: its cluster, if known; `wanted`: the
-    changed brokers."""
+    """Checks the cluster. `before`: the brokers of the baseline; `cluster_id`: its cluster, if
+    known; `wanted`: the changed brokers."""
 
     about = ABOUT
 

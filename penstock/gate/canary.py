@@ -96,7 +96,7 @@ def write_line(path: Path) -> Line:
 
 
 class CanaryCheck:
-    """`audit` is None with the proof `stored`."""
+    """Checks that a line arrives. `audit` is None with the proof `stored`."""
 
     about = ABOUT
 

@@ -19,7 +19,7 @@ class Trouble(IntEnum):
 
 
 class Reason(NamedTuple):
-    """`about` is the part of the gate: brokers, canary or audit."""
+    """A reason to wait. `about` is the part of the gate: brokers, canary or audit."""
 
     about: str
     trouble: Trouble

@@ -53,7 +53,7 @@ def existing(brokers: Brokers, names: Sequence[str]) -> dict[str, GroupOfMembers
 
 
 def without_members(group: GroupOfMembers) -> None:
-    """Raises Failed, with the members, if the group has any."""
+    """Checks that the group has no members. Raises Failed, which names them."""
     if not group.has_members:
         return
     count = len(group.members)

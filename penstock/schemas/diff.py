@@ -122,7 +122,7 @@ def command(
 
 
 class _Comparison(msgspec.Struct, frozen=True):
-    """`new` is a version, or the path of a file."""
+    """Two versions of a schema. `new` is a version, or the path of a file."""
 
     subject: str
     old: int

@@ -77,7 +77,7 @@ def new(
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise Failed(f"{path} is there already") from None
+        raise Failed(f"{path} already exists") from None
     except OSError as error:
         raise Failed(f"{path}: {error.strerror or error}") from None
     if as_json:
@@ -170,7 +170,7 @@ def check(
 
 
 def require_readable(plan: RegistrationPlan, *, force: bool) -> None:
-    """Raises `Failed` if events of earlier versions would become dead letters."""
+    """Checks that no events of earlier versions would become dead letters. Raises `Failed`."""
     if not force and (changes := [change for change in plan.unit_changes if change.is_refused]):
         paths = ", ".join(dict.fromkeys(change.path or "the value" for change in changes))
         raise Failed(

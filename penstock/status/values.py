@@ -135,7 +135,7 @@ class Rates:
             self._seen.popleft()
 
     def of(self, topic: str) -> float:
-        """-1 while unknown: the topic was seen only once, or was recreated."""
+        """The rate of a topic; -1 while unknown, as it was seen only once, or was recreated."""
         history = [(now, seen[topic]) for now, seen in self._seen if topic in seen]
         if len(history) < 2 or history[-1][0] != self._seen[-1][0]:
             return -1.0

@@ -47,7 +47,8 @@ def pause_after(deaths: int) -> float:
 
 
 class Supervisor:
-    """Belongs to the thread that created it, which must live as long as the process."""
+    """Starts, watches and stops programs. Belongs to the thread that created it, which must live as
+    long as the process."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class SubjectVersion(msgspec.Struct):
 
 
 class CompatibilityAnswer(msgspec.Struct, omit_defaults=True):
-    """`messages` is set only on request."""
+    """The result of a compatibility check. `messages` is set only on request."""
 
     is_compatible: bool
     messages: list[str] | None = None

@@ -58,8 +58,8 @@ class TopicGone(Exception):
 
 
 class TopicFollower:
-    """`take` gets records, and returns once they are processed; `on_end` gets the reason for the
-    end. Both are called on the follower's thread."""
+    """Follows the topic. `take` gets records, and returns once they are processed; `on_end` gets
+    the reason for the end. Both are called on the follower's thread."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class TopicFollower:
             try:
                 read.extend(self._records(batch))
             except BatchError as error:  # all registries skip it alike
-                log.error("batch left out offset=%d error=%r", header.base_offset, str(error))
+                log.error("batch skipped offset=%d error=%r", header.base_offset, str(error))
         self._position = header.next_offset
         self._leader_epoch = header.leader_epoch
         author = Identity(header.producer_id, header.producer_epoch)

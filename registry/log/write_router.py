@@ -50,7 +50,8 @@ class _NotNow(Exception):
 
 
 class WriteRouter:
-    """Belongs to the event loop. `address` is this registry's; `alone`: it is the only one."""
+    """Routes writes to the writer. Belongs to the event loop. `address` is this registry's;
+    `alone`: it is the only one."""
 
     def __init__(
         self,

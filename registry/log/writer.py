@@ -77,7 +77,8 @@ _Outcomes = list[tuple[_Write, object]]  # the answer, or the exception to raise
 
 
 class TopicWriter:
-    """`on_intruder` is called on the event loop if another program writes the topic."""
+    """Writes the topic. `on_intruder` is called on the event loop if another program writes it,
+    too."""
 
     def __init__(
         self,

@@ -6,7 +6,8 @@ MOST_SHOWN: Final = 60
 
 
 class Misfit(ValueError):
-    """`user.age: 'x' is no int`. The place is built while the error propagates, the text on demand.
+    """A fault such as `user.age: 'x' is not an int`. The place is built while the error propagates,
+    the text on demand.
 
     `of` names the value if the place is empty and the fault is inside the value.
     """
@@ -32,12 +33,12 @@ class Misfit(ValueError):
 
     def in_full(self) -> str:
         """The text for Python programs: the value as a Python literal."""
-        what = f"{shown(self._values[0])} is {self._what}" if self._values else self._what
-        return f"{self._place or self._of or 'the value'}: {what}"
+        fault = f"{shown(self._values[0])} is {self._what}" if self._values else self._what
+        return f"{self._place or self._of or 'the value'}: {fault}"
 
     def __str__(self) -> str:
-        what = f"{_in_short(self._values[0])} is {self._what}" if self._values else self._what
-        return f"{self._place[:200]}: {what}" if self._place else what
+        fault = f"{_in_short(self._values[0])} is {self._what}" if self._values else self._what
+        return f"{self._place[:200]}: {fault}" if self._place else fault
 
 
 class Undecided(Misfit):

@@ -175,7 +175,7 @@ class Compiler:
 
         def write(out: bytearray, value: Any) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
-                raise no(value, f"no {called}")
+                raise no(value, f"not a {called}")
             if rename:
                 value = rename(value)
             absent = 0
@@ -200,7 +200,7 @@ class Compiler:
             except Misfit as misfit:
                 raise unknown(value) or misfit.inside(name) from None
             if exact and len(value) + absent != len(fields):
-                raise unknown(value) or no(value, f"no {called}")
+                raise unknown(value) or no(value, f"not a {called}")
 
         return fields, write
 
@@ -331,7 +331,7 @@ def _or_nothing(null_prefix: bytes, nothing: frozenset[str], write_other: Write)
 def _array(write_item: Write) -> Write:
     def write(out: bytearray, value: Any) -> None:
         if not isinstance(value, _ARRAYS):
-            raise no(value, "no array")
+            raise no(value, "not an array")
         if value:
             write_long(out, len(value))
             index = 0
@@ -348,14 +348,14 @@ def _array(write_item: Write) -> Write:
 def _map(write_value: Write) -> Write:
     def write(out: bytearray, value: Any) -> None:
         if not isinstance(value, Mapping):
-            raise no(value, "no map")
+            raise no(value, "not a map")
         if value:
             write_long(out, len(value))
             for key, item in value.items():
                 try:
                     body = key.encode()
                 except (AttributeError, UnicodeEncodeError):
-                    raise no(key, "no string, as keys are") from None
+                    raise no(key, "not a string, as keys are") from None
                 out += VARINTS[len(body)]
                 out += body
                 try:

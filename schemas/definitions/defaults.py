@@ -141,7 +141,7 @@ class _Checking:
                     done.add(field)
                 elif field in open_:
                     raise InvalidSchema(
-                        "its default never ends: what it leaves out has defaults that contain it",
+                        "its default is infinite: fields that it omits contain it by default",
                         self.where[field],
                     )
                 elif field not in done:

@@ -18,8 +18,8 @@ _MOST_PAIRS: Final = 100_000
 
 
 class UnitChange(msgspec.Struct, frozen=True):
-    """`is_refused`: events become dead letters, all of them or those that are not exact or do not
-    fit."""
+    """A change of a unit. `is_refused`: events become dead letters, all of them or those that are
+    not exact or do not fit."""
 
     path: str
     before: str

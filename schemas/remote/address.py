@@ -17,7 +17,7 @@ NOBODY = HttpSecurity()
 
 
 class RegistryAddress(msgspec.Struct, frozen=True):
-    """`urls` are those of a registry's instances: `https://a:8081,https://b:8081`."""
+    """A registry's address. `urls` are those of its instances: `https://a:8081,https://b:8081`."""
 
     urls: str
     security: HttpSecurity = NOBODY

@@ -94,8 +94,7 @@ class MessageReader:
         topic_id = topic_id_text(topic.id)
         if query.topic_id not in {"", topic_id}:
             raise Unknown(
-                f"topic {query.topic} was deleted and created again since: the messages of the "
-                "former one are gone"
+                f"topic {query.topic} was recreated since: the messages of the former one are gone"
             )
         topic.partition(query.partition)
         target = TopicPartition(query.topic, query.partition)

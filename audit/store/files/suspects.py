@@ -42,8 +42,8 @@ def suspects(
     generations: Generations,
     copy: int = 0,
 ) -> list[Source]:
-    """`begin`: the time from which the ledger is known; 0 if it is complete. With `copy`, landed
-    rows are those of that copy of the topic."""
+    """Returns suspect files. `begin`: the time from which the ledger is known; 0 if it is complete.
+    With `copy`, landed rows are those of that copy of the topic."""
     stretches = _missing(connection, topic, generations, copy)
     ids = set(np.unique(stretches["source"]).tolist())
     ids.update(

@@ -124,7 +124,7 @@ class LogListing(msgspec.Struct):
 
 
 class _Pool:
-    """Batches that do not overlap."""
+    """Batches that do not overlap, for comparison with claims."""
 
     def __init__(self, batches: Listed) -> None:
         self._first, self._end = batches["first"], batches["end"]

@@ -87,9 +87,11 @@ class Snapshots:
             return [], []
         due, self._due = list(self._due.items()), {}
         self._offsets += [offset for offset, _ in due]
-        gone = superfluous(self._offsets, bases)
-        self._offsets = [offset for offset in self._offsets if offset not in gone]
-        return due, [layout.numbered(self._directory, offset, layout.SNAPSHOT) for offset in gone]
+        removable = superfluous(self._offsets, bases)
+        self._offsets = [offset for offset in self._offsets if offset not in removable]
+        return due, [
+            layout.numbered(self._directory, offset, layout.SNAPSHOT) for offset in removable
+        ]
 
     def put_back(self, unwritten: Iterable[tuple[int, ProducerStates]]) -> None:
         """These were taken but could not be written, so the next flush retries."""

@@ -134,7 +134,7 @@ def check_spark() -> None:
         find_java()
     except NoJava:
         raise LoaderError(
-            "Spark needs Java 17 or newer, and there is none on the PATH nor in JAVA_HOME: "
+            "Spark needs Java 17 or newer, which is neither on the PATH nor in JAVA_HOME: "
             "apt install openjdk-17-jre-headless"
         ) from None
 

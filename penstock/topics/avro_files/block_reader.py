@@ -44,7 +44,7 @@ class AvroFile:
         self._source = _Source(stream, _MOST_OF_A_HEADER)
         magic = self._source.read(len(MAGIC))
         if magic != MAGIC:
-            raise BadAvroFile(f"it is not an Avro container file: it begins with {magic!r}")
+            raise BadAvroFile(f"not an Avro container file: it begins with {magic!r}")
         meta = self._read_meta()
         self._codec = meta.get(CODEC_KEY, NULL_CODEC.encode()).decode(errors="replace")
         if self._codec not in CODECS:
