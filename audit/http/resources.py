@@ -11,16 +11,7 @@ from audit.alerting.answers import Noted, NotedAlerts
 from audit.api import answers, queries
 from audit.api.queries import Query
 from audit.clusters.messages.answers import Messages
-from audit.http.endpoints import (
-    findings,
-    groups,
-    health,
-    history,
-    hours,
-    lists,
-    reports,
-    topics,
-)
+from audit.http.endpoints import findings, groups, health, history, hours, lists, reports, topics
 from audit.http.endpoints.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
 from audit.service.service import Service

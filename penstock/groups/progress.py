@@ -18,15 +18,7 @@ from client.producing.delivery import TopicPartition
 from penstock.cli.failures import Failed
 
 GROUP_COLUMNS = ("name", "kind", "state", "members", "coordinator")
-PARTITION_COLUMNS = (
-    "topic",
-    "partition",
-    "committed",
-    "end",
-    "lag",
-    "lag_seconds",
-    "member",
-)
+PARTITION_COLUMNS = ("topic", "partition", "committed", "end", "lag", "lag_seconds", "member")
 MEMBER_COLUMNS = ("member", "client", "host", "instance", "partitions")
 WHY = "why"  # shown if any row has it
 

@@ -55,10 +55,7 @@ def command(
     profile_addresses = {key: client_profile.value(key) for key in _FROM_PROFILE}
     rows = [_row(key, address) for key, address in addresses.items()] + [
         _as_row(
-            key,
-            address,
-            str(client_profile.path),
-            _credentials(key, f"{key}_security", address),
+            key, address, str(client_profile.path), _credentials(key, f"{key}_security", address)
         )
         for key, address in profile_addresses.items()
         if address
