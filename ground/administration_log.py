@@ -172,7 +172,9 @@ class AdministrationLog:
             return True
         if self._failing:
             log.warning(
-                "administration log is writable again path=%s given_up=%d", self._path, self._given_up
+                "administration log is writable again path=%s given_up=%d",
+                self._path,
+                self._given_up,
             )
             self._failing, self._given_up = "", 0
         return False

@@ -1,5 +1,5 @@
-"""Keeps agents' heartbeats: which agents are expected to ship to a topic, and up to when everything
-of theirs is acknowledged. Lists all agents by pages, with other writers of the ledger.
+"""Keeps agents' heartbeats: the agents that are expected to ship to a topic, and the time up to
+which each has acknowledged everything. Lists all agents by pages, with other writers of the ledger.
 
 Heartbeats are kept so that the order of entries does not matter, with the meaning of
 ledger/agents.py: for each agent its newest heartbeat for all topics; for each topic that it named,
@@ -322,7 +322,7 @@ def by_agent(
     return {row.agent: row for number, row in rows if number >= 0}
 
 
-def first_to_think_of(agents: Iterable[AgentRow]) -> AgentRow | None:
+def worst_agent(agents: Iterable[AgentRow]) -> AgentRow | None:
     """Returns the agent with the worst state."""
     return min(agents, key=lambda row: (_ORDER.index(row.state), row.heard), default=None)
 
