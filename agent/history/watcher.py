@@ -316,8 +316,8 @@ class Watcher:
 
     def collect(self) -> None:
         """Collects events into `grown`, `gone` (files that were removed without further writes),
-        `changed`, `names`, `left` and `overflowed`, which the caller empties. In `names`, the event
-        that a path is no longer its folder's has a key of `left` as cookie."""
+        `changed`, `names`, `left` and `overflowed`, which the caller empties. The event in `names`
+        that a folder has left its path has a key of `left` as cookie."""
         if self._inotify is None or self._memory is None:
             return
         for event in self._memory.read(self._inotify.fileno(), self._needed_from):

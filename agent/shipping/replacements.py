@@ -72,8 +72,8 @@ def dead_lettered(run: Run, reason: str) -> Run:
 
 
 def dead_lettered_of_spread(header: EventHeader, reason: str) -> Run:
-    """An empty run, counted as a dead letter, for an event whose own run is stated without
-    offsets."""
+    """Returns an empty run that counts a dead letter: for an event that no run of its batch
+    names."""
     place = header.position
     refused = Excepted(Fate.DEAD_LETTERED, 1, 0, reason)
     return Run(SourceId(header.source), header.seq, 0, place, place, 0, (refused,))

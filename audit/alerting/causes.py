@@ -133,8 +133,8 @@ Causes = Mapping[AlertKey, Cause]
 
 
 def known_before(resolved: Iterable[Alert]) -> dict[AlertKey, Cause]:
-    """Causes that were over before this process began. Which partitions had no leader is not
-    stored, so all may have been without."""
+    """Returns causes that were over before this process began, without details: the partitions
+    without a leader are not stored, so all partitions count as such."""
     causes: dict[AlertKey, Cause] = {}
     for alert in resolved:
         condition = Condition(alert.words, leaderless=frozenset({LEDGER_TOPIC}))

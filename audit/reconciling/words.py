@@ -65,8 +65,8 @@ def place(tier: str, destination: str) -> str:
 
 def more_damage(batches: int, offsets: int) -> str:
     """The text for damage beyond the limit."""
-    of = count(batches, "more stretch", "more stretches")
-    return f"{of} of batches ({count(offsets, 'offset')}) are not as they were written"
+    stretches = count(batches, "more stretch", "more stretches")
+    return f"{stretches} of batches ({count(offsets, 'offset')}) are not as they were written"
 
 
 def more_faults(faults: int) -> str:

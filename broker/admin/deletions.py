@@ -80,8 +80,8 @@ class Deletions:
 
 
 def gone(applied: ClusterSnapshot, broker_id: int) -> list[UUID]:
-    """Topics that are marked for deletion by this broker, which has no data of them after
-    `applied`.
+    """Returns the deleted topics that still await this broker's confirmation, once it has
+    applied a snapshot: it has no data of them any more.
 
     A topic that is still there and unmarked was read between its note and its mark.
     """

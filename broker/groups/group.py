@@ -224,14 +224,17 @@ class Group:
         if not isinstance(member, Member):
             self._answers.refuse_join(answer, member, joining.member_id)
             return
-        leads, same = member is self._members.leader, member.details.protocols == joining.protocols
+        leads, is_same = (
+            member is self._members.leader,
+            member.details.protocols == joining.protocols,
+        )
         completing, stable = self.state is State.COMPLETING, self.state is State.STABLE
-        if same and (completing or (stable and not leads)):
+        if is_same and (completing or (stable and not leads)):
             self._beat(member, now)
             self._answers.tell(answer, self._joined(member))  # the answer may have been lost
         else:
             # A leader may rejoin for a reason outside its metadata, such as a topic that has grown.
-            event = "rejoins as the leader" if same else "rejoins with different metadata"
+            event = "rejoins as the leader" if is_same else "rejoins with different metadata"
             member.knows_id = True
             self._members.update(member, details_of(joining))
             self._wait_to_join(member, answer, now)

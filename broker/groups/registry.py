@@ -337,8 +337,8 @@ class Registry:
     # Threads and tasks
 
     async def in_thread(self, work: Callable[[], T], client: Client = None) -> T:
-        """Runs a call in the client's turn. Without ZooKeeper each call takes a whole session
-        timeout; calls queued before that was noticed fail at once."""
+        """Runs a call on a thread, after the client's earlier ones. Without ZooKeeper each call
+        takes a whole session timeout; calls queued before that was noticed fail at once."""
 
         def run() -> T:
             if self._cut_off:

@@ -258,7 +258,7 @@ class Partition:
         self._metrics.replicas.joined += len(now - before)
 
     def follow_leader(self, info: PartitionInfo) -> None:
-        """Another broker leads, or none, by the map."""
+        """Follows the leader in the cluster's map: another broker, or none."""
         if self.leads or info.leader_epoch != self.leader_epoch:
             self._change_epoch(info)
         self.info = info

@@ -24,7 +24,7 @@ def check_head(data: bytes) -> None:
     ends = [at + len(end) for end in _ENDS if (at := data.find(end)) >= 0]
     head = data[: min(ends, default=0)]
     if _BARE.search(head):
-        raise AmbiguousHead("a line ends in CR LF, and has neither of them inside")
+        raise AmbiguousHead("CR and LF are allowed only together, at the end of a line")
     if _FOLDED.search(head):
         raise AmbiguousHead("a header is one line")
     lengths = _LENGTH.findall(head)

@@ -73,7 +73,7 @@ def close_hours(
     were_complete: Sequence[Hour],
     commit: Commit,
 ) -> None:
-    """Merges and declares complete the hours that are, and marks those past their deadline as
+    """Merges complete hours and declares them complete; marks hours past their deadline as
     incomplete. Rebuilt hours that `were_complete` are complete: the rebuild has read as far as the
     loads before it."""
     context, now = load.context, load.context.now()

@@ -110,13 +110,13 @@ class KafkaWriter:
         try:
             async with self._turn:
                 await self._write_down(outgoing)
-                rounds = max((len(going.found.batches) for going in outgoing), default=0)
+                rounds = max((len(partition.found.batches) for partition in outgoing), default=0)
                 for number in range(rounds):
                     if len(under_way) >= _ROUNDS:
                         await settle_oldest()
-                    going = [partition for partition in outgoing if partition.goes(number)]
-                    if going:
-                        under_way.append((number, _round(number, going, target)))
+                    sending = [partition for partition in outgoing if partition.goes(number)]
+                    if sending:
+                        under_way.append((number, _round(number, sending, target)))
             while under_way:
                 await settle_oldest()
         except BaseException:
@@ -159,10 +159,10 @@ class KafkaWriter:
 
 
 def _round(
-    number: int, going: Sequence[_Going], target: LeaderConnection
+    number: int, sending: Sequence[_Going], target: LeaderConnection
 ) -> "asyncio.Future[ProduceResponse]":
     topics: dict[str, list[MirroredBatches]] = {}
-    for (topic, index), _, found in going:
+    for (topic, index), _, found in sending:
         head, records = found.batches[number]
         topics.setdefault(topic, []).append(MirroredBatches(index, records, head))
     version = target.version(produce.API)

@@ -80,7 +80,8 @@ def zookeeper_at(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt
 
 
 def needed_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt:
-    """The same for a command that needs ZooKeeper; its address may be that of the profile."""
+    """Returns ZooKeeper's address and login; without --zookeeper, the profile's. For a command
+    that needs ZooKeeper."""
     if zookeeper is None:
         zookeeper = profile().value("zookeeper")
     if not zookeeper:

@@ -258,7 +258,7 @@ class Compiler:
             if fitting is None:
                 fitting = others(value)
             start = len(out)
-            inside = None
+            nested = None
             for branch in fitting:
                 try:
                     out += branch.prefix
@@ -269,10 +269,10 @@ class Compiler:
                     if self.tries > MOST_TRIES:
                         raise Undecided("it fits too many branches of unions nearly") from None
                     if exact and misfit.is_inside:
-                        inside = misfit
+                        nested = misfit
                 else:
                     return
-            raise inside or no(value, named)
+            raise nested or no(value, named)
 
         return write
 

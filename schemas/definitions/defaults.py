@@ -141,7 +141,7 @@ class _Checking:
                     done.add(field)
                 elif field in open_:
                     raise InvalidSchema(
-                        "its default is infinite: fields that it omits contain it by default",
+                        "its default is infinite: it contains itself in a field that it omits",
                         self.where[field],
                     )
                 elif field not in done:
