@@ -56,7 +56,8 @@ def check_fit(input_: Input, schema: AvroSchema | None, names: Collection[str] |
             raise _no(input_, f"`{key}` needs a schema with fields, but the topic's is plain text")
     if input_.time and input_.time.field in input_.add_fields:
         raise _no(
-            input_, f"`time`: {input_.time.field} is one of `add_fields`, the same everywhere"
+            input_,
+            f"`time`: {input_.time.field} is one of `add_fields`, which are equal for all events",
         )
     for where, name in _fields_named(input_):
         if names is not None and name.partition(".")[0] not in {*names, *input_.add_fields}:

@@ -18,7 +18,7 @@ _SHARED: Final = frozenset(("_cluster", "_topic", "_partition"))  # parts of one
 
 
 def numbers(count: int) -> pa.Int64Array:
-    """The numbers from 0 to below `count`."""
+    """Returns the numbers 0 to `count` - 1."""
     while len(cached := _numbers[0]) < count:
         _numbers[0] = pa.concat_arrays([cached, pc.add(cached, pa.scalar(len(cached), pa.int64()))])
     return cached.slice(0, count)

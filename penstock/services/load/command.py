@@ -26,7 +26,7 @@ _HOURS_OF_A_DAY: Final = 24
 
 
 class HoursType(click.ParamType[tuple[Hour, ...]]):
-    """The folder of an hour, or of a day."""
+    """The folder of an hour or of a day."""
 
     name = "hours"
 
@@ -40,7 +40,7 @@ class HoursType(click.ParamType[tuple[Hour, ...]]):
 
 
 class CheckedHoursType(click.ParamType[tuple[Hour, ...]]):
-    """The same, or `all`, which becomes no hours."""
+    """The folder of an hour or of a day; or `all`, for which the result is empty."""
 
     name = "hours"
 

@@ -160,7 +160,7 @@ def test_not_under_a_group_that_is_reading(
     assert ends(here, copy) == {0: 9}
     write(here, copy, values(990, 1))  # it is an ordinary topic still
     done = mirror.done("demote", copy, "--cut", "--yes")
-    assert f"group {group} was put back" in done.stdout
+    assert f"group {group} was moved back" in done.stdout
     assert offset(here, group, copy, 0) == 0
 
 

@@ -388,7 +388,7 @@ def test_what_comes_before_damage_is_sent(topic: EventTopic, path: Path, damage:
 def test_what_a_producer_cannot_send(topic: EventTopic, path: Path) -> None:
     path.write_text('{"url": "/"}\n')
     ended = topic.produce("--avro-file", str(path))
-    said = f"penstock: {path}: it is not an Avro container file: it begins with b'{{\"ur'\n"
+    said = f"penstock: {path}: not an Avro container file: it begins with b'{{\"ur'\n"
     assert (ended.returncode, ended.stderr) == (1, said)
     assert topic.client.latest(topic.subject) is None
 

@@ -195,8 +195,8 @@ def header_size(data: bytes) -> int:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "it is not an Avro container file: it begins with b''"),
-        (b"PAR1 and more", "it is not an Avro container file"),
+        (b"", "not an Avro container file: it begins with b''"),
+        (b"PAR1 and more", "not an Avro container file"),
         (b"Obj\1", "its header cannot be read"),
         (HEADER[:-1], "the file ends at byte"),
         (b"Obj\1\0" + bytes(16), "its header has no schema"),
