@@ -1,6 +1,5 @@
 """The table of `/api/v1`: paths, queries and handlers, and the OpenAPI description, which is made
-from the types of the responses themselves.
-"""
+from the types of the responses themselves."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple

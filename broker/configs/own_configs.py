@@ -1,6 +1,5 @@
 """The broker's own configs that cannot be set while it runs: Kafka's names, with values from the
-broker's file.
-"""
+broker's file."""
 
 from collections.abc import Callable
 from typing import NamedTuple

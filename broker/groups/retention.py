@@ -71,7 +71,7 @@ class Retention:
                     await self._expire_all()
                     await self._look_after_claimed(infos)
             except Exception:
-                log.exception("groups not looked after")
+                log.exception("loading or expiring groups failed, trying again")
             if self._loop.time() >= due:
                 due = self._loop.time() + self._rules.look_seconds
 
@@ -81,7 +81,7 @@ class Retention:
         try:
             stored = await self._registry.in_thread(self._registry.store.listed)
         except ClusterError as error:
-            log.warning("groups not looked after error=%r", str(error))
+            log.warning("groups cannot be loaded, trying again error=%r", str(error))
             return []
         ours = [info for info in stored if self._registry.is_ours(info.name)]
         for info in ours:

@@ -1,6 +1,5 @@
 """The parts of replication on one broker: what it copies from leaders elsewhere, and the in-sync
-changes of the leaders here.
-"""
+changes of the leaders here."""
 
 import asyncio
 import logging

@@ -1,6 +1,5 @@
 """Addresses that a program listens on: their exposure, listening sockets, free ports, and messages
-for addresses in use.
-"""
+for addresses in use."""
 
 import contextlib
 import errno

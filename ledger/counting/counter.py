@@ -105,8 +105,7 @@ class Counter:
 
     def go_back(self, key: PartitionKey, end: int, *, leader_epoch: int) -> None:
         """Continues at `end`, because the log ends before its counted place. What is counted there
-        replaces earlier entries, so it gets a higher leader epoch, even if the log has not.
-        """
+        replaces earlier entries, so it gets a higher leader epoch, even if the log has not."""
         before = self.place(key) or CountPosition(end)
         leader_epoch = max(leader_epoch, before.leader_epoch + 1)
         self._places[key] = CountPosition(end, leader_epoch=leader_epoch, led=before.led)

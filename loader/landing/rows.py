@@ -1,6 +1,5 @@
 """Rows on their way from the decoder to a file: grouping by time, splitting, and memory use. All
-operations are on whole columns, never on single rows in Python.
-"""
+operations are on whole columns, never on single rows in Python."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Self

@@ -57,7 +57,7 @@ class Mistakes:
             raise ConfigurationError("", "", "there are more mistakes: correct these first")
 
     def error(self, last: ConfigurationError | None = None) -> ConfigurationError:
-        """One error for all of them, including the one that ended the reading."""
+        """Returns one error for all mistakes. `last` is the one that ended the reading."""
         lines = (*self._lines, *(last.mistakes if last else ()))
         error = ConfigurationError("", "", lines[0])
         error.mistakes = lines
