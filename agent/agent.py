@@ -42,7 +42,8 @@ log = logging.getLogger(__name__)
 
 
 class Agent:
-    """An agent. Call `start`, `reload` and `stop` from one thread; other methods from any."""
+    """The parts of an agent. Call `start`, `reload` and `stop` from one thread; other methods from
+    any."""
 
     def __init__(
         self, config: AgentConfig, inputs: Sequence[Input], left: Sequence[HandedOver] = ()
@@ -107,13 +108,13 @@ class Agent:
         # A followed input was scanned at least once: if the journal has no scan, it has lost it.
         since = {name: Looked(at) for name, at in (followed or {}).items() if at}
         files = Files(
-            [FileInput.of(each) for each in self._inputs],
+            [FileInput.of(input_) for input_ in self._inputs],
             state.sources,
             journal.next_source,
             config.limits,
             config.hold_deleted,
             config.scan_interval,
-            seen={each.input for each in state.sources} if followed is None else followed,
+            seen={source.input for source in state.sources} if followed is None else followed,
             looked=since | dict(state.looked),
             forgotten_before=state.ledger_seq if state.damage else -1,
             torn=state.is_torn,

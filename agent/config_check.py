@@ -72,8 +72,8 @@ def check_ledger(registry: RegistryClient) -> str:
     return _found(registry, LEDGER_SCHEMA, ())[1]
 
 
-def _with_files(each: Input, opening: Opening) -> InputCheck:
-    listing = Survey(each.paths, each.exclude, lambda _: None).all()
+def _with_files(input_: Input, opening: Opening) -> InputCheck:
+    listing = Survey(input_.paths, input_.exclude, lambda _: None).all()
     read = [sighting for sighting in listing.sightings if not has_compressed_name(sighting.path)]
     files = {sighting.identity: sighting for sighting in read}.values()
     remarks = []
@@ -91,9 +91,9 @@ def _with_files(each: Input, opening: Opening) -> InputCheck:
     if not files and not listing.failures:
         remarks.append("no file matches at present")
     return InputCheck(
-        name=each.label,
-        topic=each.topic,
-        format=each.format.value,
+        name=input_.label,
+        topic=input_.topic,
+        format=input_.format.value,
         files=len(files),
         bytes=sum(sighting.size for sighting in files),
         remarks=tuple(remarks),
@@ -101,25 +101,25 @@ def _with_files(each: Input, opening: Opening) -> InputCheck:
 
 
 def _with_schema(
-    check: InputCheck, config: AgentConfig, each: Input, registry: RegistryClient
+    check: InputCheck, config: AgentConfig, input_: Input, registry: RegistryClient
 ) -> InputCheck:
     problems = []
     remarks = list(check.remarks)
-    files = (each.schema,) if each.schema and config.auto_register else ()
-    if each.schema and not config.auto_register:
+    files = (input_.schema,) if input_.schema and config.auto_register else ()
+    if input_.schema and not config.auto_register:
         remarks.append("`schema` is not registered: `auto_register` is off")
-    wanted = wanted_for(each)
+    wanted = wanted_for(input_)
     schema, wrong = _found(registry, wanted, files)
     if wrong:
         problems.append(wrong)
-    if wrong := _found(registry, dead_letters_of(each.topic), ())[1]:
+    if wrong := _found(registry, dead_letters_of(input_.topic), ())[1]:
         problems.append(wrong)
     check = msgspec.structs.replace(check, problems=tuple(problems), remarks=tuple(remarks))
-    return check if schema is None else _with_fit(check, config, each, schema)
+    return check if schema is None else _with_fit(check, config, input_, schema)
 
 
 def _with_fit(
-    check: InputCheck, config: AgentConfig, each: Input, topic_schema: TopicSchema | None
+    check: InputCheck, config: AgentConfig, input_: Input, topic_schema: TopicSchema | None
 ) -> InputCheck:
     """Adds whether the input fits its schema. Without a schema, only plain text is checked."""
     if topic_schema is not None:
@@ -127,12 +127,12 @@ def _with_fit(
         check = msgspec.structs.replace(
             check, schema=name, version=topic_schema.version, id=topic_schema.id
         )
-    elif each.format is not Format.PLAIN:
+    elif input_.format is not Format.PLAIN:
         return check
     try:
-        EventReader(each, topic_schema.schema if topic_schema else None, config.times)
+        EventReader(input_, topic_schema.schema if topic_schema else None, config.times)
     except InputError as error:
-        why = str(error).removeprefix(f"{each.label}: ")
+        why = str(error).removeprefix(f"{input_.label}: ")
         return msgspec.structs.replace(check, problems=(*check.problems, why))
     return check
 
@@ -178,13 +178,13 @@ def topics_of(inputs: Sequence[Input], *, ledger: bool) -> list[str]:
 def check_topics(brokers: Brokers, config: AgentConfig, topics: Sequence[str]) -> list[TopicCheck]:
     """Checks the configuration of topics. Raises ClientError if the cluster does not answer."""
     known = brokers.persist(lambda: brokers.refresh(topics))
-    made = None if all(known.has(name) for name in topics) else new_topics(brokers)
+    defaults = None if all(known.has(name) for name in topics) else new_topics(brokers)
     checks = []
     for name in topics:
         if not known.has(name):
-            checks.append(check_missing(name, made, config))
+            checks.append(check_missing(name, defaults, config))
             continue
-        configs = {each.name: each.value or "" for each in topic_configs(brokers, name)}
+        configs = {entry.name: entry.value or "" for entry in topic_configs(brokers, name)}
         checks.append(
             TopicCheck(
                 name=name,
@@ -196,18 +196,20 @@ def check_topics(brokers: Brokers, config: AgentConfig, topics: Sequence[str]) -
     return checks
 
 
-def check_missing(name: str, made: NewTopics | None, config: AgentConfig) -> TopicCheck:
+def check_missing(name: str, defaults: NewTopics | None, config: AgentConfig) -> TopicCheck:
     """Checks a topic that does not exist, by the brokers' settings for new topics."""
     missing = "it does not exist yet"
-    if made is None:
+    if defaults is None:
         remark = f"{missing}: create it, or let the brokers do so at first use"
         return TopicCheck(name=name, remarks=(remark,))
-    if made.at_first_use:
-        remark = f"{missing}: brokers create it at first use, with num.partitions={made.partitions}"
+    if defaults.at_first_use:
+        remark = (
+            f"{missing}: brokers create it at first use, with num.partitions={defaults.partitions}"
+        )
         return TopicCheck(
             name=name,
-            problems=tuple(problems_of(made.configs)),
-            remarks=(remark, *remarks_on(name, made.configs, config)),
+            problems=tuple(problems_of(defaults.configs)),
+            remarks=(remark, *remarks_on(name, defaults.configs, config)),
         )
     command = f"auto.create.topics.enable is false: penstock topics create {name}"
     if name.endswith(DEAD_SUFFIX):

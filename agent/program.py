@@ -61,7 +61,7 @@ Load = Callable[[], AgentConfig]  # raises ConfigRejected
 
 
 def run(config: AgentConfig, load: Load, read_inputs: ReadFile) -> int:
-    """Follows files until a signal comes. Returns the process's exit code.
+    """Runs the agent until a signal. Returns the process's exit code.
 
     `load` reads the configuration again; `read_inputs` reads a file of `inputs_dir`.
     """
@@ -274,7 +274,7 @@ def _say_news(directory: InputsDirectory) -> None:
 
 
 def check_takeable(running: AgentConfig, wanted: AgentConfig) -> None:
-    """Raises ConfigRejected if a setting has changed that needs a restart."""
+    """Checks that no setting has changed that needs a restart. Raises ConfigRejected."""
     changed = [
         name
         for name in running.__struct_fields__

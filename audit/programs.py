@@ -169,8 +169,8 @@ def _away_words(program: Program) -> str:
 
 
 def servers_words(brokers: Iterable[Program], now: int) -> str:
-    """How many ZooKeeper servers do not serve, by the latest report of a broker; empty if all do,
-    or if that is unknown."""
+    """The number of ZooKeeper servers that do not serve, by the latest report of a broker, in
+    words; empty if all do, or if that is unknown."""
     known = [
         (program.heard, program.title, session)
         for program in brokers
@@ -188,7 +188,7 @@ def servers_words(brokers: Iterable[Program], now: int) -> str:
 
 
 def this_audit(probe: HealthProbe, now: int) -> Program:
-    """This audit as a program."""
+    """This audit as a program, for the health page."""
     health = probe.health()
     host = platform.node()
     return Program(kind=ProgramKind.AUDIT, cluster="", host=host, name="", heard=now, health=health)
@@ -220,7 +220,7 @@ def _duration(millis: int) -> str:
 
 
 def in_words(texts: Sequence[str], most: int) -> Iterator[str]:
-    """The first texts, and the number of the others."""
+    """The first texts, and the number of further ones."""
     yield from texts[:most]
     if len(texts) > most:
         yield f"and {len(texts) - most:,} more"

@@ -533,8 +533,8 @@ class Broker:
     def _quotas_changed(self, snapshot: QuotaSnapshot) -> None:
         self.loop.call_soon_threadsafe(lambda: self._quotas.follow(snapshot, self.loop.time()))
 
-    def _id_taken(self, taken: BrokerIdTaken) -> None:
-        self.loop.call_soon_threadsafe(self._give_up, str(taken))
+    def _id_taken(self, error: BrokerIdTaken) -> None:
+        self.loop.call_soon_threadsafe(self._give_up, str(error))
 
     def _give_up(self, reason: str) -> None:
         self.failure = reason
@@ -571,7 +571,7 @@ class Broker:
         ]
 
     def _full_disk(self) -> Iterator[str]:
-        full = [each for each in self.partitions if each.read_only]
+        full = [partition for partition in self.partitions if partition.read_only]
         if full:
             first = f"{full[0].topic}-{full[0].index}"
             which = first if len(full) == 1 else f"{first} and {len(full) - 1:,} more"

@@ -15,11 +15,11 @@ __all__ = ["ApiError", "BrokerError", "ErrorCode"]
 
 
 class BrokerError(Exception):
-    """A broker cannot do what was asked of it."""
+    """A broker cannot carry out a request."""
 
 
 class ApiError(BrokerError):
-    """`code` is for the client, `message` for the person behind it."""
+    """An error for a client: its `code`, and a `message` for people."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)

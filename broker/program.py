@@ -1,4 +1,4 @@
-"""`penstock broker`: runs one broker in this process, until it is told to stop.
+"""`penstock broker`: runs one broker in this process until a signal.
 
 SIGTERM and SIGINT stop it gracefully, a second one at once. The embedded ZooKeeper, if there is
 one, starts before the broker and stops after it; it dies with this process however that ends.

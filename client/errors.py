@@ -42,7 +42,7 @@ __all__ = [
 
 
 class ClientError(Exception):
-    """A request did not succeed, or its outcome is unknown."""
+    """A request failed, or its outcome is unknown."""
 
     retriable = False
 
@@ -60,7 +60,8 @@ class ConnectionLost(ClientError):
 
 
 class NotLetIn(ClientError):
-    """May be temporary: passwords and certificates are replaced on one side before the other."""
+    """A login was rejected. May be temporary: passwords and certificates are replaced on one side
+    before the other."""
 
 
 class WrongCredentials(NotLetIn):
@@ -82,7 +83,7 @@ class UnknownTopic(ClientError):
 
 
 class Corrupt(ClientError):
-    """The damaged batch begins at offset `first` (-1 if unknown) and claims `count` offsets (0 if
+    """A damaged batch. It begins at offset `first` (-1 if unknown) and claims `count` offsets (0 if
     even that cannot be read)."""
 
     def __init__(self, text: str, *, first: int = -1, count: int = 0) -> None:
@@ -142,6 +143,6 @@ def refusal(
 def check(
     code: ErrorCode, what: str, message: str | None = None, *, needs: Right | None = None
 ) -> None:
-    """Raises `Refused` unless the code is `none`."""
+    """Checks an error code. Raises `Refused` unless it is `none`."""
     if code is not ErrorCode.none:
         raise refusal(what, code, message, needs=needs)

@@ -1,4 +1,4 @@
-"""Retries: pauses that double, with jitter, until the time is over.
+"""Retries: pauses that double, with jitter, until a time limit.
 
 Jitter keeps a thousand clients that lost the same broker from returning at the same instant.
 """
@@ -54,7 +54,7 @@ class Patience:
         self._pauses.reset()
 
     def wait(self, error: ClientError) -> None:
-        """Sleeps before the next attempt; raises the error if it is final or the time is over."""
+        """Sleeps before the next attempt; raises the error if it is final, or the time is over."""
         remaining = self._deadline - self._clock()
         if not error.retriable or remaining <= 0:
             raise error

@@ -4,7 +4,7 @@
 expected nodes that do not exist. An unreadable node changes nothing: its last known contents stay,
 here or from the previous snapshot, because a topic that seems to vanish looks like a deleted one,
 and overrides that seem to vanish may let the defaults delete data. Unreadable ACLs without known
-contents count as a denial of everything to everybody, since they may contain a denial.
+contents count as a denial of everything to all users, since they may contain a denial.
 """
 
 import logging
@@ -68,7 +68,7 @@ class _Topic(msgspec.Struct):
 
 
 class Assembly(msgspec.Struct):
-    """What is known so far. `before` supplies what cannot be read."""
+    """The state assembled so far. `before` replaces unreadable parts."""
 
     before: ClusterSnapshot = msgspec.field(default_factory=ClusterSnapshot)
     cluster_id: str | None = None
@@ -83,7 +83,7 @@ class Assembly(msgspec.Struct):
     _acls_shown: Acls | None = None  # of the previous snapshot; reset when one changes
 
     def fold_children(self, path: str, names: tuple[str, ...]) -> list[str]:
-        """Take a directory's contents; returns the new nodes to read."""
+        """Applies a directory's contents; returns the new nodes to read."""
         known = self._names.get(path, frozenset())
         self._names[path] = frozenset(
             name for name in names if name in known or _is_ours(path, name)
@@ -95,7 +95,7 @@ class Assembly(msgspec.Struct):
         return [f"{path}/{name}" for name in self._names[path] - known]
 
     def fold_node(self, path: str, node: Node | None) -> list[str]:
-        """Take a node's contents, None if it is gone; returns nodes to read as a consequence."""
+        """Applies a node's contents, None if it is gone; returns nodes to read as a consequence."""
         try:
             return self._fold_node(path, node)
         except NodeUnreadable as error:

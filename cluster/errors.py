@@ -40,7 +40,7 @@ from cluster.values import BrokerInfo
 
 
 class Cause(Enum):
-    """How a node differed from a write's expectation."""
+    """The difference between a node and a write's expectation."""
 
     EXISTS = "exists already"
     MISSING = "does not exist"
@@ -81,7 +81,7 @@ class MapMissing(ClusterError):
 
 
 class Conflict(ClusterError):
-    """`path`: the unexpected node; `cause`: how it differed."""
+    """A write's expectation was not met. `path`: the unexpected node; `cause`: the difference."""
 
     def __init__(self, message: str, path: str, cause: Cause) -> None:
         super().__init__(message)
@@ -94,7 +94,7 @@ class Fenced(Conflict):
 
 
 class BrokerIdTaken(ClusterError):
-    """`existing`: the conflicting registration."""
+    """The id is in use; `existing` is the conflicting registration."""
 
     def __init__(self, message: str, existing: BrokerInfo) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Backup and restore of what a cluster keeps only in ZooKeeper: configs, users, quotas, ACLs.
+"""Backup and restore of cluster data that only ZooKeeper has: configs, users, quotas, ACLs.
 
 Topics, their ids and the assignment of partitions are on the brokers' disks as well (`recover`),
 where they are newer than in any copy: a copy of leader epochs would make them run backwards. Group
@@ -59,7 +59,7 @@ def kind_of(path: str) -> str:
 
 
 def is_known(path: str) -> bool:
-    """Whether a copy may contain such a node: `contents` could have returned it."""
+    """Whether a backup may contain such a node, as `contents` could have returned it."""
     if path == paths.LOGIN_KEY:
         return True
     folder, _, segment = path.rpartition("/")
@@ -78,7 +78,7 @@ def is_known(path: str) -> bool:
 
 
 def contents(session: Session) -> dict[str, bytes]:
-    """All such nodes; each is read at a moment of its own."""
+    """All such nodes; each is read at its own time."""
     wanted = [paths.LOGIN_KEY]
     for folder in _FOLDERS:
         wanted += [f"{folder}/{child}" for child in session.children(folder) or ()]

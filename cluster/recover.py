@@ -94,7 +94,7 @@ def with_partitions(
     found: Iterable[FoundPartition],
     controller_epoch: int,
 ) -> dict[str, TopicInfo]:
-    """The target state of the topics: what is known, with the directories added."""
+    """The target state of the topics: the known state, with the directories added."""
     by_topic: dict[str, list[FoundPartition]] = defaultdict(list)
     for partition in found:
         by_topic[partition.topic].append(partition)

@@ -40,7 +40,7 @@ def after(epoch: WriterEpoch, new_producer_id: Callable[[], int]) -> WriterEpoch
 
 
 class WriterOffice:
-    """The office as one registry stands for it.
+    """The office of writer, for an election.
 
     `address` is where other registries reach this one. A node with the same address at this
     process's first attempt was left by a killed process; later it belongs to another registry that
@@ -88,7 +88,8 @@ class WriterOffice:
             return
 
     def current(self, session: Session) -> WriterEpoch:
-        """Raises MapDisagrees if the counter belongs to the topic of another Kafka cluster."""
+        """The present epoch. Raises MapDisagrees if the counter belongs to the topic of another
+        Kafka cluster."""
         path = paths.registry_epoch(self._topic)
         while (node := session.read(path)) is None:
             self._begin(session, path)
@@ -142,7 +143,7 @@ class WriterOffice:
 
 
 class WriterCandidate(Candidate[WriterEpoch]):
-    """Stands for writer unless it stands back, and reports the writer whenever it changes.
+    """Stands for writer unless it stands back, and reports each change of the writer.
 
     `on_holder` is called on the candidate's own thread, with None while there is no known writer.
     """

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class ClusterView:
-    """Always holds a snapshot; after `start`, it follows ZooKeeper."""
+    """The current map. Always holds a snapshot; after `start`, it follows ZooKeeper."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

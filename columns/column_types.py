@@ -75,7 +75,7 @@ class UnionForm(msgspec.Struct, frozen=True):
 
 
 def column_type(type_: Type) -> pa.DataType:
-    """Raises `NotColumns` if values of this type cannot be a column."""
+    """The type of a column. Raises `NotColumns` if values of this type cannot be a column."""
     return _ColumnTypes().of(type_)
 
 
@@ -98,22 +98,23 @@ def map_of(values: pa.DataType) -> pa.DataType:
     return pa.map_(pa.string(), pa.field("value", values))
 
 
-def free_names(names: Iterable[str], taken: set[str]) -> list[str]:
-    """Returns the names, changed where they are taken; adds them, in lower case, to `taken`.
+def free_names(names: Iterable[str], used_names: set[str]) -> list[str]:
+    """Returns the names, changed where they conflict with `taken`, to which they are added in lower
+    case.
 
     A free name stays unchanged, even if a later one.
     """
     name_list = list(names)
     free: dict[int, str] = {}
     for place, name in enumerate(name_list):
-        if name.lower() not in taken:
-            taken.add(name.lower())
+        if name.lower() not in used_names:
+            used_names.add(name.lower())
             free[place] = name
     for place, name in enumerate(name_list):
         if place not in free:
-            while name.lower() in taken:
+            while name.lower() in used_names:
                 name += "_"  # noqa: PLW2901
-            taken.add(name.lower())
+            used_names.add(name.lower())
             free[place] = name
     return [free[place] for place in range(len(name_list))]
 

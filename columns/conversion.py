@@ -41,7 +41,7 @@ class Conversion(Protocol):
 
 
 class Never(msgspec.Struct, frozen=True):
-    """Nothing written with this type can be read."""
+    """No data written with this type can be read."""
 
     raw: pa.DataType
     column: pa.DataType

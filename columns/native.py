@@ -158,7 +158,7 @@ _TEXT: Final = Primitive("string", {})
 
 
 class _NodeBuilder:
-    """Builds nodes. `raw` is the wanted part of a type in the raw form; None: the value is skipped.
+    """Builds nodes. `raw`: the required part of a type in the raw form; None: the value is skipped.
     It must have that form, since Arrow does not check it."""
 
     def __init__(self) -> None:

@@ -75,7 +75,7 @@ def presence(type_: Type) -> pa.DataType:
 
 
 def parts(fields: Iterable[tuple[str, pa.DataType]]) -> pa.StructType:
-    """Merges wanted parts of a record or union, in the writer's order."""
+    """Merges required parts of a record or union, in the writer's order."""
     merged: dict[str, pa.DataType] = {}
     for name, type_ in fields:
         previous = merged.get(name)

@@ -48,7 +48,7 @@ MOST_PAIRS: Final = 20_000
 
 
 def resolve(writer: Type, reader: Type) -> Conversion:
-    """Raises `InvalidSchema` if the schemas' types have too many pairs."""
+    """Resolves two schemas. Raises `InvalidSchema` if their types have too many pairs."""
     return _Resolving().of(writer, reader)
 
 

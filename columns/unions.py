@@ -19,8 +19,8 @@ class Branch(msgspec.Struct, frozen=True):
 
 
 class UnionConversion(msgspec.Struct, frozen=True):
-    """`nullable` is the branch that is not null in nullable raw arrays. With `members` the column
-    is a struct of all `types`; otherwise it is the only type."""
+    """Converts a union. `nullable` is the branch that is not null in nullable raw arrays. With
+    `members` the column is a struct of all `types`; otherwise it is the only type."""
 
     column: pa.DataType
     types: tuple[pa.DataType, ...]

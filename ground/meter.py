@@ -7,7 +7,7 @@ _LONGEST_WAIT_S: Final = 10.0
 
 
 class Meter:
-    """The usage of one rate."""
+    """A client's usage of one rate."""
 
     __slots__ = ("_at", "_burst", "_level", "rate")
 

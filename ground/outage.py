@@ -50,7 +50,7 @@ class Outage:
         return pause
 
     def over(self) -> None:
-        """An attempt succeeded."""
+        """Ends the outage, as an attempt succeeded."""
         if self._began is not None:
             self._log.info("%s works again seconds=%.1f", self._what, self.seconds)
             self._began, self.why = None, ""

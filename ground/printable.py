@@ -5,7 +5,7 @@ File names are bytes that need not be UTF-8; Python represents them with surroga
 
 
 def one_line(text: str) -> str:
-    """Escapes what could control a terminal or look like two lines.
+    """Escapes characters that could control a terminal or look like a line break.
 
     Unprintable characters are escaped as in Python, and so are bytes of a name that are not UTF-8.
     """

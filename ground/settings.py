@@ -25,7 +25,7 @@ Pattern = Annotated[str, Meta(extra={WORD: "regular expression"})]
 
 
 def check_positive(struct: msgspec.Struct, *names: str) -> None:
-    """Raises ValueError."""
+    """Checks that numbers are positive. Raises ValueError."""
     for name in names:
         value = getattr(struct, name)
         if not math.isfinite(value) or value <= 0:
@@ -33,7 +33,7 @@ def check_positive(struct: msgspec.Struct, *names: str) -> None:
 
 
 def check_not_negative(struct: msgspec.Struct, *names: str) -> None:
-    """Raises ValueError."""
+    """Checks that numbers are not negative. Raises ValueError."""
     for name in names:
         value = getattr(struct, name)
         if not math.isfinite(value) or value < 0:

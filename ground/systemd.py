@@ -50,12 +50,13 @@ def status(text: str) -> str:
 
 
 def reloading() -> str:
-    """Must be followed by READY. Includes the time, as `Type=notify-reload` requires."""
+    """The notification of a reload, which READY must follow. Includes the time, as
+    `Type=notify-reload` requires."""
     return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}"
 
 
 def needs(seconds: float) -> str:
-    """Starting or stopping may take this much longer."""
+    """The notification that starting or stopping may take this much longer."""
     return f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}"
 
 

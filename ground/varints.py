@@ -99,7 +99,7 @@ class Varints(dict[int, bytes]):
 
 
 def high_bytes(block: int) -> bytes:
-    """The bytes that follow those of `LOW` for numbers in this block, not the first."""
+    """Encodes a block's number, at least 1: the bytes that follow those of `LOW`."""
     return _HIGHS[block] if block < len(_HIGHS) else unsigned_varint(block)
 
 

@@ -21,7 +21,8 @@ _MOST_SETS: Final = 10_000
 
 
 class Beat(NamedTuple):
-    """Everything in these topics is acknowledged up to `until`. No topics means all of them."""
+    """Everything in these topics is acknowledged up to `until`. Empty topics stand for all of
+    them."""
 
     until: int
     topics: frozenset[str]
@@ -68,7 +69,7 @@ class HeardAgent(msgspec.Struct):
 
 
 class Behind(NamedTuple):
-    """How far one agent is with some topics."""
+    """The progress of one agent in some topics."""
 
     until: int
     host: str
@@ -76,7 +77,7 @@ class Behind(NamedTuple):
 
 
 class Agents(msgspec.Struct):
-    """All agents and retired hosts that the ledger has entries of."""
+    """All agents and retired hosts with entries in the ledger."""
 
     by_id: dict[str, HeardAgent] = {}
     retired: dict[tuple[str, str], HostRetired] = {}
@@ -108,7 +109,7 @@ class Agents(msgspec.Struct):
         self.retired = {key: r for key, r in self.retired.items() if r.time >= heard_before}
 
     def waited_for(self) -> dict[frozenset[str], list[Behind]]:
-        """How far the agents are with each set of topics, the slowest agent first."""
+        """The progress of the agents in each set of topics, the slowest agent first."""
         by_topics: dict[frozenset[str], list[Behind]] = {}
         for name, agent in self.by_id.items():
             for until, topics in agent.shipped:

@@ -17,7 +17,7 @@ _MOST: Final = 1 << 40  # events of one passage
 
 
 class Claim(NamedTuple):
-    """Consecutive events at consecutive offsets."""
+    """A claim that consecutive events are at consecutive offsets."""
 
     journal: str
     partition: int

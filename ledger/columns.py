@@ -59,7 +59,7 @@ class ColumnsOfLedger(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, schema: AvroSchema, schema_id: int) -> Self | None:
-        """None if entries of that schema cannot be read together."""
+        """The columns for a schema; None if its entries cannot be read together."""
         if schema.full_name != LEDGER:
             return None
         try:

@@ -75,17 +75,17 @@ class LedgerEntries:
         return self.take() if self._bytes >= GATHERED_BYTES else None
 
     def forget(self) -> None:
-        """Drops what was added and not taken: the caller will add it again."""
+        """Drops entries that were added and not taken; the caller adds them again."""
         self._gathered, self._bytes = [], 0
 
     def leave_out(self, entries: int, reason: str) -> None:
         """Counts entries as left out, and logs the first time."""
         if entries and not self.left_out:
-            log.warning("ledger entries left out error=%r", reason)
+            log.warning("ledger entries skipped error=%r", reason)
         self.left_out += entries
 
     def take(self) -> pa.StructArray:
-        """All entries added since the last time, each journal's in their order."""
+        """All entries added since the last call, each journal's in order."""
         gathered, self._gathered, self._bytes = self._gathered, [], 0
         if self._usual < 0:
             self._usual = _schema_of_first(gathered)

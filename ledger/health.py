@@ -103,7 +103,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HealthProbe:
-    """Looks at a program's disks and certificates. Any thread."""
+    """Reads the state of a program's disks and certificates. Any thread."""
 
     def __init__(
         self,

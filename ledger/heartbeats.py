@@ -28,8 +28,8 @@ def statements(body: pa.StructArray) -> list[Statement]:
     beating = pc.and_(agents, pc.greater(pc.list_value_length(beats), 0))
     chosen = pa.array(_chosen(source, seq, beats, beating), pa.int64())
     host = header.field("host")
-    taken = (column.take(chosen).to_pylist() for column in (source, host, seq, time))
-    found: list[Statement] = list(map(AgentEntry, *taken, _beats(beats.take(chosen))))
+    columns = (column.take(chosen).to_pylist() for column in (source, host, seq, time))
+    found: list[Statement] = list(map(AgentEntry, *columns, _beats(beats.take(chosen))))
     for row in pc.indices_nonzero(operators).to_pylist():
         at = time[row].as_py()
         found += [

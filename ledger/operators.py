@@ -51,7 +51,8 @@ def write_retired(
 
 
 def check_writable(brokers: Brokers, registry: RegistryClient) -> None:
-    """Raises ClientError or SchemaError unless brokers and registry answer and have the ledger."""
+    """Checks that brokers and registry answer and have the ledger. Raises ClientError or
+    SchemaError."""
     brokers.topic(LEDGER_TOPIC, Operation.WRITE)
     registry.lookup(SUBJECT, built_in(LEDGER).text)
 

@@ -50,7 +50,7 @@ CHUNK_BYTES: Final = 160 * 1024 * 1024  # about 200,000 small entries: each take
 
 
 class LedgerPositions(msgspec.Struct, frozen=True):
-    """Up to which offsets an `_audit` was read.
+    """The offsets up to which an `_audit` was read.
 
     The topic id is empty if the cluster has none, or nothing was read yet. `epochs` has, where it
     is known, a leader epoch in which the partition's log had everything that was read.
@@ -74,7 +74,8 @@ class LedgerChunk(msgspec.Struct, frozen=True):
 
 
 class _Reached(msgspec.Struct, frozen=True):
-    """Up to where each partition has been read, and a leader epoch in which that is valid."""
+    """The offset up to which each partition has been read, and a leader epoch in which that is
+    valid."""
 
     topic_id: str
     offsets: dict[int, int]

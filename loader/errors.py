@@ -42,7 +42,7 @@ _DAMAGED: Final = re.compile(r"([A-Za-z0-9._-]+)-(\d+), offsets (\d+) to (\d+): 
 
 
 class LoaderError(Exception):
-    """One line that says what is wrong and what to do."""
+    """A loader's error, in one line with the remedy."""
 
     exit_code: ClassVar[int] = 1
 
@@ -112,7 +112,8 @@ class DamagedBatch(SparkFailed):
 
 
 class FilesDiffer(LoaderError):
-    """Rows were loaded all the same. Hours are folders, such as dt=2026-11-20/hour=07."""
+    """Files differ from their commit, although rows were loaded. Hours are folders, such as
+    dt=2026-11-20/hour=07."""
 
     exit_code = 8
 

@@ -10,7 +10,7 @@ while the others are copied.
 
 
 class MirrorFailure(Exception):
-    """The message says what to do."""
+    """A mirror cannot work; the message has the remedy."""
 
 
 class DirectoryTaken(MirrorFailure):

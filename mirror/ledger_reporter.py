@@ -104,7 +104,7 @@ class _Beginning(NamedTuple):
 
 
 class LedgerReporter:
-    """See the module."""
+    """Reports copied batches. Belongs to one thread."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class LedgerReporter:
     # The event loop
 
     def begun(self, copy: TopicCopy, partition: CopiedPartition) -> None:
-        """The partition resumes where the copy ends."""
+        """Notes that copying of a partition resumed at its end."""
         if copy.origin is not None and copy.origin.of_penstocks_own:
             return
         topic, index = partition.here
@@ -157,8 +157,8 @@ class LedgerReporter:
                 fresh = CopiedCount(PartitionCount(*key, end, origin=copy.origin))
                 earlier = self._begun.get(key)
                 if earlier is None:
-                    told = -1 if known is None else known.count.next_offset
-                    earlier = _Beginning(told, end, known, partition.compacts)
+                    reported = -1 if known is None else known.count.next_offset
+                    earlier = _Beginning(reported, end, known, partition.compacts)
                 elif known is not None:  # to be read again, except for accepted gaps
                     fresh.gaps = known.gaps
                 self._begun[key] = earlier._replace(end=end)
@@ -166,7 +166,7 @@ class LedgerReporter:
             self._counts[key].gap_at = end if partition.position > end else -1
 
     def written(self, partition: CopiedPartition, headers: Sequence[BatchHeader]) -> None:
-        """The target has these batches."""
+        """Notes that the target has these batches."""
         with self._lock:
             key = self._keys.get(partition.here)
             if key is not None:
@@ -276,10 +276,10 @@ class LedgerReporter:
         before = [(key, old) for key, beginning in begun.items() if (old := beginning.before)]
         self._settle(before)
         unknown = {key: beginning for key, beginning in begun.items() if beginning.end > 0}
-        told = self._copies.reported_ends(unknown) if unknown else {}
+        reported = self._copies.reported_ends(unknown) if unknown else {}
         between: _Counts = []
         for key, beginning in unknown.items():
-            first = max(beginning.told, told.get(key, -1))
+            first = max(beginning.told, reported.get(key, -1))
             if 0 <= first < beginning.end:
                 fresh = PartitionCount(*key, first, origin=origins[key])
                 individually = _MOST_ALONE - len(between)

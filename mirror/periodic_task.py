@@ -17,7 +17,7 @@ _GLANCE_S: Final = 1.0  # between rounds, while there is nothing to do
 
 
 class PeriodicTask(ABC):
-    """See the module. `what` names the work; `waits` is the log message when it fails."""
+    """A task that is repeated. `what` names the work; `waits` is the log message when it fails."""
 
     def __init__(self, config: MirrorConfig, interval: float, *, what: str, waits: str) -> None:
         self.trouble = ""  # of the last round; any thread

@@ -1,4 +1,4 @@
-"""Plans which topics to copy, under which names, and the changes needed at the target. Pure.
+"""Plans the topics to copy, their names, and the changes at the target. Pure.
 
 A copy is a topic of the target with the mark `penstock.mirror.of`. A topic without the mark is
 another user's, or was promoted: it is left alone. So is a copy of something else, or of a topic of
@@ -73,7 +73,7 @@ class Standing(StrEnum):
     PAUSED = "paused"
     ORDINARY = "ordinary"  # it has no mark
     FOREIGN = "foreign"  # a copy of something else
-    ANEW = "made anew"  # a copy of a topic that was deleted
+    ANEW = "made anew"  # a copy of a topic that was deleted and recreated
     GONE = "gone"  # there is no such topic at the source
 
 
@@ -193,7 +193,7 @@ def _standing(here: str, mark: MirrorOf, origin: MirrorOf | None) -> tuple[Stand
 
 
 def origin_of(configs: Mapping[str, str]) -> MirrorOf | None:
-    """The topic of which this is a copy; None if it is not one, or its mark is invalid."""
+    """The origin of a copy; None if the topic is not a copy, or its mark is invalid."""
     try:
         return MirrorOf.parse(configs[MIRROR_OF])
     except (KeyError, ValueError):
@@ -215,5 +215,5 @@ def _altered(
     changed: dict[str, str | None] = {
         name: value for name, value in wanted.items() if has.get(name) != value
     }
-    gone = (name for name in has if name not in wanted and _is_followed(name, keep))
-    return {**changed, **dict.fromkeys(gone)}
+    removed = (name for name in has if name not in wanted and _is_followed(name, keep))
+    return {**changed, **dict.fromkeys(removed)}

@@ -24,7 +24,8 @@ def partitions_of(tasks: Iterable[Task]) -> Sequence[InputPartition]:
 
 
 def rows_of(partition: InputPartition, description: str) -> Iterator[RecordBatch]:
-    """Without tasks, Spark creates a partition of its own, which has no value."""
+    """The rows of a partition. Without tasks, Spark creates a partition of its own, which has no
+    value."""
     if partition.value is None:
         return iter(())
     return read(msgspec.json.decode(partition.value, type=known_type(Task)), unpacked(description))

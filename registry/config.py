@@ -278,7 +278,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def _check_apart(own: str, mirrored: tuple[MirroredSchemas, ...]) -> None:
-    """Reject topics that are named twice, and prefixes of which one begins with another."""
+    """Reject topics that are named twice, and prefixes that begin with another prefix."""
     topics = [own, *(schemas.topic for schemas in mirrored)]
     if twice := next((topic for topic in topics if topics.count(topic) > 1), None):
         raise ValueError(f"`mirrored`: topic {twice} is named twice")

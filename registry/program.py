@@ -24,7 +24,7 @@ from registry.schemas_topic.contents import RegistryContents
 
 log = logging.getLogger(__name__)
 
-# A write crosses threads, each of which waits at most this long for the interpreter.
+# A write crosses threads; each waits at most this long for the interpreter.
 _SWITCH_INTERVAL = 0.0005
 
 _GC_THRESHOLDS = (20_000, 20, 50)

@@ -40,7 +40,8 @@ log = logging.getLogger(__name__)
 
 
 class Registry:
-    """Belongs to the event loop. `gone` is set when it cannot go on; `failure` has the reason."""
+    """The registry. Belongs to the event loop. `gone` is set when it cannot continue; `failure` has
+    the reason."""
 
     def __init__(self, config: RegistryConfig, contents: RegistryContents) -> None:
         self.config = config

@@ -20,7 +20,8 @@ __all__ = ["Incompatibility", "Level", "explain", "incompatibilities", "messages
 
 
 class Level(StrEnum):
-    """Which schema must be able to read the other's data, for the latest or for all versions."""
+    """The direction in which schemas must be able to read each other's data, for the latest or for
+    all versions."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -49,8 +50,8 @@ def messages(
 
 
 def explain(level: Level, new: AvroSchema, previous: Sequence[tuple[int, AvroSchema]]) -> list[str]:
-    """The reasons for people: where, what, which schema cannot read the other's data, and the
-    fix."""
+    """The reasons in words: the place, the fault, which schema cannot read the other's data, and
+    the fix."""
     sentences: list[str] = []
     for refusal in _refusals(level, new, previous):
         this, other = Side("this schema", is_new=True), Side(f"version {refusal.version}")

@@ -55,7 +55,7 @@ class Conversion:
                 return self._written({FIELD: _unnamed(self._type, read[FIELD])})
         except REFUSALS as error:
             reason = " ".join(str(error).split())[:200]
-            raise BadMessage(f"it cannot be read as the schema that is wanted: {reason}") from None
+            raise BadMessage(f"it cannot be converted to the requested schema: {reason}") from None
 
     def _written(self, value: Any) -> bytes:
         out = BytesIO()

@@ -42,7 +42,8 @@ class DifferenceKind(StrEnum):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """`path` is a field, `header.time` or `tags[].name`; empty for the schema as a whole."""
+    """A difference. `path` is a field, `header.time` or `tags[].name`; empty for the schema as a
+    whole."""
 
     kind: DifferenceKind
     path: str
@@ -100,7 +101,7 @@ class _Comparison(msgspec.Struct, frozen=True):
                 yield from _simple_types(old, new, path)
 
     def definitions(self, old: Definition, new: Definition, path: str) -> _Steps:
-        """Two definitions of the same kind."""
+        """Compares two definitions of the same kind."""
         key = (old.name.full, new.name.full)
         if key in self.compared:
             return

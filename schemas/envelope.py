@@ -135,10 +135,10 @@ class Decoder:
         except BadMessage as error:
             raise BadMessage(f"with schema {schema_id}: {error}") from None
         except UnicodeDecodeError as error:
-            raise BadMessage(f"with schema {schema_id}: a string is no UTF-8: {error}") from None
+            raise BadMessage(f"with schema {schema_id}: a string is not UTF-8: {error}") from None
         except REFUSALS as error:
             reason = " ".join(str(error).split())[:200]
-            raise BadMessage(f"what schema {schema_id} wrote has another form: {reason}") from None
+            raise BadMessage(f"data of schema {schema_id} has another form: {reason}") from None
 
     def _new_writer(self, schema_id: int) -> _Writer:
         schema = self._lookup(schema_id)

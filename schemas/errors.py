@@ -29,7 +29,7 @@ class SchemaError(Exception):
 
 
 class InvalidSchema(SchemaError):
-    """`where` names the type, field or line; `why` is the reason."""
+    """An invalid schema. `where` names the type, field or line; `why` is the reason."""
 
     def __init__(self, why: str, where: str = "") -> None:
         super().__init__(f"{where}: {why}" if where else why)
@@ -46,7 +46,7 @@ class BadMessage(SchemaError):
 
 
 class RegistryError(SchemaError):
-    """A registry did not do what it was asked to do."""
+    """A registry did not answer or refused a request."""
 
 
 class RegistryNotReachable(RegistryError):
@@ -58,7 +58,8 @@ class RegistryTimedOut(RegistryNotReachable):
 
 
 class RegistryRefused(RegistryError):
-    """`status` is the HTTP status; `code` and `message` are the registry's."""
+    """The registry refused a request. `status` is the HTTP status; `code` and `message` are the
+    registry's."""
 
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(f"{message} (error code {code})")

@@ -39,7 +39,7 @@ _EXAMPLE: Final = {
 
 @cache
 def built_in(full_name: str) -> AvroSchema:
-    """A schema of `BUILT_IN` as it is registered, without references."""
+    """A schema of `BUILT_IN` in its registered form, without references."""
     if full_name not in BUILT_IN:
         raise LookupError(f"{full_name} is not one of {', '.join(BUILT_IN)}")
     if full_name == HEADER:
@@ -53,7 +53,7 @@ def _text(full_name: str) -> str:
 
 
 def check_event_schema(schema: AvroSchema) -> None:
-    """Raises NotAnEvent unless the schema is a record whose first field is the header."""
+    """Checks that the schema is a record whose first field is the header. Raises NotAnEvent."""
     event = schema.type
     if not isinstance(event, Record) or event.is_error:
         raise NotAnEvent(f"an event is a record, but this is of type {type_in_words(event)}")

@@ -73,7 +73,7 @@ def read_schema(path: Path) -> str:
             raise InvalidSchema("not a regular file", one_line(str(path)))
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise InvalidSchema(f"it has more than {MOST_BYTES:,} bytes", one_line(str(path)))
+        raise InvalidSchema(f"larger than {MOST_BYTES:,} bytes", one_line(str(path)))
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -82,7 +82,7 @@ def read_schema(path: Path) -> str:
 
 
 def read_folder(folder: Path) -> list[SchemaFile]:
-    """All schemas, each after those that it needs. Raises OSError or InvalidSchema."""
+    """All schemas, each after its dependencies. Raises OSError or InvalidSchema."""
     subjects: dict[str, tuple[Path, str, TypeNames]] = {}
     for path in _paths(folder):
         subject = subject_of(path)

@@ -66,7 +66,7 @@ class AvroSchema:
 
     @cached_property
     def text(self) -> str:
-        """The text that a registry stores: Java's spelling, without what references define."""
+        """The text for a registry: Java's spelling, without the definitions of references."""
         return schema_text(self.type, self._known)
 
     @cached_property

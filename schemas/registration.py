@@ -1,4 +1,4 @@
-"""Plans what would happen to schemas in a registry without changing anything, and registers them.
+"""Plans the registration of schemas without changing anything, and carries it out.
 
 A schema is refused if it is invalid, if the registry is read-only, or if the subject's
 compatibility level forbids it. The registry's own verdict is used where it can give one. Where it
@@ -38,7 +38,7 @@ class Outcome(StrEnum):
 
 
 class LevelChange(msgspec.Struct, frozen=True):
-    """`before` is None if the subject had no level of its own."""
+    """A change of a level. `before` is None if the subject had no level of its own."""
 
     before: str | None
     after: Level

@@ -70,8 +70,8 @@ class RegistryClient:
         attempt_seconds: float = 30.0,
         first_attempt_seconds: float | None = None,
     ) -> None:
-        """Raises ValueError if the URLs are invalid. Sends no request yet. A text contains the URLs
-        of a registry that needs no login.
+        """Sends no request yet. A text contains the URLs of a registry that needs no login. Raises
+        ValueError if the URLs are invalid.
 
         `first_contact_seconds`: patience until the registry's first answer; `attempt_seconds`:
         timeout of one request to one instance, which may wait for a writer itself;
@@ -160,7 +160,7 @@ class RegistryClient:
         return kept
 
     def schema_of_message(self, schema_id: int) -> AvroSchema | None:
-        """The same for a message that names it: None if there is no such schema, BadMessage if it
+        """The schema with the id in a message: None if there is no such schema, BadMessage if it
         cannot be used."""
         try:
             return self.schema(schema_id)

@@ -1,4 +1,4 @@
-"""ACLs, in Kafka's terms: who may or may not do what, from where, on which resources.
+"""ACLs, in Kafka's terms: principals, operations, hosts and resources.
 
 An ACL belongs to a pattern: a resource type, and a name that is literal (`*` matches every name) or
 a prefix. It applies to one principal, `User:alice`, or to all, `User:*`; to one host, or all, `*`;

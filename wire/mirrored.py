@@ -96,7 +96,7 @@ class MirrorCut(msgspec.Struct, frozen=True):
         if match is None or int(match[3]) >= int(match[4]):
             raise ValueError(
                 f"{text[:_SHOWN]!r} is not [topicId]/[partitionId]:[from]-[to]@[leaderEpoch], with "
-                "the first offset that is cut off, and the one behind the last"
+                "the first deleted offset, and the one after the last"
             )
         return cls(match[1], *map(int, match.groups()[1:]))
 

@@ -1,1 +1,1 @@
-"""What became of each line and byte: runs, cuts, parcels. Pure."""
+"""The account of every line and byte: runs, cuts, parcels. Pure."""

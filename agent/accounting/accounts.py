@@ -15,10 +15,10 @@ UNKNOWN = -1
 def added_up(excepted: Iterable[Excepted]) -> tuple[Excepted, ...]:
     """Sums the counts, one entry for each fate and reason."""
     sums: dict[tuple[Fate, str], Excepted] = {}
-    for each in excepted:
-        key = each.fate, each.reason
+    for excepted_lines in excepted:
+        key = excepted_lines.fate, excepted_lines.reason
         known = sums.get(key)
-        sums[key] = each if known is None else _sum(known, each)
+        sums[key] = excepted_lines if known is None else _sum(known, excepted_lines)
     return tuple(sums.values())
 
 
@@ -64,11 +64,13 @@ def bytes_of_events(run: Run) -> int:
     return run.end_position - run.position - sum(excepted.bytes for excepted in run.excepted)
 
 
-def _sum(one: Excepted, other: Excepted) -> Excepted:
+def _sum(first: Excepted, other: Excepted) -> Excepted:
     return replace(
-        one, count=_known_sum(one.count, other.count), bytes=_known_sum(one.bytes, other.bytes)
+        first,
+        count=_known_sum(first.count, other.count),
+        bytes=_known_sum(first.bytes, other.bytes),
     )
 
 
-def _known_sum(one: int, other: int) -> int:
-    return UNKNOWN if one < 0 or other < 0 else one + other
+def _known_sum(first: int, other: int) -> int:
+    return UNKNOWN if first < 0 or other < 0 else first + other

@@ -80,11 +80,11 @@ class DroppedFields(msgspec.Struct):
         )
 
 
-def summed(one: Altered, other: Altered) -> Altered:
+def summed(first: Altered, other: Altered) -> Altered:
     """The sum of two alterations of the same kind and name."""
     return replace(
-        one,
-        lines=one.lines + other.lines,
-        count=one.count + other.count,
-        hint=one.hint or other.hint,
+        first,
+        lines=first.lines + other.lines,
+        count=first.count + other.count,
+        hint=first.hint or other.hint,
     )

@@ -38,7 +38,7 @@ class DeadLine(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True, eq=False):
-    """What the first `consumed` bytes of a chunk became; the caller passes the rest again, with
+    """The result for the first `consumed` bytes of a chunk; the caller passes the rest again, with
     more.
 
     wait      if something incomplete is left: the seconds without growth after which the caller may

@@ -32,8 +32,15 @@ class FileInput(msgspec.Struct, frozen=True):
     ignore_older: float = 0.0
 
     @classmethod
-    def of(cls, each: Input) -> Self:
-        return cls(each.label, each.topic, each.paths, each.exclude, each.start, each.ignore_older)
+    def of(cls, input_: Input) -> Self:
+        return cls(
+            input_.label,
+            input_.topic,
+            input_.paths,
+            input_.exclude,
+            input_.start,
+            input_.ignore_older,
+        )
 
     def starts_at_end(self, mtime: float) -> bool:
         """Whether a file that existed before the input is started at its end. With a date, a file

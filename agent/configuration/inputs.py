@@ -164,7 +164,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def check_distinct(inputs: Iterable[Input], names: Set[str] = frozenset()) -> None:
-    """Raises ValueError if two inputs have the same label. `names` are in use already."""
+    """Checks that inputs have distinct labels. `names` are in use already. Raises ValueError."""
     labels = set(names)
     for input_ in inputs:
         if input_.label in labels:

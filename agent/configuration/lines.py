@@ -13,7 +13,7 @@ from ground.settings import Pattern, Seconds, check_positive
 
 
 def check_pattern(name: str, pattern: str) -> None:
-    """Raises ValueError if the pattern is invalid."""
+    """Checks a regular expression. Raises ValueError."""
     try:
         re.compile(pattern)
     except re.error as error:
@@ -74,8 +74,8 @@ class Multiline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which events are shipped: the first filter that applies decides. If none applies, an event is
-    shipped, or dropped if there is a `keep`. One of `drop`, `keep`, `sample`."""
+    """Conditions for shipping an event: the first filter that applies decides. If none applies, an
+    event is shipped, or dropped if there is a `keep`. One of `drop`, `keep`, `sample`."""
 
     name: str = ""
     """The reason in the ledger. Default: the pattern."""

@@ -51,9 +51,9 @@ class _Left(msgspec.Struct, frozen=True):
 
 
 class Adoption:
-    """The descriptors handed over, until each belongs to an input or is given back. `own` has those
-    that are not log files; their receiver closes them. `known_paths` are the files that the earlier
-    process knew."""
+    """The descriptors handed over, until each belongs to an input or is returned to the store.
+    `own` has those that are not log files; their receiver closes them. `known_paths`: the files
+    that the earlier process knew."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Adoption:
             self._sort(descriptor)
         self.known_paths = {source.last_path or source.path for source in known}
         self.known_paths |= {source.real_path for source in known if source.real_path}
-        self.known_paths |= {each.path for each in self._files if each.is_new}
+        self.known_paths |= {file.path for file in self._files if file.is_new}
 
     def adopt(
         self,
@@ -110,22 +110,22 @@ class Adoption:
             os.close(left.fd)
         self._files.clear()
 
-    def _sort(self, each: HandedOver) -> None:
-        name = read_name(each.name, self._keeping.agent_id) if self._keeping else None
+    def _sort(self, handed_over: HandedOver) -> None:
+        name = read_name(handed_over.name, self._keeping.agent_id) if self._keeping else None
         is_own = name is not None and name.kind in _OWN
         if name is not None and is_own and name.kind not in self.own:
-            self.own[name.kind] = each
+            self.own[name.kind] = handed_over
             return
         try:
-            status = os.fstat(each.fd)
-            path = name.path if name and name.path else _last_name(each.fd)
+            status = os.fstat(handed_over.fd)
+            path = name.path if name and name.path else _last_name(handed_over.fd)
         except OSError:
             return
         if name is None or is_own or not stat.S_ISREG(status.st_mode):
-            self._refuse(each.name)
-            os.close(each.fd)
+            self._refuse(handed_over.name)
+            os.close(handed_over.fd)
             return
-        left = _Left(each.name, each.fd, status, path, name.kind is KeptKind.NEW)
+        left = _Left(handed_over.name, handed_over.fd, status, path, name.kind is KeptKind.NEW)
         self._files.append(left)
         if self._keeping is not None:
             self._keeping.has_already(left.identity, left.name, new=left.is_new)
@@ -197,7 +197,7 @@ def _source_of(input_files: InputFiles, left: _Left, content: FoundFile) -> Know
     """The source of a file that was open all the time, by its device and inode."""
     memory, there = input_files.memory, input_files.files.__contains__
     unfinished = memory.unfinished_at(left.identity)
-    for path in dict.fromkeys(each.last_path or each.path for each in unfinished):
+    for path in dict.fromkeys(source.last_path or source.path for source in unfinished):
         if known := memory.find(sighting_from(left.status, path), content, there):
             return known
     for known in reversed(unfinished):

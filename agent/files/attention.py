@@ -56,7 +56,8 @@ class Attention:
         followed.look.looked_millis, followed.look.met_millis = self.millis, self.last_millis
 
     def recall(self, followed: Followed, millis: int, size: int | None = None) -> None:
-        """Records a look at `millis`, perhaps by an earlier process, and the size at that look."""
+        """Records an earlier look, at `millis`, perhaps by another process, and the size at that
+        look."""
         followed.look.looked_millis = max(followed.look.looked_millis, millis)
         if size is not None:
             followed.look.size = size
@@ -84,13 +85,13 @@ class Attention:
 
     @property
     def at_rest(self) -> bool:
-        """Whether there is nothing to do until inotify reports something."""
+        """Whether no look is due before inotify reports something."""
         return not (self._busy or self._polled or self.unread or self.unclear)
 
     def drop(self, followed: Followed) -> None:
         self._unwatch(followed)
-        for each in (self._busy, self._polled, self.unread, self.unclear):
-            each.pop(followed, None)
+        for files in (self._busy, self._polled, self.unread, self.unclear):
+            files.pop(followed, None)
 
     def begins(self, millis: int, *, is_caught_up: bool) -> None:
         """Begins a look. `is_caught_up`: inotify has reported everything before it."""
@@ -210,7 +211,7 @@ class Attention:
         if due <= 0:
             return
         self._polled_at = now
-        for followed in [each for each, _ in zip(self._polled, range(due), strict=False)]:
+        for followed in [due_file for due_file, _ in zip(self._polled, range(due), strict=False)]:
             del self._polled[followed]
             self._polled[followed] = None
             if self.refresh(followed, now):

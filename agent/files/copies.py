@@ -109,9 +109,13 @@ def _is_sought(input_files: InputFiles, old: Followed) -> bool:
     if old.fingerprint.size < FULL:
         return False
     followed = [*input_files.files.values(), *input_files.unpacking]
-    others = [each.fingerprint for each in followed if each is not old and each.source]
+    others = [
+        fingerprint.fingerprint
+        for fingerprint in followed
+        if fingerprint is not old and fingerprint.source
+    ]
     others += [known.fingerprint for known in input_files.memory.all() if known.id != old.source]
-    return all(each.digest != old.fingerprint.digest for each in others)
+    return all(fingerprint.digest != old.fingerprint.digest for fingerprint in others)
 
 
 def _is_taken_over(input_files: InputFiles, old: Followed, seen: SeenFile) -> bool:

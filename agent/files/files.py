@@ -68,7 +68,8 @@ _NEVER: Final[Mapping[str, Looked]] = {}
 
 
 class Files:
-    """The files of all inputs. `happenings` describes what a look reports, `followed` what is read.
+    """The files of all inputs. `happenings` describes what a look found, `followed` the files to
+    read.
 
     seen              names of inputs that were followed before, even without a source: `start` does
                       not apply to them. Default: the inputs of the known sources
@@ -169,7 +170,7 @@ class Files:
         return watcher
 
     def look(self, now: float) -> list[Happening]:
-        """Returns what has happened since the last look. Call it every 20 to 50 ms."""
+        """Returns happenings since the last look. Call it every 20 to 50 ms."""
         shared = self._shared
         shared.now = now
         self._looked_ns = time.time_ns()
@@ -353,8 +354,8 @@ class Files:
             for input_files in every_input:
                 self._take(input_files, self._all(input_files))
             self._after_scan(every_input)
-            taken = self._worked() - started
-            self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
+            seconds = self._worked() - started
+            self._next_scan = now + max(self._scan_interval, seconds / _SCANNING)
             self._listed_ns = self._scanned_ns = self._looked_ns
             self.scanned_millis = began
             self._missed_names.was_scanned()
@@ -432,7 +433,9 @@ class Files:
         if self._shared.watcher.anew[folder].instead:
             is_told = folder_of(folder) in self._told
         else:
-            is_told = any(f"{folder}/".startswith(below(each, "")) for each in self._told)
+            is_told = any(
+                f"{folder}/".startswith(below(told_folder, "")) for told_folder in self._told
+            )
         return self._listed_ns if is_told else self._scanned_ns
 
     def _after_scan(self, every_input: Sequence[InputFiles]) -> None:

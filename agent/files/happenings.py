@@ -54,7 +54,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class EndUnseen(msgspec.Struct, frozen=True):
-    """A source is over, and its known bytes were read or lost, but it may have had more."""
+    """A source has ended; its known bytes were read or lost, but it may have had more."""
 
     followed: Followed
     unwatched: Unwatched
@@ -89,7 +89,7 @@ class Released(msgspec.Struct, frozen=True):
 
 
 class Forgettable(msgspec.Struct, frozen=True):
-    """A finished source whose file has been gone for long, or belongs to another source now."""
+    """A finished source whose file was removed long ago, or belongs to another source now."""
 
     source: SourceId
 

@@ -99,7 +99,7 @@ class InputFiles:
         self._missing_paths: dict[int, list[str]] | None = None  # by inode
 
     def remember(self, known: KnownSource) -> None:
-        """Adds a source from the journal, before anything is listed."""
+        """Restores a source from the journal, before anything is listed."""
         self.memory.add(known)
         if known.finished and known.last_path and not self.survey.means(known.last_path):
             self.outside[known.last_path] = None
@@ -114,7 +114,7 @@ class InputFiles:
         return self.barred.leave(of.topic, int(self._shared.wall() * 1000), self.survey)
 
     def go_on_from(self, looked: Looked) -> None:
-        """Continues from a look of an earlier process, if no event since then is lost."""
+        """Continues from a look of an earlier process, if no event was lost since then."""
         self.folders.go_on_from(looked)
         self._listed_millis, self._told_from = looked.millis, 0
         self.caught_up_millis = max(self.caught_up_millis, looked.caught_up_millis)
@@ -176,8 +176,8 @@ class InputFiles:
         self._told_from = self._shared.attention.millis
 
     def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
-        """The unread files that were written to or copied in that time, perhaps briefly: they may
-        have been emptied in between."""
+        """The unread files that were written to or copied in that time, perhaps briefly, so that
+        they may have been emptied in between."""
         written: dict[str, Traces] = {}
         begun = self._shared.attention.begun
         is_told = self.has_history_since(since_ns // 1_000_000)
@@ -479,7 +479,7 @@ class InputFiles:
 
     def _never_read(self, gone: Iterable[NeverRead]) -> None:
         topic, now = self.input.topic, self._shared.attention.millis
-        self._shared.report(*(NotWatched(each.unwatched(topic, now)) for each in gone))
+        self._shared.report(*(NotWatched(never_read.unwatched(topic, now)) for never_read in gone))
 
     def _look_at_barred(
         self, listing: Listing, by_identity: dict[Identity, list[Sighting]]

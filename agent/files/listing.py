@@ -122,7 +122,7 @@ class Survey:
         return rests
 
     def leads_to(self, folder: str, name: str) -> bool:
-        """Whether a folder of that name, or one below it, would be searched."""
+        """Whether a folder of that name, or one below it, is searched."""
         rests = self.folders.get(folder)
         if rests and steps(rests).below(name, is_link=False):
             return True

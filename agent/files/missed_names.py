@@ -162,7 +162,7 @@ class MissedNames:
             )
 
     def begins(self) -> None:
-        """Begins a look: later events may be seen by the next look only."""
+        """Begins a look; events from now on are for the next one."""
         self._before, self._begun = self._begun, self._boot()
 
     def was_blind(self, scan_interval: float, *, polling: bool) -> bool:
@@ -230,8 +230,8 @@ class MissedNames:
                 self._written[input_files] = input_files.written_unread(*times) | before
 
     def hear(self, before: int) -> None:
-        """Processes events after the folders were listed: first those from before the listing,
-        then newer ones, which the listing may not show."""
+        """Processes events after the folders were listed: first those from before the listing, then
+        newer ones, which the listing may not show."""
         self._follow(before)
         self._listed = self._came.copy()
         self._unlisted = self._shared.watcher.changed.copy()
@@ -338,7 +338,7 @@ class MissedNames:
 
     @property
     def waits(self) -> bool:
-        """Whether new or removed names are still to be looked at or reported."""
+        """Whether new or removed names are still to be checked or reported."""
         return bool(self._came or self._in_moved_folders or self._gone)
 
     def reached(self, inputs: Mapping[str, InputFiles]) -> HistoryPosition | None:

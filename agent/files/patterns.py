@@ -49,7 +49,7 @@ def roots(patterns: Sequence[str]) -> dict[str, Rests]:
 
 
 class Steps(msgspec.Struct, frozen=True):
-    """What the rests of a folder match directly below it."""
+    """The parts of patterns that match directly below a folder."""
 
     literal_files: frozenset[str]
     files: re.Pattern[str] | None

@@ -196,7 +196,7 @@ def _goes_on_in_copy(
     """Continues a source whose file is gone in a copy that no input matches, if there is one."""
     if old.sealed and not old.unread:
         return False
-    surveys = [each.survey for each in every_input]
+    surveys = [files_of_input.survey for files_of_input in every_input]
     copy = copy_left_beside(input_files, old, surveys, shared)
     if copy is None:
         return False
@@ -331,7 +331,7 @@ def _unwatched(
 
 
 def part(input_files: InputFiles, shared: SharedByInputs) -> None:
-    """Ends the sources that are over by now."""
+    """Ends the sources that are due to end."""
     for followed in list(input_files.leaving):
         if not followed.leaving:
             del input_files.leaving[followed]
@@ -358,8 +358,9 @@ def part(input_files: InputFiles, shared: SharedByInputs) -> None:
 def left_unread(
     input_files: InputFiles, followed: Followed, shared: SharedByInputs
 ) -> Unwatched | None:
-    """The statement about unread bytes of a file that no input matches any more; None if there are
-    none. They were written after the input had caught up, and after the file was first seen."""
+    """The statement about unread bytes of a file that no longer matches any input; None without
+    such bytes. They were written after the input had caught up, and after the file was first
+    seen."""
     unread = followed.unread if followed.source else followed.size
     is_known = not (followed.suspect or followed.trouble or followed.is_away)
     if is_known and not unread and followed not in input_files.unpacking:

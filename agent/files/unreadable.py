@@ -103,7 +103,10 @@ class UnreadableFiles:
         there = {
             identity
             for identity in self._files
-            if any(not has_compressed_name(each.path) for each in by_identity.get(identity, ()))
+            if any(
+                not has_compressed_name(unreadable_file.path)
+                for unreadable_file in by_identity.get(identity, ())
+            )
         }
         gone = {
             identity: file

@@ -132,9 +132,9 @@ def blind_statements(
     known: set[Place],
     written: Mapping[str, Traces],
 ) -> list[Unwatched]:
-    """The statements about a blind time, after everything was listed. `known` are the files known
-    before, `written` those that may have been emptied. Folders and files that only new patterns
-    lead to have no blind time: no input had asked for them."""
+    """The statements about a blind time, after everything was listed. `known`: the files known
+    before; `written`: those that may have been emptied. Folders and files that only new patterns
+    match have no blind time, as no input included them."""
     now = {**listing.stamps, **now}
     unreadable = [folder for folder in listing.failures if folder in before.folders]
     if before.patterns.paths:
@@ -254,7 +254,8 @@ _TICK_NS: Final = 20_000_000
 
 
 def past_of(folder: str, stamp: Stamp, since_ns: int) -> str:
-    """What came and went in a folder since then; empty if nothing did, or if the folder is gone."""
+    """The names that came and went in a folder since then, in words; empty if none did, or if the
+    folder is gone."""
     if stamp.mtime_ns < since_ns - _TICK_NS:
         return ""
     try:

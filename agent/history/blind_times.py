@@ -1,4 +1,4 @@
-"""Decides what is known about times in which an input's folders were not watched. Pure.
+"""Decides what can be known about times in which an input's folders were not watched. Pure.
 
 A scan remembers its time and the stamps of the folders: a folder's own times change with every name
 that comes or goes in it. So after an unwatched time a folder is `UNCHANGED`, which is as good as
@@ -36,7 +36,8 @@ _NO_SOURCE: Final = SourceId("")
 
 
 class Traces(StrEnum):
-    """What can be known afterwards, as the ledger names it. Unknown names read as `OTHER`."""
+    """The traces of changes in a folder, as the ledger names them. Unknown names read as
+    `OTHER`."""
 
     OTHER = "other"
     UNCHANGED = "unchanged"
@@ -63,16 +64,16 @@ class Unwatched(msgspec.Struct, frozen=True):
     reason: str
 
 
-def united(one: Unwatched, other: Unwatched) -> Unwatched:
+def united(first: Unwatched, other: Unwatched) -> Unwatched:
     """Merges two statements about a topic into one that also covers the time between them."""
     return Unwatched(
         other.topic,
-        commonpath((one.path, other.path)),
+        commonpath((first.path, other.path)),
         _NO_SOURCE,
         -1,
-        min(one.from_millis, other.from_millis),
-        max(one.to_millis, other.to_millis),
-        Traces.BRIEF if one.traces is other.traces is Traces.BRIEF else Traces.CHANGED,
+        min(first.from_millis, other.from_millis),
+        max(first.to_millis, other.to_millis),
+        Traces.BRIEF if first.traces is other.traces is Traces.BRIEF else Traces.CHANGED,
         "merged: too many unwatched times wait to be published",
     )
 
@@ -88,7 +89,7 @@ class Stamp(NamedTuple):
     """Whether every later change alters the times."""
 
     def shows(self, now: "Stamp") -> bool:
-        """Whether nothing came or went between the two stamps."""
+        """Whether no name came or went between the two stamps."""
         return self.is_sure and self[:4] == now[:4]
 
 
@@ -96,7 +97,7 @@ NOWHERE: Final = Stamp(0, 0, 0, 0, is_sure=False)
 
 
 def is_sure(mtime_ns: int, ctime_ns: int, now_ns: int) -> bool:
-    """Whether every change of a folder after now gives it another time."""
+    """Whether every later change of the folder gives it another time."""
     last = max(mtime_ns, ctime_ns)
     is_coarse = not mtime_ns % _SECOND_NS and not ctime_ns % _SECOND_NS
     return now_ns - last > (_COARSE_TICK_NS if is_coarse else _TICK_NS)
@@ -214,10 +215,10 @@ def statements(
     written: Mapping[str, MaybeEmptied] = _NOWHERE,
     unsought: Collection[str] = (),
 ) -> list[Unwatched]:
-    """The statements about an input's folders for a blind time: one for each, or, if they are many,
-    one for all changed and one for all unchanged folders. `written` are the files that may have
-    been emptied, by folder. `unsought` are folders that no pattern leads to any more. An empty
-    `before` means that all earlier stamps were lost."""
+    """The statements about an input's folders for a blind time: one for each, or, if there are
+    many, one for all changed and one for all unchanged folders. `written`: the files that may have
+    been emptied, by folder. `unsought`: folders that no pattern matches any more. An empty `before`
+    means that all earlier stamps were lost."""
     reasons: dict[Traces, dict[str, str]] = defaultdict(dict)
     for path in unreadable:
         reasons[Traces.OTHER][path] = "the folder cannot be read"
@@ -287,7 +288,7 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
         how = "its times or permissions were set"
     else:
         how = "names came or went"
-    news = [f"{word}: {some_of(each)}" for word, each in _news(names)]
+    news = [f"{word}: {some_of(names_of_kind)}" for word, names_of_kind in _news(names)]
     return "; ".join([how, *(news or ["the known files are there, others may have been there"])])
 
 
@@ -297,8 +298,8 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
 
 
 def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """The verdict on an unread file that was written to during an unwatched time: it may have been
-    emptied in place. `written_ns` and `away_ns` are the lengths of writing and of that time.
+    """The verdict on an unread file that was written to during an unwatched time, in which it may
+    have been emptied in place. `written_ns` and `away_ns`: the lengths of writing and of that time.
 
     If the history of names is complete (`is_told`), nothing else can have happened to the file, so
     the verdict is `BRIEF`, which needs no acceptance. Otherwise only a moment is `BRIEF`.

@@ -1,4 +1,4 @@
-"""Stores the kernel's events in memory that outlives the process that read them.
+"""Keeps the kernel's events in memory that outlives the process that read them.
 
 Rule 1: inotify's queue is read straight into this memory, after the events already there. No length
 is stored: a successor parses up to a zero watch number, zeroes the rest, and continues with the
@@ -70,7 +70,7 @@ class RawEvent(NamedTuple):
 
 
 class NoteKind(IntEnum):
-    """What happened to the watch of a folder."""
+    """The kinds of notes about the watch of a folder."""
 
     WATCHED = 1
     GIVEN_UP = 2  # removed by the agent; queued events are still to come

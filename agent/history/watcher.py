@@ -158,9 +158,9 @@ class Watcher:
         except (OSError, ValueError):
             is_whole = False
         if not is_whole or self._inotify is None:
-            for each in (self._memory, self._inotify):
-                if each is not None:
-                    each.close()
+            for descriptor_owner in (self._memory, self._inotify):
+                if descriptor_owner is not None:
+                    descriptor_owner.close()
             self._memory = self._inotify = None
             self._forget()
             return False
@@ -316,8 +316,8 @@ class Watcher:
 
     def collect(self) -> None:
         """Collects events into `grown`, `gone` (files that were removed without further writes),
-        `changed`, `names`, `left` and `overflowed`, which the caller empties. In `names`, the event
-        that a path is no longer its folder's has a key of `left` as cookie."""
+        `changed`, `names`, `left` and `overflowed`, which the caller empties. The event in `names`
+        that a folder has left its path has a key of `left` as cookie."""
         if self._inotify is None or self._memory is None:
             return
         for event in self._memory.read(self._inotify.fileno(), self._needed_from):
@@ -343,7 +343,7 @@ class Watcher:
 
     @property
     def has_news(self) -> bool:
-        """Whether collected events wait for the caller; `wait` does not return for them."""
+        """Whether collected events are pending; `wait` returns at once then."""
         return bool(self.grown or self.gone or self.changed or self.overflowed)
 
     @property

@@ -55,7 +55,7 @@ Numbering = tuple[int, Identity, int, int]  # number, identity, base sequence, C
 
 
 class InconsistentEntry(ValueError):
-    """An entry refers to something that the contents do not have."""
+    """An entry refers to an object that the contents do not have."""
 
 
 class JournalContents(msgspec.Struct):
@@ -228,7 +228,7 @@ class JournalContents(msgspec.Struct):
             self.mentions[run.source] += 1
 
     def restate(self, statement: Statement) -> None:
-        """Adds a statement that waited when the file was begun."""
+        """Adds a statement that was unacknowledged when the file was begun."""
         self._add(statement)
 
     # Checks
@@ -283,7 +283,7 @@ class JournalContents(msgspec.Struct):
         )
 
     def has_taken(self, parcel: Parcel) -> bool:
-        """Whether this very parcel was added, and is still unchanged."""
+        """Whether this parcel was added, and is unchanged since."""
         for batch in parcel.batches:
             there = self.open.get(batch.number)
             return there is not None and there.outgoing is batch

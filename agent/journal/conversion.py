@@ -133,11 +133,11 @@ def numbering_entry(number: int, numbers: Numbers) -> NumberingEntry:
     return (number, *numbers.identity, numbers.base_sequence, numbers.crc)
 
 
-def open_entry(each: OpenBatch) -> OpenEntry:
+def open_entry(batch: OpenBatch) -> OpenEntry:
     numbers = None
-    if each.numbers is not None:
-        numbers = numbering_entry(each.outgoing.number, each.numbers)
-    return OpenEntry(outgoing_entry(each.outgoing), numbers, each.place)
+    if batch.numbers is not None:
+        numbers = numbering_entry(batch.outgoing.number, batch.numbers)
+    return OpenEntry(outgoing_entry(batch.outgoing), numbers, batch.place)
 
 
 def statement_entry(statement: Shipped | Eventless | Finished | NotSeen) -> StatementEntry:
@@ -173,18 +173,18 @@ def statement_entry(statement: Shipped | Eventless | Finished | NotSeen) -> Stat
 
 
 def altered_entry(statement: AlteredText) -> AlteredEntry:
-    each = statement.altered
+    altered = statement.altered
     return AlteredEntry(
         statement.number,
         statement.topic,
         statement.input,
         statement.source,
         os.fsencode(statement.path),
-        each.kind.value,
-        each.lines,
-        each.count,
-        text(each.name),
-        each.hint,
+        altered.kind.value,
+        altered.lines,
+        altered.count,
+        text(altered.name),
+        altered.hint,
         statement.from_millis,
         statement.to_millis,
     )
@@ -195,17 +195,17 @@ def altered_entries(statements: Iterable[AlteredText]) -> tuple[AlteredEntry, ..
 
 
 def unwatched_entry(statement: NotSeen) -> UnwatchedEntry:
-    each = statement.unwatched
+    unwatched = statement.unwatched
     return UnwatchedEntry(
         statement.number,
-        each.topic,
-        os.fsencode(each.path),
-        each.source,
-        each.position,
-        each.from_millis,
-        each.to_millis,
-        each.traces.value,
-        text(each.reason),
+        unwatched.topic,
+        os.fsencode(unwatched.path),
+        unwatched.source,
+        unwatched.position,
+        unwatched.from_millis,
+        unwatched.to_millis,
+        unwatched.traces.value,
+        text(unwatched.reason),
     )
 
 

@@ -160,7 +160,7 @@ class OffsetEntry(_Array, frozen=True):
 
 
 class UnwatchedEntry(_Array, frozen=True, tag="u"):
-    """Used as an entry, and as a statement in the state."""
+    """An unwatched time, as an entry, and as a statement in the state."""
 
     number: int
     topic: str
@@ -193,7 +193,7 @@ class LookedEntry(_Array, frozen=True):
 
 
 class HistoryEntry(_Array, frozen=True):
-    """Without `inputs`, they are unchanged."""
+    """The position in the history. Without `inputs`, they are unchanged."""
 
     epoch: str
     number: int

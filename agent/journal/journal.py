@@ -195,8 +195,8 @@ class Journal:
         self._writer.make_durable(mark)
 
     def acknowledged(self, number: int, base_offset: int, leader_epoch: int = -1) -> None:
-        """Records that a batch was acknowledged, and makes a statement of it. A batch of the ledger
-        ends the statements that it covers instead."""
+        """Records that a batch was acknowledged, and makes a statement of it. The acknowledgement
+        of a ledger's batch removes the statements in it."""
         entry = entries.AcknowledgedEntry(number, base_offset, leader_epoch)
         pieces = self._framed(EntryKind.ACKNOWLEDGED, encode(entry))
         with self._lock:
@@ -226,7 +226,7 @@ class Journal:
             self._contents.replaced(number, batches, eventless)
 
     def finished(self, source: SourceId, now_millis: int) -> None:
-        """Records the end of a source. It becomes a statement once everything is acknowledged. A
+        """Records the end of a source, which becomes a statement once everything is acknowledged. A
         later parcel of the source reopens it."""
         with self._lock:
             self._writer.prepare()
@@ -294,8 +294,8 @@ class Journal:
             self._contents.partition(topic, chosen)
 
     def begins(self, target: TopicPartition, offset: int) -> None:
-        """Records that the partition has nothing of this agent before this offset, so that batches
-        need not be searched for there before the first acknowledgement."""
+        """Records that this agent's batches in the partition begin at this offset, so that earlier
+        ones need not be searched."""
         entry = entries.OffsetEntry(*target, offset)
         pieces = self._framed(EntryKind.OFFSET, encode(entry))
         with self._lock:
@@ -355,8 +355,8 @@ class Journal:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """The statements that the ledger has not acknowledged, oldest first; if too many waited,
-        those never given up come after others."""
+        """The statements that the ledger has not acknowledged, oldest first; if there are too many,
+        essential ones come last."""
         with self._lock:
             return tuple(self._contents.statements.values())
 

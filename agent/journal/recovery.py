@@ -66,14 +66,14 @@ def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recove
             return recovered
     names = " and ".join(path.name for _, path in paths)
     raise JournalError(
-        f"cannot read the journal in {paths[-1][1].parent}: {names} are damaged from their "
+        f"cannot read the journal in {paths[-1][1].parent}: {names} are damaged at their "
         "beginning. To start with a new journal, move them away: the agent then reads all files "
         "again, like one that was just installed"
     )
 
 
 def hold_against(recovered: RecoveredJournal, given: int) -> None:
-    """Notes the loss if the journal lacks ledger entries below `given`, which were handed out."""
+    """Notes the loss if the journal lacks ledger entries below `given`, the numbers handed out."""
     known = recovered.contents.ledger_seq
     if known >= given:
         return

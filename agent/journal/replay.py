@@ -51,8 +51,8 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         history=None if contents.history is None else conversion.history_entry(contents.history),
     )
     yield EntryKind.STATE, encode(rest), ()
-    for name, each in contents.looked.items():
-        looked = conversion.looked_entry(conversion.looked_at(name, each))
+    for name, look in contents.looked.items():
+        looked = conversion.looked_entry(conversion.looked_at(name, look))
         yield EntryKind.STATE, encode(entries.StateEntry(looked=(looked,))), ()
     for ids in _groups(iter(contents.known)):
         sources = tuple(
@@ -111,9 +111,9 @@ def _stated(group: Sequence[Statement]) -> entries.StateEntry:
             if not isinstance(statement, AlteredText)
         ),
         altered=tuple(
-            (place, conversion.altered_entry(each))
-            for place, each in enumerate(group)
-            if isinstance(each, AlteredText)
+            (place, conversion.altered_entry(outgoing))
+            for place, outgoing in enumerate(group)
+            if isinstance(outgoing, AlteredText)
         ),
     )
 
@@ -140,7 +140,9 @@ def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
     contents.leaving |= dict.fromkeys(map(SourceId, part.leaving))
     contents.silent |= contents.leaving.keys()
     contents.ending |= {SourceId(source): number for source, number in part.ending}
-    contents.partitions |= {each.topic: conversion.chosen_of(each) for each in part.partitions}
+    contents.partitions |= {
+        chosen.topic: conversion.chosen_of(chosen) for chosen in part.partitions
+    }
     contents.acknowledged_offsets |= {
         TopicPartition(topic, partition): offset
         for topic, partition, offset in part.acknowledged_offsets

@@ -50,7 +50,7 @@ class WindowPassed(msgspec.Struct, frozen=True):
 
 
 class Shipped(msgspec.Struct, frozen=True):
-    """A batch is in the log at these offsets; `base_offset` is -1 if unknown."""
+    """The offsets of a batch in the log; `base_offset` is -1 if unknown."""
 
     number: int
     topic: str
@@ -66,7 +66,7 @@ class Shipped(msgspec.Struct, frozen=True):
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """A source has ended, and everything of it is acknowledged."""
+    """A source has ended, and all its events are acknowledged."""
 
     number: int
     source: SourceId
@@ -77,7 +77,7 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class NotSeen(msgspec.Struct, frozen=True):
-    """A time of a folder or source is unknown; a source that is named is over."""
+    """A time of a folder or source is unknown; a source that is named has ended."""
 
     number: int
     unwatched: Unwatched

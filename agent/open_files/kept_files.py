@@ -191,8 +191,8 @@ class Keeping:
         self._refused.extend(names)
 
     def has_own(self, kind: KeptKind, fd: int, left: str, *, is_same: bool) -> None:
-        """Keeps the queue or memory of events; `fd` is -1 if there is none. `left` is the name of
-        the one handed over; `is_same`: it is still in use."""
+        """Keeps the queue or memory of events; `fd` is -1 if there is none. `left`: the name of the
+        one that was handed over; `is_same`: it is still in use."""
         if fd >= 0 and not is_same:
             self._own[own_name(self.agent_id, kind)] = fd
         if left and not is_same:
@@ -242,7 +242,7 @@ class Keeping:
     def _look_at_new(self) -> None:
         """Schedules new files that have become sources, whose names change."""
         for identity in self._new:
-            if any(each.source for each in self._open.get(identity, ())):
+            if any(holder.source for holder in self._open.get(identity, ())):
                 self._changed[identity] = None
 
     def _update_kept(self, identity: Identity) -> None:

@@ -85,7 +85,7 @@ class Handles:
             return self._opening.open(path, known_as)
 
     def check_kept(self, fd: int, path: str) -> None:
-        """Raises OSError if a file that was handed over must not be read."""
+        """Checks that a file that was handed over may be read. Raises OSError."""
         self._opening.check_kept(fd, path)
 
     def hold(self, holder: HandleHolder, fd: int) -> None:

@@ -146,8 +146,8 @@ class Opening:
             os.close(resolved.fd)
 
     def check_kept(self, fd: int, path: str) -> None:
-        """Raises OSError if the rules forbid opening this file as `path`. An earlier process may
-        have opened it by other rules."""
+        """Checks that the rules allow opening this file as `path`, as an earlier process may have
+        opened it under other rules. Raises OSError."""
         status, real = os.fstat(fd), _name_of(fd)
         name = real.removesuffix(DELETED)
         self._check_secret(path, status, name)

@@ -1,4 +1,4 @@
-"""Decides when lines are sent before `linger` is over. Pure: measurements are passed in.
+"""Decides when lines are sent before `linger` is over. Pure: measurements are parameters.
 
 Waiting for more lines saves work, which an idle agent need not save. Lines may leave
 

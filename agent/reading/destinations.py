@@ -229,7 +229,7 @@ class Destinations:
 
     @property
     def hold_something(self) -> bool:
-        """Whether any event is not in the journal yet."""
+        """Whether any event is not journalled yet."""
         held = any(destination.holds_something for destination in self._open.values())
         return held or self._not_taken is not None
 
@@ -311,7 +311,7 @@ class Destinations:
         self._followed.pop(followed.source, None)
 
     def hand_over_again(self) -> None:
-        """Hands over the parcel that the journal could not take, if any."""
+        """Repeats the handover of the parcel that the journal could not take, if any."""
         if self._not_taken is not None:
             self._hand_over(self._not_taken)
 

@@ -113,8 +113,8 @@ class Feed(msgspec.Struct, eq=False):
     _looks_said: bool = False
 
     @classmethod
-    def of(cls, each: Input, now: float) -> "Feed":
-        return cls(each, Bucket.full(each.rate_limit, now))
+    def of(cls, input_: Input, now: float) -> "Feed":
+        return cls(input_, Bucket.full(input_.rate_limit, now))
 
     def take_schema(self, schema: TopicSchema | None, times: Times, missing: str) -> bool:
         """Switches to a schema. Returns whether that changed anything.

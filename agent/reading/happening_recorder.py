@@ -1,4 +1,4 @@
-"""Journals and logs what happens to files: sources appear, are renamed, lose bytes, and end.
+"""Journals and logs happenings of files: sources appear, are renamed, lose bytes, and end.
 
 A source is journalled before anything of it is shipped, and its end after everything of it was
 handed over.

@@ -37,7 +37,7 @@ class Intake:
         self._held: Cut | None = None
 
     def is_behind(self, now: float) -> None:
-        """Notes that there are unread bytes."""
+        """Notes unread bytes."""
         if self.behind_since is None:
             self.behind_since = now
 
@@ -114,8 +114,10 @@ def one_after_the_other(first: Cut, rest: Cut) -> Cut:
     """The cut of a line that was too long, extended by more skipped bytes."""
     dead = [replace(dead_line, size=dead_line.size + rest.consumed) for dead_line in first.dead]
     altered = tuple(
-        replace(each, count=each.count + rest.consumed) if each.kind is Alteration.CUT else each
-        for each in first.altered
+        replace(altered_text, count=altered_text.count + rest.consumed)
+        if altered_text.kind is Alteration.CUT
+        else altered_text
+        for altered_text in first.altered
     )
     return replace(
         first,

@@ -87,7 +87,7 @@ class _Gzip:
 
 
 class _Bounded:
-    """Bzip2 and xz."""
+    """An archive of bzip2 or xz."""
 
     def __init__(self, decoder: bz2.BZ2Decompressor | lzma.LZMADecompressor) -> None:
         self._decoder = decoder
@@ -162,7 +162,7 @@ def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]
                 gave_at = position if piece else gave_at
                 yield piece
             if position - gave_at > _MOST_FOR_NOTHING:
-                raise ArchiveDamaged("megabytes of the archive unpack to nothing")
+                raise ArchiveDamaged("megabytes of the archive contain no data")
             data = b""
             if not stream.eof:
                 data = os.pread(fd, most, position)

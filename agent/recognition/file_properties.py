@@ -52,7 +52,7 @@ def read_tail(fd: int, position: int) -> bytes:
     return os.pread(fd, length, position - length)
 
 
-def same_content(one: int, other: int, size: int) -> bool:
+def same_content(first: int, other: int, size: int) -> bool:
     """Whether the first `size` bytes of two open files agree, by samples.
 
     Up to 128 KiB all bytes are compared; beyond, evenly spaced blocks including the last.
@@ -61,7 +61,7 @@ def same_content(one: int, other: int, size: int) -> bool:
     step = max(_SAMPLE_BYTES, last // (_SAMPLES - 1))
     for position in sorted({*range(0, last, step), last}):
         length = min(_SAMPLE_BYTES, size - position)
-        block = os.pread(one, length, position)
+        block = os.pread(first, length, position)
         if len(block) < length or block != os.pread(other, length, position):
             return False
     return True

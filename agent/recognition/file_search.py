@@ -87,7 +87,7 @@ def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | No
 
 
 def other_name(followed: Followed) -> str:
-    """Another path of an open file in its folders, after the one at which it was opened was
+    """Another path of an open file in its folders, once the path at which it was opened was
     removed; empty if there is none."""
     for path in _names_in_its_folders(followed):
         with contextlib.suppress(OSError):

@@ -94,7 +94,7 @@ class FileContent:
         return zlib.crc32(self.tail) if is_whole else 0
 
     def resume(self, known: KnownSource, *, has_less: bool) -> None:
-        """Restores a source. `has_less`: the file lacks the bytes before the position."""
+        """Restores a source. `has_less`: the file is shorter than the position."""
         self.fingerprint = known.fingerprint
         self.reported = known.fingerprint.size
         self.progress = replace(known.progress, mark=0)
@@ -247,8 +247,8 @@ class Followed:
         self.forgotten_before = before
 
     def follow_on(self, old: "Followed", begun_ns: int, *, is_meant: bool) -> None:
-        """Continues a truncated file. Under a path that the input does not match it will end, like
-        any renamed file."""
+        """Continues a truncated file. At a path that the input does not match it ends, like any
+        renamed file."""
         self.begun_ns = begun_ns
         if not is_meant:
             self.path = old.path

@@ -105,9 +105,9 @@ class IdentityVerdict(Enum):
 
 
 class RememberedFile(msgspec.Struct, frozen=True):
-    """What is known of a source's file; 0 if unknown. A closed file existed at `there_millis`.
-    `head` are the bytes of the fingerprint, and `tail` those before the position, if this process
-    has seen them; `mark` is the checksum of the tail, if only that is known."""
+    """The record of a source's file; 0 if unknown. A closed file existed at `there_millis`. `head`:
+    the bytes of the fingerprint; `tail`: those before the position, if this process has read them;
+    `mark`: the checksum of the tail, if only that is known."""
 
     identity: Identity
     born_ns: int = 0
@@ -136,8 +136,8 @@ class RememberedFile(msgspec.Struct, frozen=True):
 
 
 class SeenFile(msgspec.Struct, frozen=True):
-    """The properties of an open file: `head` are its first bytes, `before` those before the
-    position of the source it is compared with, as many as are known of that."""
+    """The properties of an open file. `head`: its first bytes; `before`: the bytes before the
+    position of the compared source, as many as are known of that."""
 
     size: int
     identity: Identity = (0, 0)
@@ -176,7 +176,7 @@ def fingerprint(head: bytes) -> Fingerprint:
 
 
 def may_be_made(known: RememberedFile, born_ns: int) -> bool:
-    """Rule 3."""
+    """Rule 3: whether a file may have been created at this time."""
     if not born_ns:
         return True
     if known.born_ns:
@@ -185,12 +185,12 @@ def may_be_made(known: RememberedFile, born_ns: int) -> bool:
 
 
 def was_made_before(there_millis: int, born_ns: int) -> bool:
-    """Rule 3, if the remembered creation time does not count."""
+    """Rule 3 without the remembered creation time."""
     return not there_millis or born_ns <= there_millis * _MILLIS
 
 
 def were_made_apart(one_ns: int, other_ns: int) -> bool:
-    """Rule 3, if nothing else is known of either file."""
+    """Rule 3 without further knowledge about either file."""
     return bool(one_ns and other_ns and one_ns != other_ns)
 
 
@@ -211,9 +211,9 @@ def goes_on(tail: bytes, mark: int, before: bytes) -> bool:
     return not mark or zlib.crc32(before) == mark
 
 
-def begin_alike(one: bytes, other: bytes) -> bool:
+def begin_alike(first: bytes, other: bytes) -> bool:
     """Whether the bytes agree, as far as both go."""
-    return one.startswith(other) or other.startswith(one)
+    return first.startswith(other) or other.startswith(first)
 
 
 def may_continue(known: RememberedFile, size: int, head: bytes) -> bool:
@@ -227,7 +227,7 @@ def may_continue(known: RememberedFile, size: int, head: bytes) -> bool:
 
 
 def continues(known: RememberedFile, seen: SeenFile) -> bool:
-    """Rules 4 and 5, as far as both go."""
+    """Rules 4 and 5, up to the shorter length."""
     return may_continue(known, seen.size, seen.head) and goes_on(
         known.tail, known.mark, seen.before
     )

@@ -1,4 +1,5 @@
-"""Remembers sources that are not followed now: those of a journal not found yet, and finished ones.
+"""Remembers sources that are not followed at present: those of a journal that were not found yet,
+and finished ones.
 
 A finished source is remembered as long as its file exists, so that it is not read again, and for a
 day longer, so that it is recognised if it comes back. `identity` decides which file is which.

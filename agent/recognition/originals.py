@@ -58,8 +58,8 @@ class Originals:
             del self._sizes[len(head)]
 
     def of(self, head: bytes, path: str) -> Iterator[Followed]:
-        """The sources that begin like a file with this head, as far as both go; if there are very
-        many, those whose name the path extends, and the newest."""
+        """The sources that begin like a file with this head, up to the shorter length; if there are
+        very many, those whose name the path extends, and the newest."""
         sizes = {size for size in self._sizes if size <= len(head)}
         sizes.add(max((level for level in _LEVELS if level <= len(head)), default=len(head)))
         alike: dict[Followed, None] = {}

@@ -34,8 +34,8 @@ def evidence_of(
     *,
     everywhere: bool = False,
 ) -> Evidence:
-    """Looks up batches, which are not before this offset unless the log has lost acknowledged
-    records: `everywhere` searches there, too.
+    """Looks up batches in the log from this offset on, or with `everywhere`, if the log has lost
+    acknowledged records, in the whole log.
 
     Raises a ClientError if that is not possible now.
     """

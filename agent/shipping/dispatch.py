@@ -1,4 +1,4 @@
-"""The partition queues of an agent, and what they share: producer, identities, journal, counts.
+"""The partition queues of an agent, with their shared producer, identities, journal and counts.
 
 The producer uses the identities given to it, and never begins an epoch by itself: a refused batch
 returns with all batches after it, and the queue decides the order in which they go on.

@@ -26,7 +26,7 @@ _HALF: Final = (MAX_SEQUENCE + 1) // 2
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """The evidence of the leader and the log.
+    """The answers of the leader and the log about batches.
 
     `states` are the leader's producers by id; None if they are not available. `sightings` are the
     batches found in the log from `begins` on, where `wanted` was the requested start; `begins` is

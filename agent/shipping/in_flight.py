@@ -44,7 +44,7 @@ class Sending(msgspec.Struct, eq=False):
 
 
 def origin_of(sending: Sending) -> int | None:
-    """The origin of a batch; None for the ledger's, for which nothing waits."""
+    """The origin of a batch; None for the ledger's batches, which delay nothing."""
     return None if sending.outgoing.kind is BatchKind.LEDGER else sending.origin
 
 

@@ -94,7 +94,7 @@ class QueueOperations(Protocol):
 
 
 class PartitionQueue:
-    """The queue of a partition. It starts with the journal's open batches, which are added before
+    """The queue of a partition. It begins with the journal's open batches, which are added before
     its first step."""
 
     def __init__(
@@ -142,7 +142,7 @@ class PartitionQueue:
         return self.phase is QueuePhase.BACK and bool(self.sendings)
 
     def retry_now(self) -> None:
-        """Retries now, since the thing it waits for may have come."""
+        """Retries now, as the awaited change may have happened."""
         if not self.stands:
             self.due = 0.0
 

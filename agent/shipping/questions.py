@@ -70,9 +70,9 @@ class Questions:
     def take(self) -> list[Callable[[], None]]:
         """The callbacks for new answers, to be called in order."""
         with self._lock:
-            taken = list(self._answers)
+            answers = list(self._answers)
             self._answers.clear()
-        return taken
+        return answers
 
     def close(self) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Takes batches apart into records, and builds other batches of them. Pure.
+"""Takes batches apart into records, and builds other batches from them. Pure.
 
 Values are not changed. A new batch keeps the codec and order of its original, with the smallest
 time as its base. The header of an event can be read from its message.
@@ -55,7 +55,7 @@ def codec_of(batch: Batch) -> Codec:
 
 
 def plainer(codec: Codec) -> Codec | None:
-    """The codec to try after one was refused; None if none is left."""
+    """The codec to try after a refusal; None if none is left."""
     if codec is Codec.NONE:
         return None
     return Codec.NONE if codec is Codec.GZIP else Codec.GZIP

@@ -64,7 +64,7 @@ def cut_runs(
 
 
 def dead_lettered(run: Run, reason: str) -> Run:
-    """The run of a single event after its topic refused it: dead-lettered instead."""
+    """The run of a single event that its topic refused, so that it became a dead letter."""
     if not run.events:
         return run
     refused = Excepted(Fate.DEAD_LETTERED, run.lines, bytes_of_events(run), reason)
@@ -72,8 +72,8 @@ def dead_lettered(run: Run, reason: str) -> Run:
 
 
 def dead_lettered_of_spread(header: EventHeader, reason: str) -> Run:
-    """An empty run that dead-letters an event whose own run is stated without offsets, and counts
-    it."""
+    """Returns an empty run that counts a dead letter: for an event that no run of its batch
+    names."""
     place = header.position
     refused = Excepted(Fate.DEAD_LETTERED, 1, 0, reason)
     return Run(SourceId(header.source), header.seq, 0, place, place, 0, (refused,))
@@ -277,5 +277,5 @@ class Replacer:
         again = self._rebuilt(outgoing, [empty], codec_of(outgoing.batch)).batches[0]
         covers = outgoing.covers if len(outgoing.covers) == 1 else ()
         if covers:
-            log.error("a statement is too large for the ledger, and left out")
+            log.error("statement too large for the ledger, skipped")
         return Replacement([replace(again, covers=covers)])

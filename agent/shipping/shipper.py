@@ -321,7 +321,7 @@ class Shipper:
         for topic in stalled.keys() - self._stalled.keys():
             log.warning("topic stalled topic=%s error=%r", topic, stalled[topic])
         for topic in self._stalled.keys() - stalled.keys():
-            log.info("topic moves again topic=%s", topic)
+            log.info("topic resumed topic=%s", topic)
 
     def _guarded(self, answered: object) -> None:
         assert callable(answered)

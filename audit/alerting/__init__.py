@@ -1,1 +1,1 @@
-"""Telling somebody: what is worth it, once when it begins and once when it is over."""
+"""Alerts: which conditions raise one, and their delivery, once raised and once resolved."""

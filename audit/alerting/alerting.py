@@ -1,4 +1,4 @@
-"""Raises alerts, stores them, offers them to receivers, and resolves them. For the writing thread.
+"""Raises alerts, stores them, passes them to receivers, and resolves them. For the writing thread.
 
 A raised alert is stored before anything else happens, so that after a kill none is raised twice,
 and none stays unresolved.
@@ -138,8 +138,8 @@ class Alerting:
 
     def judge(self, hours: Iterable[HourVerdict], as_of: Mapping[str, int], now: int) -> bool:
         """Raises and resolves alerts; returns whether any alert or waiting condition changed.
-        `as_of` is how far the ledgers have been read; a cluster that is not in it is unknown, and
-        its alerts stay."""
+        `as_of`: the time up to which each ledger was read. Alerts of clusters that are not in it
+        stay."""
         late = int(self._config.alerts.late * 1000)
         conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
         wrong = {(key.cluster, key.host) for key in self._raised if key.kind == CLOCK}

@@ -1,4 +1,4 @@
-"""Causes and consequences: a cause is one alert, which names what it holds up. Pure.
+"""Causes and consequences: a cause is one alert, which names the alerts that it holds up. Pure.
 
 Rule 1: a table has the consequences of each cause, with the reason. All other conditions are raised
         as usual: a missing line, altered text, a disk, a clock.
@@ -133,8 +133,8 @@ Causes = Mapping[AlertKey, Cause]
 
 
 def known_before(resolved: Iterable[Alert]) -> dict[AlertKey, Cause]:
-    """Causes that were over before this process began. Which partitions had no leader is not
-    stored, so all may have been without."""
+    """Returns causes that were over before this process began, without details: the partitions
+    without a leader are not stored, so all partitions count as such."""
     causes: dict[AlertKey, Cause] = {}
     for alert in resolved:
         condition = Condition(alert.words, leaderless=frozenset({LEDGER_TOPIC}))
@@ -239,7 +239,7 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def holds_up(causes: Collection[AlertKey], held: Held, ends: Iterable[LoadEnd]) -> str:
-    """What causes hold up, in words; empty for nothing."""
+    """The consequences that causes hold up, in words; empty for none."""
     known = {key: held.causes[key] for key in causes if key in held.causes and key not in held.by}
     parts = [_loads(known, ends)]
     numbers = Counter(key.kind for key, cause in held.by.items() if cause in known)

@@ -79,7 +79,7 @@ _FEW_TOPICS: Final = 5  # of an agent, in words
 
 
 class AlertKey(NamedTuple):
-    """What an alert is about."""
+    """The subject of an alert."""
 
     kind: str
     cluster: str
@@ -114,8 +114,8 @@ def of_hours(
     *,
     is_gone: Callable[[TopicKey], bool],
 ) -> dict[AlertKey, Condition]:
-    """Faults, and windows that wait too long; `as_of` is how far each cluster's ledger was read.
-    Deleted topics wait for nothing."""
+    """Faults, and windows that wait too long. `as_of`: the time up to which each cluster's ledger
+    was read. Deleted topics wait for nothing."""
     conditions: dict[AlertKey, Condition] = {}
     late: dict[TopicKey, HourVerdict] = {}
     for verdict in hours:
@@ -151,7 +151,7 @@ def of_hours(
 
 
 def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[AlertKey, Condition]:
-    """Tables whose loads fail, whatever the destination: the first of it is told."""
+    """Tables whose loads fail at any destination; the alert has the first failure."""
     found: dict[AlertKey, Condition] = {}
     for each in rows:
         about = AlertKey(UNLOADED, each.cluster, each.topic, "")
@@ -220,8 +220,8 @@ def of_shares(
 def of_clusters(
     clusters: Mapping[str, ClusterState], programs: Iterable[Program] = ()
 ) -> dict[AlertKey, Condition]:
-    """Ledgers that cannot be read, brokers that hold replicas and are away, registries that
-    do not answer. `programs` say on which host each broker runs."""
+    """Unreadable ledgers, absent brokers that hold replicas, unreachable registries. `programs`:
+    the host of each broker."""
     hosts = {
         (each.cluster, each.name): each.host for each in programs if each.kind is ProgramKind.BROKER
     }
@@ -307,7 +307,7 @@ def unfinished(
     ends: Collection[LoadEnd],
     as_of: Mapping[str, int],
 ) -> dict[AlertKey, Condition]:
-    """Raised alerts whose condition is gone without proof that it is over: a loader runs again and
+    """Raised alerts whose condition is gone, but without proof of recovery: a loader runs again and
     has loaded nothing, or no broker reports its session with ZooKeeper any more."""
     gone = {key: alert for key, alert in raised.items() if key not in conditions}
     standing: dict[AlertKey, Condition] = {}
@@ -341,7 +341,7 @@ class UnknownClusters(msgspec.Struct, frozen=True):
     unseen: frozenset[str] = frozenset()  # their programs could not be polled either
 
     def has(self, kind: str, cluster: str) -> bool:
-        """Whether an alert of this kind and cluster may still hold."""
+        """Whether alerts of this kind and cluster are unknown."""
         if kind == AWAY:
             return cluster in self.unseen
         if kind in _OF_AUDIT and not cluster:
@@ -409,7 +409,7 @@ def endings(
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """`changed` are new alerts, and resolved ones."""
+    """The decision: `changed` are new alerts, and resolved ones."""
 
     changed: tuple[Alert, ...]
     since: Mapping[AlertKey, int]  # of conditions that are not raised
@@ -464,8 +464,8 @@ def waiting(
     after: Mapping[str, int],
     until: Callable[[AlertKey], int] = lambda _: 0,
 ) -> tuple[WaitingCondition, ...]:
-    """Waiting conditions, the first due first. `until` is when a condition is no longer held; if
-    that is unknown, -1, the condition is left out."""
+    """Waiting conditions, the first due first. `until`: the time until which a condition is held;
+    if it is unknown, -1, the condition is left out."""
     waiting_conditions = [
         WaitingCondition(
             *(key, conditions[key].words, began), max(began + after.get(key.kind, 0), held)

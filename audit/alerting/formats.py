@@ -182,7 +182,7 @@ class JsonTemplate:
             raise NotTold(f"`template` {path}: more than {_MOST_TEMPLATE:,} bytes")
 
     def rendered(self, notice: Notice) -> bytes:
-        """Raises NotTold."""
+        """Renders a notice. Raises NotTold."""
         values = msgspec.json.decode(webhook(notice))
         values["facts"] = dict(notice.facts())
         made = bytearray()

@@ -33,7 +33,8 @@ class TooManyNotes(Exception):
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
-    """Times are milliseconds since 1970; -1 in `until`: until the alert is resolved."""
+    """An acknowledged notice. Times are milliseconds since 1970; -1 in `until`: until the alert is
+    resolved."""
 
     id: str  # of the notice
     by: str
@@ -110,7 +111,8 @@ class AlertNotes:
         return tuple(sorted(standing, key=lambda silence: (-silence.until, silence.id)))
 
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
-        """Replaces an earlier one of the same notice. Raises OSError, TooManyNotes."""
+        """Acknowledges a notice, replacing an earlier acknowledgement. Raises OSError,
+        TooManyNotes."""
         with self._lock:
             known = self._content.acknowledgements
             others = tuple(other for other in known if other.id != acknowledgement.id)
@@ -119,7 +121,7 @@ class AlertNotes:
             self._keep(msgspec.structs.replace(self._content, acknowledgements=both))
 
     def add_silence(self, silence: Silence) -> None:
-        """Raises OSError, TooManyNotes."""
+        """Adds a silence. Raises OSError, TooManyNotes."""
         with self._lock:
             known = self._content.silences
             standing = tuple(other for other in known if other.until > silence.time)
@@ -128,7 +130,7 @@ class AlertNotes:
             self._keep(msgspec.structs.replace(self._content, silences=both))
 
     def end_silence(self, name: str) -> bool:
-        """Returns whether it existed. Raises OSError."""
+        """Ends a silence; returns whether it existed. Raises OSError."""
         with self._lock:
             remaining = tuple(silence for silence in self._content.silences if silence.id != name)
             if len(remaining) == len(self._content.silences):
@@ -137,7 +139,7 @@ class AlertNotes:
             return True
 
     def forget_resolved(self, standing: Collection[str]) -> None:
-        """Drops acknowledgements of other notices than these."""
+        """Drops acknowledgements of notices that are not among these."""
         with self._lock:
             known = self._content.acknowledgements
             remaining = tuple(note for note in known if note.id in standing)

@@ -114,7 +114,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """One line with the severity, or how it ended."""
+        """One line with the severity, or the outcome."""
         if self.status == "resolved":
             lasted = duration_text(self.resolved - self.since)
             ending = f", {self.ending}" if self.ending else ""
@@ -123,7 +123,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_lines(self) -> bool:
-        """Whether it is a fault of lines, which ends by repair or acceptance."""
+        """Whether it is about lines; such a fault ends by repair or acceptance."""
         return self.kind in FAULTS
 
     def facts(self) -> Iterator[tuple[str, str]]:
@@ -276,7 +276,7 @@ def _summary(
 
 
 def cure_of(about: AlertKey, condition: Condition | None, commands: ProgramCommands) -> Cure:
-    """The cure of the worst finding; else the command for such an alert."""
+    """The cure of the worst finding; without one, the usual command for such an alert."""
     if condition is not None and 0 < len(condition.cure.command) <= _LONGEST_COMMAND:
         return condition.cure
     cluster, host = about.cluster, _name(about.host)

@@ -90,7 +90,7 @@ class _Worker:
     """One receiver's thread."""
 
     def __init__(self, name: str, receiver: Receiver, kept: "_Kept", pace: Pace) -> None:
-        """Raises NotTold."""
+        """Reads what was delivered before. Raises NotTold."""
         self.name = name
         self.receiver = receiver
         self._sender = Sender(receiver)

@@ -122,8 +122,8 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
     """One tier's totals. Delays are milliseconds after the event's own time, counted by powers of
-    two: p50 to p99 are interpolated, `max` is an upper bound; -1 if unknown. Brokers have none, as
-    they count only now and then."""
+    two: p50 to p99 are interpolated, `max` is an upper bound; -1 if unknown. Brokers have no
+    delays, as they count at intervals."""
 
     tier: str
     destination: str
@@ -141,7 +141,7 @@ class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of every line: read = shipped + filtered + dead + lost, exactly, if the number of
+    """The outcome of all lines: read = shipped + filtered + dead + lost, exactly, if the number of
     lost ones is known. `shipped` counts lines; one or several make an event."""
 
     read: int
@@ -324,7 +324,7 @@ class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadRow(msgspec.Struct, frozen=True):
-    """What one run committed of one topic."""
+    """One run's commit for one topic."""
 
     destination: str
     cluster: str
@@ -385,7 +385,7 @@ class ConsumerRow(msgspec.Struct, frozen=True):
 
 
 class BrokersAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/brokers?cluster`; `unreachable`: why a cluster could not be asked."""
+    """`/api/v1/brokers?cluster`; `unreachable`: why a cluster did not answer."""
 
     brokers: list[BrokerRow]
     consumers: list[ConsumerRow]
@@ -610,8 +610,8 @@ class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HourGate(msgspec.Struct, frozen=True, kw_only=True):
-    """`/api/v1/hour?cluster&topic&hour`: whether agents and brokers have finished an hour and
-    nothing of it is missing there. Files are not judged: the loader knows what it has read."""
+    """`/api/v1/hour?cluster&topic&hour`: whether agents and brokers have finished an hour without
+    missing lines. Files are not judged: the loader knows what it has read."""
 
     complete: bool
     by: str  # what proves it, in words

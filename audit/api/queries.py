@@ -38,7 +38,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Paged(Query, frozen=True, kw_only=True):
-    """Pages are numbered from 1."""
+    """A query for one page of items. Pages are numbered from 1."""
 
     page: PageNumber = 1
     size: PageSize = 50
@@ -157,7 +157,7 @@ class AlertsQuery(Paged, frozen=True, kw_only=True):
 
 
 class HistoryQuery(Timed, frozen=True, kw_only=True):
-    """Asks for a topic, a host, or all."""
+    """A query for the history of a topic, a host, or all."""
 
     cluster: Text = ""
     topic: Text = ""

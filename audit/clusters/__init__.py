@@ -1,1 +1,1 @@
-"""The clusters whose ledgers this audit reads: their state, and what it asks them itself."""
+"""The clusters whose ledgers this audit reads: their state, polled from their servers."""

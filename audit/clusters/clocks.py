@@ -36,7 +36,7 @@ class Clocks:
         self._began = 0
 
     def note(self, cluster: str, body: "pa.StructArray", now: int) -> None:
-        """Notes entries that have just arrived."""
+        """Notes newly read entries."""
         header = body.field("header")
         columns = (header.field(name).to_pylist() for name in ("source", "host", "time"))
         for journal, host, time in zip(*columns, strict=True):

@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class ClusterPoller(ABC):
-    """Call `start` once; `ask_to_stop` ends it soon. Subclasses implement the requests."""
+    """A thread that polls one cluster. Call `start` once; `ask_to_stop` ends it soon. Subclasses
+    implement the requests."""
 
     def __init__(self, name: str, cluster: Cluster, *, about: str, every_seconds: float) -> None:
         self._name = name

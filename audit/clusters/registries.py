@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class RegistriesPoller:
-    """Call `start` once; the result is in the clusters' state."""
+    """The polling thread. Call `start` once; the result is in the clusters' state."""
 
     def __init__(
         self, clusters: Mapping[str, Cluster], standing: AuditState, *, every: float = _EVERY_S

@@ -1,5 +1,5 @@
-"""The audit's own state: how far each cluster's ledger has been read, and notices for its users.
-Written by the working threads, read by requests; nothing of it is kept on disk.
+"""The audit's own state: the progress of each ledger's reading, and notices for users. Written by
+the working threads, read by requests, not stored on disk.
 
 Each change increments a version, by which a page notices that there is something new.
 """
@@ -54,13 +54,13 @@ class ClusterState(msgspec.Struct, frozen=True):
 
     @property
     def unanswering(self) -> "BrokerFacts | None":
-        """The only broker, of a cluster that cannot be read for want of it."""
+        """The only broker of a cluster that cannot be read because it does not answer."""
         is_it = self.unreachable and not self.is_for_schemas and len(self.brokers) == 1
         return self.brokers[0] if is_it and not self.away else None
 
     @property
     def is_seen(self) -> bool:
-        """Whether it is known which of its programs are away."""
+        """Whether it is known which programs of the cluster are absent."""
         return bool(self.unreachable or self.looked) and self.registry_away is not None
 
 
@@ -88,8 +88,8 @@ class AuditState(msgspec.Struct):
             self.clusters[cluster] = replace(self.clusters[cluster], **changes)
 
     def poll_again(self, cluster: str, since: int) -> None:
-        """Has a cluster and its registry polled, unless they were since then: something may have a
-        cause that is not known yet."""
+        """Polls a cluster and its registry unless that was done since this time, to find the cause
+        of a new condition."""
         self._doubted[cluster] = since
 
     def is_polled(self, cluster: str, since: int) -> bool:
@@ -131,12 +131,12 @@ class AuditState(msgspec.Struct):
         return [topic for cluster, topic in list(self._unlisted) if cluster == name]
 
     def may_be_gone(self, key: TopicKey) -> bool:
-        """Whether the topic was deleted, or may have been, as the cluster was not asked yet."""
+        """Whether the topic was deleted; also true while the cluster was not asked yet."""
         return self._is_new(key) or self.is_deleted(key)
 
     def is_deleted(self, key: TopicKey) -> bool:
-        """Whether nothing is expected of a topic any more: the cluster lacks it, as far as known,
-        or an operator has retired it."""
+        """Whether no more reports on a topic are expected: the cluster does not have it, as far as
+        known, or an operator has retired it."""
         return key in self.retired or self.is_absent(key)
 
     def is_absent(self, key: TopicKey) -> bool:
@@ -166,14 +166,14 @@ class AuditState(msgspec.Struct):
         self.stir()
 
     def stir(self) -> None:
-        """Tells listeners of something new to show that changes no verdict."""
+        """Notifies listeners of a change that affects no verdict."""
         with self._guard:
             listeners = tuple(self._listeners)
         for tell in listeners:
             tell()
 
     def reset(self, *, rebuilt: str = "", unusable: str = "") -> None:
-        """Notes that nothing has been read, and why."""
+        """Resets to a state in which no ledger has been read."""
         with self._guard:
             self.clusters = {name: ClusterState() for name in self.clusters}
             self.read_since = 0

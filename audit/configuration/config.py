@@ -118,7 +118,7 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.webhook and not self.webhook.startswith(("http://", "https://")):
             raise ValueError("`webhook` must be an http:// or https:// URL")
         if self.webhook and "webhook" in self.receivers:
-            raise ValueError("`webhook` is a receiver, too: give it once")
+            raise ValueError("`webhook` is also among the receivers: name it once")
         if len(self.receivers) > _MOST_RECEIVERS:
             raise ValueError(f"at most {_MOST_RECEIVERS} `receivers`")
         for name in self.receivers:

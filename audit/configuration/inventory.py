@@ -66,7 +66,7 @@ def read(path: Path) -> list[Inventory]:
     with path.open("rb") as file:
         raw = file.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:
-        raise BadInventory(f"it has more than {_MOST_BYTES:,} bytes")
+        raise BadInventory(f"larger than {_MOST_BYTES:,} bytes")
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
@@ -82,7 +82,7 @@ def parsed(text: str, *, is_yaml: bool = False) -> list[Inventory]:
     is_yaml = is_yaml or any(line.startswith(("- ", "[", "---")) for line in lines[:1])
     hosts = _of_yaml(text) if is_yaml else [Inventory(host=line) for line in lines]
     if len(hosts) > _MOST_HOSTS:
-        raise BadInventory(f"it has more than {_MOST_HOSTS:,} hosts")
+        raise BadInventory(f"more than {_MOST_HOSTS:,} hosts")
     for number, host in enumerate(hosts, 1):
         _check(host.host, f"host {number}")
         for topic in host.topics:
@@ -97,9 +97,9 @@ def _of_yaml(text: str) -> list[Inventory]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}: " if mark else ""
-        raise BadInventory(f"{where}{error.problem or 'it is not YAML'}") from None
+        raise BadInventory(f"{where}{error.problem or 'not YAML'}") from None
     except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as error:
-        raise BadInventory(f"it is not a list of hosts: {' '.join(str(error).split())}") from None
+        raise BadInventory(f"not a list of hosts: {' '.join(str(error).split())}") from None
     return [Inventory(host=entry) if isinstance(entry, str) else entry for entry in entries]
 
 

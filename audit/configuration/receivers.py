@@ -29,7 +29,7 @@ class ReceiverKind(StrEnum):
 
 
 class Severity(StrEnum):
-    """The most urgent first."""
+    """The severity of alerts, the most urgent first."""
 
     CRITICAL = "critical"
     WARNING = "warning"

@@ -71,7 +71,7 @@ _LEADS: Final = {
 
 
 def advice(cure: Cure) -> str:
-    """The command after words that say what it is for."""
+    """The command, introduced by its purpose."""
     return f"{_LEADS[cure.command_kind or CommandKind.MENDS]}: {cure.command}"
 
 

@@ -55,7 +55,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         return _cure(f"timedatectl set-ntp true && {agent.command}", CommandKind.MENDS)
 
     def reach_ledger(self, cluster: str) -> Cure:
-        """For a cluster whose brokers do not answer."""
+        """A command for a cluster whose brokers do not answer."""
         if self.is_of_up(""):
             return self.restart("broker", cluster=cluster)
         return _cure(
@@ -63,7 +63,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def look_at_brokers(self, cluster: str) -> Cure:
-        """They answer, and may take no lines."""
+        """A command for brokers that answer, but may reject lines."""
         if self.is_of_up(""):
             log = f"{self.commands.up}/logs/{self._name_in_up('broker', cluster)}.log"
             return self.look("tail", log)
@@ -77,7 +77,7 @@ class ProgramCommands(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def look(self, *words: str, host: str = "") -> Cure:
-        """Inspects something on this host or another."""
+        """A command that inspects a program on this host or another."""
         if host and not self.is_of_up(host):
             return _cure(f"{shlex.join(words)}  # on {shlex.quote(host)}", CommandKind.LOOKS)
         is_ours = words[0] == "penstock"

@@ -1,1 +1,1 @@
-"""What the audit serves: JSON for programs, a page for people, figures for Prometheus."""
+"""The HTTP server: JSON for programs, a page for people, metrics for Prometheus."""

@@ -1,10 +1,10 @@
 """The ASGI application of the audit: `/api/v1`, its description, the page, metrics and health.
 
-All paths take GET and HEAD, except operators' statements (`audit/http/statements.py`). The door
-(`audit/http/access/door.py`) authorizes requests, and leaves in the scope `user`, None if
+All paths take GET and HEAD, except operators' statements (`audit/http/statements.py`).
+`audit/http/access/access_control.py` authorizes requests, and leaves in the scope `user`, None if
 unauthenticated, and `operator`, the name and address to record with statements. A few threads
 compute responses, which may wait for the disk; if too many requests wait, further ones get 503. Any
-input results in a JSON `Problem` at worst, and a bug in a line of the log.
+invalid input results in a JSON `Problem`, and a bug also in a line of the log.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ _QUERY: Final = "%&+=:/?@!$'()*,;~"  # not escaped in the query of a URL
 
 
 class AuditApplication:
-    """Belongs to the server's event loop."""
+    """The application. Belongs to the server's event loop."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ def _view(path: str, scope: Scope) -> str:
 
 
 def _is_known(scope: Scope) -> bool:
-    """Whether the door has authenticated the user, who may then see names of clusters and hosts."""
+    """Whether the user is authenticated, and so may see names of clusters and hosts."""
     return scope["user"] is not None
 
 

@@ -1,8 +1,8 @@
 """Messages of topics over HTTP: `GET /api/v1/messages`, for the page's view of messages.
 
 Log lines may contain personal data, so `messages` of the configuration decides who sees them, in
-addition to the door, and the log records who saw which offsets. Each user at an address has one
-reading at a time, and there are four in all, on threads of their own: slow brokers delay no other
+addition to access control, and the log records who saw which offsets. Each user at an address has
+one read at a time, and there are four in all, on threads of their own: slow brokers delay no other
 request.
 """
 
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class ShownMessages:
-    """Belongs to the server's event loop; `executor` reads."""
+    """Shows messages. Belongs to the server's event loop; `executor` reads."""
 
     def __init__(self, config: AuditConfig, reader: MessageReader, executor: Executor) -> None:
         self._config = config

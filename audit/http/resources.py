@@ -1,6 +1,5 @@
 """The table of `/api/v1`: paths, queries and handlers, and the OpenAPI description, which is made
-from the types of the responses themselves.
-"""
+from the types of the responses themselves."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -11,7 +10,7 @@ from audit.alerting.answers import Noted, NotedAlerts
 from audit.api import answers, queries
 from audit.api.queries import Query
 from audit.clusters.messages.answers import Messages
-from audit.http.endpoints import groups, health, history, lists, topics
+from audit.http.endpoints import findings, groups, health, history, hours, lists, reports, topics
 from audit.http.endpoints.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
 from audit.service.service import Service
@@ -54,7 +53,7 @@ RESOURCES: Final = (
     Resource(
         "/api/v1/findings",
         queries.FindingsQuery,
-        topics.all_findings,
+        findings.list_findings,
         answers.Findings,
         "What is missing, duplicated, changed or unknown, by name.",
     ),
@@ -138,14 +137,14 @@ RESOURCES: Final = (
     Resource(
         "/api/v1/report",
         queries.ReportQuery,
-        topics.report,
+        reports.report,
         answers.ReportAnswer,
         "The verdict over a stretch of time, as `penstock report` shows it.",
     ),
     Resource(
         "/api/v1/hour",
         queries.HourQuery,
-        topics.hour,
+        hours.hour,
         answers.HourGate,
         "Whether agents and brokers are done with an hour of a topic.",
     ),

@@ -24,7 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from audit.clusters.messages.reader import MessageReader
 from audit.configuration.config import AuditConfig
 from audit.errors import AuditFailure, AuditStoreError, NotNow, StoreDamaged
-from audit.http.access.door import Door
+from audit.http.access.access_control import AccessControl
 from audit.http.access.visitors import HASHING_THREADS, Visitors
 from audit.http.application import THREADS, AuditApplication
 from audit.http.messages import THREADS as READING_THREADS
@@ -109,7 +109,8 @@ log = logging.getLogger(__name__)
 
 
 class AuditHttpServer:
-    """Listens once constructed; `start` begins to serve. Raises CannotListen, AuditFailure."""
+    """The server, which listens once constructed; `start` begins to serve. Raises CannotListen,
+    AuditFailure."""
 
     def __init__(
         self,
@@ -206,7 +207,9 @@ class AuditHttpServer:
                 messages=ShownMessages(self._service.config, reader, reading),
             )
 
-            door = Door(application, self._service.config, self._visitors, self._refusals, files)
+            access_control = AccessControl(
+                application, self._service.config, self._visitors, self._refusals, files
+            )
 
             def wake() -> None:
                 with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -215,7 +218,7 @@ class AuditHttpServer:
             self._service.standing.listen(wake)
             self._server = _Server(
                 uvicorn.Config(
-                    door,
+                    access_control,
                     http=self._protocol(),
                     loop="none",
                     ws="none",
@@ -237,15 +240,15 @@ class AuditHttpServer:
 
 
 class _Server(uvicorn.Server):
-    """Ticks once a second, and ends on an event. uvicorn's own loop wakes ten times a second to
-    look whether to end, which took a fifth of an idle audit's processor time."""
+    """A server that ends on an event, and ticks once a second. uvicorn's own loop wakes ten times a
+    second to check for its end, which took a fifth of an idle audit's processor time."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._ending = asyncio.Event()
 
     def end(self) -> None:
-        """To be called on its loop."""
+        """Ends the server. Call it on its loop."""
         self.should_exit = True
         self._ending.set()
 

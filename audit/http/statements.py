@@ -2,8 +2,8 @@
 what `penstock audit accept` and `retire` write, by the same functions. Those about alerts are in
 audit/http/endpoints/alerts.py.
 
-The door authorizes the operator. The audit writes with its own login, and records the operator's
-name and address. A statement takes effect once it has been read back from the ledger.
+Access control authorizes the operator. The audit writes with its own login, and records the
+operator's name and address. A statement takes effect once it has been read back from the ledger.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reason: Reason
 
     def check(self) -> None:
-        """Raises BadQuery."""
+        """Checks the statement. Raises BadQuery."""
         if self.offsets and self.partition < 0:
             raise BadQuery("`offsets` need a `partition`")
         for run in self.runs:
@@ -86,9 +86,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 raise BadQuery("each of `runs` needs a `source`, and `events` or bytes of it")
         is_timed = (self.from_time, self.to_time) != (None, None)
         if not (self.partition >= 0 or self.runs or self.host or self.file or is_timed):
-            raise BadQuery(
-                "say what is accepted: partition, runs, host, file, from_time or to_time"
-            )
+            raise BadQuery("name what to accept: partition, runs, host, file, from_time or to_time")
         if None not in (self.from_time, self.to_time) and self.from_time >= self.to_time:  # type: ignore[operator]
             raise BadQuery("`from_time` must be before `to_time`")
 
@@ -139,7 +137,7 @@ PATHS: Final = frozenset(kind.path for kind in (*STATEMENTS, *NOTE_KINDS))
 
 
 class Statements:
-    """Belongs to the server's event loop; `executor` writes."""
+    """Writes statements. Belongs to the server's event loop; `executor` writes."""
 
     def __init__(self, service: Service, executor: Executor) -> None:
         self._service = service
@@ -149,7 +147,7 @@ class Statements:
         self._kinds = {kind.path: kind for kind in (*STATEMENTS, *NOTE_KINDS)}
 
     async def answer(self, path: str, body: bytes, operator: str) -> PageAnswer:
-        """`operator` is the operator's name and address."""
+        """Handles a statement. `operator`: the operator's name and address."""
         try:
             return PageAnswer(msgspec.json.encode(await self._stored(path, body, operator)))
         except Unanswerable as error:

@@ -40,7 +40,7 @@ class Streams:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def wake(self) -> None:
-        """Has a line sent to all streams."""
+        """Sends a line to all streams."""
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -50,7 +50,7 @@ class Streams:
             self._ended.set_result(None)
 
     async def serve(self, receive: Receive, send: Send) -> None:
-        """Sends lines until the client is gone or too slow."""
+        """Sends lines until the client disconnects or is too slow."""
         gone = asyncio.ensure_future(_gone(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})

@@ -27,7 +27,7 @@ class Handshakes:
         self.room = NetworkRoom(MOST_OF_ONE, MOST_HANDSHAKES)
 
     def refuse(self, address: str, why: str) -> None:
-        """Logs a failed handshake, of whose request nothing is known."""
+        """Logs a failed handshake."""
         now = asyncio.get_running_loop().time()
         self._refusals.say("no TLS handshake", address, "", why, now)
 

@@ -92,7 +92,7 @@ class ClusterCounter:
         self._left_out: dict[str, str] = {}  # topics, and why
 
     def poll(self) -> None:
-        """Counts what is new. A failure is logged, and the next poll continues."""
+        """Counts new batches. A failure is logged, and the next poll continues."""
         left_out: dict[str, str] = {}
         try:
             with ExitStack() as ends:

@@ -55,7 +55,7 @@ class AuditMetrics:
         yield from group_families(
             PREFIX, service.groups, now_millis(), service.config.groups.series
         )
-        yield from self._doors()
+        yield from self._access_metrics()
         yield from self._self()
         yield certificate_family(self._certificates())
 
@@ -200,7 +200,7 @@ class AuditMetrics:
             family.add_metric(labels, max(0, now - load.since) / 1000)
         return family
 
-    def _doors(self) -> Iterator[Metric]:
+    def _access_metrics(self) -> Iterator[Metric]:
         service = self._service
         yield _gauge(
             "insecure",

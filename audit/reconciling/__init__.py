@@ -1,1 +1,1 @@
-"""Compares what adjacent tiers report of a topic, and derives its verdict. Pure."""
+"""Compares the reports of adjacent tiers about a topic, and derives its verdict. Pure."""

@@ -1,4 +1,4 @@
-"""Faults under judgement: a finding without its words, and what is needed to weigh it.
+"""Faults under judgement: findings without their texts, with the data for judging them.
 
 An acceptance applies to a fault if all of its conditions do. A fault that is accepted in part is
 cut at the boundary, if its offsets or entries tell where that is. Offsets can be assigned again
@@ -45,7 +45,7 @@ class Fault(msgspec.Struct):
     windows: list[int] = []
 
     def doubt(self, kind: FaultKind, reason: str) -> None:
-        """Changes the kind: maybe only a statement is missing."""
+        """Weakens the fault, as maybe only a statement is missing."""
         self.finding = replace(self.finding, kind=kind)
         self.reason = reason
 

@@ -32,8 +32,8 @@ _ID_DIGITS: Final = 16  # hexadecimal
 
 
 class State(StrEnum):
-    """The state of a window, an hour or a topic. The worst last. Only a topic is empty: nothing is
-    wrong with it, and there are no events in the time that was asked about."""
+    """The state of a window, an hour or a topic; the worst is last. Only a topic can be empty:
+    without faults, and without events in the requested time."""
 
     EMPTY = "empty"
     COMPLETE = "complete"
@@ -45,7 +45,7 @@ class State(StrEnum):
 
     @property
     def severity(self) -> int:
-        """0 for complete."""
+        """The rank of the state; 0 for complete."""
         return _SEVERITIES[self]
 
     @property
@@ -58,7 +58,7 @@ _SEVERITIES: Final = {state: number for number, state in enumerate(State, start=
 
 
 class FaultKind(StrEnum):
-    """What is wrong."""
+    """The kind of a fault."""
 
     LOST = "lost"  # gone before it was read
     MISSING = "missing"  # at a tier, although an earlier one has it
@@ -82,7 +82,7 @@ WORST_FIRST: Final = sorted(FaultKind, key=lambda kind: -kind.state.severity)
 
 
 class CommandKind(StrEnum):
-    """What a command beside a fault does."""
+    """The effect of a command beside a fault."""
 
     MENDS = "mends"
     ACCEPTS = "accepts"  # a loss stays a loss, and counts as known
@@ -131,12 +131,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_landed_file(self) -> bool:
-        """Whether it is about a whole landed file, and not about events in it."""
+        """Whether it is about a whole landed file, not about events in it."""
         return bool(self.path) and not self.source and self.tier == TierKind.HDFS
 
     @property
     def landed_file(self) -> str:
-        """That file, with the root of the files; empty if it is about another."""
+        """The path of the landed file, with its root; empty for other findings."""
         return f"{self.destination.rstrip('/')}/{self.path}" if self.is_landed_file else ""
 
     @property

@@ -29,7 +29,7 @@ class Gate(NamedTuple):
 
 
 def hour_gate(picture: TopicPicture) -> Gate:
-    """Judges the picture's time."""
+    """Judges the hour of the picture."""
     if picture.now < picture.to_time:
         return Gate(complete=False, missing="the end of the hour")
     if picture.unjoined:

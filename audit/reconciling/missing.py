@@ -1,5 +1,5 @@
-"""Finds missing events by offset: compares what two adjacent tiers have claimed, and names the
-events (host, file, seqs, bytes) that the later tier lacks.
+"""Finds missing events by offset: compares the claims of adjacent tiers, and names the events
+(host, file, seqs, bytes) that the later tier lacks.
 
 An offset above everything that the later tier has claimed in a partition is pending: the tier may
 still claim it. One below is lacking. Spans tell which windows are affected. No tier will claim
@@ -262,7 +262,7 @@ def _open(
 
 
 class NamedMissing(NamedTuple):
-    """Missing events by name. `certain`: whatever the sums say; `doubtful`: they may have become
+    """Missing events by name. `certain`: also if the sums match; `doubtful`: they may have become
     dead letters."""
 
     certain: list[Fault]

@@ -41,7 +41,7 @@ class TopicKey(NamedTuple):
 
 
 class WindowSums(NamedTuple):
-    """Sums of one window at one tier, for hdfs without what a rebuilt hour has replaced."""
+    """Sums of one window at one tier; those of hdfs exclude what a rebuilt hour has replaced."""
 
     events: int = 0
     bytes: int = 0
@@ -107,7 +107,7 @@ class BatchPart(NamedTuple):
 
 
 class LostBytes(NamedTuple):
-    """Bytes of a file that were gone before they were read."""
+    """Bytes of a file that were lost before they were read."""
 
     source: str
     seq: int  # of the next event after it
@@ -130,7 +130,7 @@ class Twice(NamedTuple):
 
 
 class LandedFile(NamedTuple):
-    """When a loader first reported a file, and the windows of all that it has landed of it."""
+    """When a loader first reported a file, and the windows of its landed events."""
 
     said: int
     from_time: int
@@ -138,7 +138,7 @@ class LandedFile(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """The part of a file's run that was shipped before, as another source."""
+    """The part of a file's run that was shipped earlier, as another source."""
 
     original: str
     agent: str  # that shipped the original
@@ -197,8 +197,8 @@ class Source(msgspec.Struct, frozen=True):
 
 class ExpectedAgent(msgspec.Struct, frozen=True):
     """An agent that is expected to ship to the topic. Everything up to `until` is acknowledged; 0
-    if it has promised nothing yet. For a host of the inventory that has never reported, `agent` is
-    empty and `heard` 0."""
+    before its first promise. For a host of the inventory that has never reported, `agent` is empty
+    and `heard` 0."""
 
     agent: str
     host: str
@@ -233,7 +233,7 @@ class Disputed(msgspec.Struct, frozen=True):
 
 
 class FileFault(NamedTuple):
-    """A landed file that is not as it was committed."""
+    """A landed file that differs from its commit."""
 
     tier: Tier
     path: str
@@ -256,8 +256,8 @@ class Placed(NamedTuple):
 
 
 class AlteredBatch(msgspec.Struct, frozen=True, order=True):
-    """A batch that can be read, but is not what was written. Its times are the hours of the events
-    at these offsets; if no tier reported any, when the damage was found."""
+    """A batch that is readable, but differs from what was written. Its times are the hours of the
+    events at these offsets; if no tier reported any, the time at which the damage was found."""
 
     partition: int
     first: int
@@ -269,8 +269,8 @@ class AlteredBatch(msgspec.Struct, frozen=True, order=True):
 
 
 class UncountedLoss(NamedTuple):
-    """What a log lost before any tier had claimed it: `offsets` from `first` on; -1 if the number
-    is unknown. It was written and lost between these times."""
+    """A log's loss before any tier had claimed it: `offsets` from `first` on; -1 if the number is
+    unknown. The events were written and lost between these times."""
 
     partition: int
     first: int
@@ -350,6 +350,6 @@ class TopicPicture(msgspec.Struct, frozen=True):
 
     @property
     def log(self) -> TierKind:
-        """The brokers that agents ship to."""
+        """The tier of the brokers that agents ship to."""
         kinds = {tier.kind for tier in self.tiers}
         return TierKind.ORIGIN if TierKind.ORIGIN in kinds else TierKind.BROKER

@@ -1,4 +1,4 @@
-"""Faults that programs report as such, and statements that are themselves missing.
+"""Faults that programs report, and gaps in the reports themselves.
 
 Reports of damaged batches are united first, since several readers of a dying disk report each batch
 each time they read it. The number of findings is capped; one more finding stands for the rest.
@@ -56,7 +56,7 @@ _AGENT: Final = Tier(TierKind.AGENT)
 
 
 def lost(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields bytes that were gone before they were read."""
+    """Yields bytes that were lost before they were read."""
     for source in picture.sources:
         for loss in source.lost:
             finding = of_file(
@@ -133,12 +133,12 @@ def collided(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def is_fresh(loss: UncountedLoss, picture: TopicPicture) -> bool:
-    """Whether a tier may still claim what was lost."""
+    """Whether a tier may still claim the lost offsets."""
     return loss.to_time + picture.grace_millis > picture.now
 
 
 def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:
-    """Yields files that had been shipped before, as another source."""
+    """Yields files that had been shipped earlier, as another source."""
     for source in picture.sources:
         for original in dict.fromkeys(run.original for run in source.copied):
             runs = [run for run in source.copied if run.original == original]
@@ -196,7 +196,7 @@ def _more_than_once(source: Source, seqs: Twice, tier: Tier) -> Fault:
 
 
 def of_files(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields landed files that are not as they were committed."""
+    """Yields landed files that differ from their commit."""
     for fault in picture.file_faults:
         finding = Finding(
             kind=_kind_of_file(fault.fault, fault.committed_rows, fault.found_rows),
@@ -222,7 +222,7 @@ def _kind_of_file(fault: str, committed: int, rows: int) -> FaultKind:
 
 
 def holes(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields entries of journals that have been missing for longer than they can be in transit."""
+    """Yields entries of journals that have been missing longer than an entry can be in transit."""
     for hole in picture.holes:
         if is_young(hole, picture):
             continue
@@ -240,8 +240,8 @@ def holes(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def disputed(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields numbers of journals with two contradictory entries. The first may have been believed
-    at first, so nothing is proven from then on."""
+    """Yields numbers of journals with two contradictory entries. The audit may have used the first,
+    so nothing is proven from then on."""
     for dispute in picture.disputed:
         if dispute.since >= picture.to_time:
             continue
@@ -264,9 +264,9 @@ def is_young(hole: Hole, picture: TopicPicture) -> bool:
 
 
 def unproven(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields events whose report by their agent is missing: they landed between events that it
-    reported, or belong to a file that it reported as finished. What precedes the first known report
-    may have been reported before the ledger begins."""
+    """Yields events without their agent's report: they landed between events that it reported, or
+    belong to a file that it reported as finished. Events before the first known report may have
+    been reported before the ledger begins."""
     holes_of: dict[str, list[Hole]] = {}
     for hole in picture.holes:
         holes_of.setdefault(hole.journal, []).append(hole)

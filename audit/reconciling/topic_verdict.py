@@ -43,7 +43,7 @@ class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
-    """What a window still waits for."""
+    """A report for which a window waits."""
 
     on: str  # agent, origin, mirror, broker, hdfs, ledger
     words: str
@@ -96,8 +96,8 @@ class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settled(verdict: TopicVerdict) -> TopicVerdict:
-    """Returns the verdict about a deleted topic: what it waits for can no longer arrive, so it is
-    not pending. Its faults stay."""
+    """Returns the verdict about a deleted topic, which is not pending, as no more reports can
+    arrive. Its faults stay."""
     windows = [
         replace(window, state=settled_state(window.state), waits=[]) if window.waits else window
         for window in verdict.windows

@@ -256,7 +256,7 @@ class Tally:
     def _too_many(
         self, passing: Passing, number: int, events: int, unnamed: int, tallied: Tallied
     ) -> None:
-        """Judges a surplus of events, of which `unnamed` have no names."""
+        """Judges a surplus of events. `unnamed`: how many of them have no names."""
         pair = passing.pair
         window = self._windows[number]
         unclaimed = min(events, self._unspoken(passing, number))
@@ -409,9 +409,9 @@ def _waits_for_agents(window: Window, done: Sequence[tuple[int, int]]) -> bool:
 def lay(
     faults: Sequence[Fault], lack: dict[int, int], axis: Axis, awaited: Collection[int]
 ) -> list[Fault]:
-    """Takes from the lack of each window what these faults explain, and returns the faults that
-    explain none. A fault without a time may be in any window. Windows for which something is
-    awaited come last, since their lack may have a better reason."""
+    """Subtracts from the lack of each window what these faults explain, and returns the faults that
+    explain nothing. A fault without a time may be in any window. Windows that still expect reports
+    come last, since their lack may have a better reason."""
     remaining = {id(fault): fault.count for fault in faults}
     for numbers in (
         [number for number in sorted(lack) if number not in awaited],

@@ -27,7 +27,7 @@ class Pair(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What became of one window's events between two tiers."""
+    """The outcome of one window's events between two tiers."""
 
     pair: Pair
     missing: int = 0
@@ -74,8 +74,8 @@ def is_counted(window: Window, pair: Pair) -> bool:
 
 
 def compared(window: Window, pair: Pair) -> tuple[int, bool]:
-    """Returns how many more events the earlier tier has; and, if there are as many, whether they
-    differ."""
+    """Returns by how many events the earlier tier exceeds the later; and whether equal numbers
+    differ in content."""
     earlier = window.sums.get(pair.earlier, _NOTHING)
     later = window.sums.get(pair.later, _NOTHING)
     surplus = earlier.events - accounted(pair.later, later)

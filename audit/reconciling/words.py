@@ -123,7 +123,7 @@ def _accepted(counted: KindCount) -> str:
 
 
 def place(tier: str, destination: str) -> str:
-    """Returns where something is or is missing."""
+    """Returns the place of a fault, in words."""
     if tier == TierKind.HDFS:
         return f"in {destination}" if destination else "in the files"
     if tier == TierKind.ORIGIN:
@@ -134,13 +134,13 @@ def place(tier: str, destination: str) -> str:
 
 
 def more_damage(batches: int, offsets: int) -> str:
-    """Stands for damage beyond the limit."""
-    of = count(batches, "more stretch", "more stretches")
-    return f"{of} of batches ({count(offsets, 'offset')}) are not as they were written"
+    """The text for damage beyond the limit."""
+    stretches = count(batches, "more stretch", "more stretches")
+    return f"{stretches} of batches ({count(offsets, 'offset')}) are not as they were written"
 
 
 def more_faults(faults: int) -> str:
-    """Stands for findings beyond the limit."""
+    """The text for findings beyond the limit."""
     return f"And {count(faults, 'more fault')}: only the worst are listed"
 
 
@@ -174,7 +174,7 @@ def _when(finding: Finding) -> str:
 
 
 def of(topic: str, fault: Fault) -> str:
-    """Returns a finding in one sentence."""
+    """Describes a finding in one sentence."""
     finding = fault.finding
     if finding.kind is FaultKind.LOST:
         return _lost(fault)
@@ -273,7 +273,7 @@ def collision(topic: str, partition: int, kept: int, events: int) -> str:
 
 
 def copy_of(run: Copied, agent: str) -> str:
-    """Explains how a file came to be shipped again by this agent."""
+    """Explains why this agent shipped a file again."""
     since = f" since {moment(run.since)}" if run.since >= 0 else ""
     if run.agent and run.agent == agent:
         when = f",{since}" if since else ""
@@ -409,7 +409,7 @@ def _landed_file(fault: Fault) -> str:
 
 
 def file_fault(fault: str, committed: int, rows: int) -> str:
-    """Explains what is wrong with a landed file."""
+    """Explains the fault of a landed file."""
     had = count(committed, "row") if committed >= 0 else "an unknown number of rows"
     has = count(rows, "row") if rows >= 0 else "rows that cannot be read"
     if fault == "missing":
@@ -426,7 +426,7 @@ def hole_reason(hole: Hole) -> str:
 
 
 def behind(agent: ExpectedAgent) -> str:
-    """Explains why an agent is waited for."""
+    """Explains the wait for an agent."""
     if not agent.heard:
         return f"{agent.host}: no agent has ever reported from there"
     heard = f"last heard at {moment(agent.heard)}"
@@ -436,7 +436,7 @@ def behind(agent: ExpectedAgent) -> str:
 
 
 def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
-    """Explains what a later tier has yet to do."""
+    """Explains the remaining work of a later tier."""
     who = {
         TierKind.BROKER: "the brokers have yet to count",
         TierKind.ORIGIN: f"the brokers of {tier.destination} have yet to count",
@@ -448,7 +448,7 @@ def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
 
 
 def copies_ahead(offsets: int, origin: str, since: int) -> str:
-    """Explains what the brokers of a copy have yet to do."""
+    """Explains the remaining work of the brokers of a copy."""
     from_when = f", from {moment(since)} on" if since >= 0 else ""
     return f"{count(offsets, 'offset')} of {origin} are yet to be copied, and counted{from_when}"
 

@@ -1,1 +1,1 @@
-"""One audit at work: reading ledgers, writing the store, judging, measuring."""
+"""The parts of a running audit: reading ledgers, writing the store, judging, measuring."""

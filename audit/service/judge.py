@@ -1,4 +1,4 @@
-"""Schedules judging: which hours of which topics are judged when. Keeps the last verdicts.
+"""Schedules the judging of topics' hours, and keeps the last verdicts.
 
 Hours touched by a chunk are judged as soon as the ledgers are read to their ends. Incomplete hours
 are judged again now and then, as agents' progress changes them without touching them: young ones
@@ -48,8 +48,9 @@ def picture_of(
     as_of: Mapping[str, int],
     is_deleted: bool = False,
 ) -> TopicPicture:
-    """Reads a picture. `now`: when the ledger of the topic's cluster was last read to its end;
-    `as_of`: the same of all clusters. A copy is known as far as both it and its origin are."""
+    """Reads a picture. `now`: the last time at which the ledger of the topic's cluster was read to
+    its end; `as_of`: the same of all clusters. A copy is known as far as both it and its origin
+    are."""
     expected = int(config.expected * 1000)
     picture = reading.picture(key, *between, now, expected_millis=expected, is_deleted=is_deleted)
     if picture.origin is None or picture.unjoined:
@@ -91,7 +92,7 @@ class Judge:
         self._begun = False
 
     def is_behind(self, clusters: Container[str]) -> bool:
-        """Whether hours of these clusters were touched and not judged since."""
+        """Whether these clusters have hours that were touched and not judged since."""
         return not self._begun or any(due.cluster in clusters for due in self._due)
 
     @property
@@ -133,8 +134,8 @@ class Judge:
         self._sweep_at = 0.0
 
     def judge(self, as_of: Mapping[str, int], keep: Callable[[list[HourVerdict]], None]) -> bool:
-        """Judges what is due, for a while, and returns whether any verdict changed. `as_of`: how
-        far the ledgers have been read; topics of other clusters wait."""
+        """Judges due hours for a limited time, and returns whether any verdict changed. `as_of`:
+        the time up to which ledgers have been read; topics of other clusters wait."""
         started = time.monotonic()
         if started < self._at:
             return False

@@ -37,20 +37,20 @@ log = logging.getLogger(__name__)
 
 
 class ReadTo(msgspec.Struct, frozen=True):
-    """Tells that everything in the ledger at this time has been handed over."""
+    """Notes that everything in the ledger at this time has been handed over."""
 
     time: int
 
 
 class FollowerStopped(Exception):
-    """The writer takes nothing any more."""
+    """The writer has ended."""
 
 
 Handed = LedgerChunk | ReadTo
 
 
 class LedgerFollower:
-    """Call `start` once; `ask_to_stop` ends it soon."""
+    """The thread that reads one ledger. Call `start` once; `ask_to_stop` ends it soon."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class LedgerFollower:
         if chunk.gap:
             log.warning("entries were deleted before they were read cluster=%s", self._name)
         if chunk.left_out:
-            log.warning("entries left out cluster=%s entries=%d", self._name, chunk.left_out)
+            log.warning("entries skipped cluster=%s entries=%d", self._name, chunk.left_out)
         self._hand_over(self._name, chunk)
         self._positions = chunk.positions
 

@@ -1,5 +1,5 @@
-"""Measures, once a minute, what no ledger has: lags of agents, groups and loaders; and changes of
-groups and brokers.
+"""Measures, once a minute, the lags of agents, groups and loaders, and changes of groups and
+brokers, which no ledger has.
 
 Belongs to the writer thread. Changes between two minutes are stored at once.
 """
@@ -28,7 +28,7 @@ class Measurements:
         self._marks: list[Mark] = []
 
     def take(self) -> None:
-        """Measures what is due. Raises StoreDamaged, AuditStoreError."""
+        """Takes the measurements that are due. Raises StoreDamaged, AuditStoreError."""
         now = now_millis()
         self._marks += self._brokers_changed(now)
         self._marks += self._service.taken_marks()

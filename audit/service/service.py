@@ -1,4 +1,4 @@
-"""What the parts of one audit share: its configuration, its state, and the database to read.
+"""The shared parts of one audit: its configuration, its state, and the database for reading.
 
 The writer thread sets the database, and takes it away while a damaged one is rebuilt; requests ask
 for it each time.
@@ -78,7 +78,7 @@ class Service(msgspec.Struct):
 
     @property
     def reading(self) -> StoreReading:
-        """Raises NotNow."""
+        """The database. Raises NotNow."""
         if self._reading is None:
             raise NotNow("the audit's database is not open at present: try again in a moment")
         return self._reading

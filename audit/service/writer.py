@@ -105,7 +105,7 @@ class Writer:
         raise FollowerStopped
 
     def end(self) -> None:
-        """Releases followers that wait to hand something over."""
+        """Releases followers that wait to hand over a chunk."""
         self._ended.set()
 
     def run(self, stopping: threading.Event) -> None:
@@ -321,7 +321,7 @@ class _Pieces:
         if self.left_out <= _MOST_NAMED:
             header = entry.field("header")
             log.error(
-                "entry left out cluster=%s journal=%.200r seq=%d",
+                "entry skipped cluster=%s journal=%.200r seq=%d",
                 self._cluster,
                 header.field("source")[0].as_py(),
                 header.field("seq")[0].as_py(),

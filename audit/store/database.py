@@ -35,7 +35,7 @@ _TOO_MUCH: Final = {
 
 
 def open_for_writing(directory: Path) -> sqlite3.Connection:
-    """Raises StoreDamaged, AuditStoreError."""
+    """Opens the database, and creates it if necessary. Raises StoreDamaged, AuditStoreError."""
     path, mark = directory / FILE, directory / MARK
     with damage_said(path):
         directory.mkdir(parents=True, exist_ok=True)

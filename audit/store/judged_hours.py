@@ -1,6 +1,5 @@
-"""Splits a topic's verdict into hours: what is stored of each, what may raise an alert, and their
-sums for Prometheus. Pure.
-"""
+"""Splits a topic's verdict into hours, for the store, for alerts, and summed for Prometheus.
+Pure."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -271,7 +270,7 @@ class TopicFigures(msgspec.Struct):
 
 
 def _earlier(*times: int) -> int:
-    """Returns the earlier of two times, of which -1 is none."""
+    """Returns the earliest time; -1 stands for none."""
     return min((time for time in times if time >= 0), default=-1)
 
 

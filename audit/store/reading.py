@@ -1,4 +1,4 @@
-"""Reads the database, from any thread; each has a connection of its own.
+"""Reads the database from any thread, each with its own connection.
 
 Each answer is a snapshot. Queries are passed down, and answers passed up, unchanged, except for
 what only the judge knows.
@@ -90,7 +90,7 @@ class StoreReading:
                 connection.execute("ROLLBACK")
 
     def accepted_topics(self) -> frozenset[tuple[str, str]]:
-        """Returns clusters and names of topics of which operators have accepted faults."""
+        """Returns clusters and names of topics with faults that operators have accepted."""
         with self._moment() as connection:
             return topics.accepted_names(connection)
 
@@ -234,7 +234,7 @@ class StoreReading:
             return topics.delays(connection, topic.id, topic.tiers, from_time, to_time)
 
     def flow(self, key: TopicKey, from_time: int, to_time: int) -> Flow:
-        """Returns what became of lines, in the windows of the events that they were read with."""
+        """Returns the outcome of lines, in the windows of the events that they were read with."""
         with self._moment() as connection:
             return topics.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
 

@@ -1,4 +1,5 @@
-"""Rows of the database as values: judged hours, alerts, journals, and what a chunk touched.
+"""Rows of the database as values: judged hours, alerts, journals, and the hours that a chunk
+touched.
 
 Times are milliseconds since 1970 UTC; -1 or an empty text means unknown.
 """
@@ -28,7 +29,7 @@ class JudgedHour(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """An alert, raised once and resolved once, identified by what it is about."""
+    """An alert, raised once and resolved once, identified by its subject."""
 
     kind: str
     cluster: str

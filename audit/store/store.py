@@ -81,7 +81,7 @@ class AuditStore(msgspec.Struct):
         grace_millis: int = 60_000,
         clock: Callable[[], int] = _now_millis,
     ) -> Self:
-        """Raises StoreDamaged, AuditStoreError."""
+        """Opens the store. Raises StoreDamaged, AuditStoreError."""
         connection = open_for_writing(directory)
         numbers = AllNumbers(connection)
         return cls(
@@ -127,7 +127,7 @@ class AuditStore(msgspec.Struct):
         return touched
 
     def expire(self, now: int) -> int:
-        """Deletes what is older than the retention, and returns the number of rows."""
+        """Deletes data older than the retention, and returns the number of rows."""
         with self._transaction() as connection:
             count = expiry.expire(connection, now, self.retention_millis)
         self._numbers.forget()

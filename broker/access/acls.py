@@ -78,7 +78,7 @@ def _denied_by(operation: Operation) -> int:
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """An answer with its source: an ACL and its pattern, or `why`."""
+    """A decision with its source: an ACL and its pattern, or `why`."""
 
     allowed: bool
     why: str
@@ -135,7 +135,7 @@ class _OneKind:
         return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
 
     def order(self) -> None:
-        """All ACLs are added: prepare for questions."""
+        """Prepare for lookups, once all ACLs are added."""
         self.on_all = self.literal.get(ANYTHING)
         self.prefixes = sorted(self.prefixed)
         open_: list[str] = []
@@ -159,8 +159,8 @@ class _OneKind:
             prefix = self.shorter.get(prefix)
 
     def rights(self, principal: str, host: str, name: str) -> int | None:
-        """What applies to a name for a principal; None if no ACL is on it at all. Like `on`, in few
-        steps: every first question comes through here."""
+        """The rights of a principal on a name; None if no ACL applies to it. Like `on`, but faster,
+        since every uncached check comes through here."""
         standing = []
         if (on_it := self.literal.get(name)) is not None:
             standing.append(on_it)
@@ -174,12 +174,12 @@ class _OneKind:
             prefix = self.shorter.get(prefix)
         if not standing:
             return None
-        whom, hosts = (USER + principal, EVERYBODY), (ANYTHING, host)
+        principals, hosts = (USER + principal, EVERYBODY), (ANYTHING, host)
         rights = 0
         for entry in standing:
             few = entry.few
-            for who, where, gives in entry.rules_for(whom) if few is None else few:
-                if who in whom and where in hosts:
+            for who, where, gives in entry.rules_for(principals) if few is None else few:
+                if who in principals and where in hosts:
                     rights |= gives
         return rights
 
@@ -218,11 +218,11 @@ class Permissions:
     def allows(
         self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str
     ) -> bool:
-        """Whether `alice` may do this from this address."""
+        """Whether `principal` may do this from this address."""
         return bool(self.allowed(principal, host, kind, name) >> operation & 1)
 
     def allowed(self, principal: str, host: str, kind: ResourceType, name: str) -> int:
-        """All that `alice` may do to a resource from this address, as bits."""
+        """The operations on a resource that `principal` may do from this address, as bits."""
         of_kind = self._kinds[kind]
         key = principal, host, name
         answer = of_kind.answers.get(key)
@@ -235,20 +235,20 @@ class Permissions:
         return answer
 
     def allows_something(self, principal: str, host: str) -> bool:
-        """Whether an ACL allows `alice` anything at all. Another ACL may deny it."""
+        """Whether an ACL allows `principal` any operation; another ACL may deny it."""
         if self._if_no_acl or principal in self._super_users:
             return True
         return any(
-            (whom, where) in self._allowed
-            for whom in (USER + principal, EVERYBODY)
+            (name, where) in self._allowed
+            for name in (USER + principal, EVERYBODY)
             for where in (ANYTHING, host)
         )
 
     def allows_somewhere(
         self, principal: str, host: str, operation: Operation, kind: ResourceType
     ) -> bool:
-        """Whether there could be a resource of this kind on which `alice` may do this: an ACL
-        allows it that no other wholly denies."""
+        """Whether `principal` may do this to some resource of this kind: an ACL allows it, and no
+        other denies it for all."""
         if principal in self._super_users:
             return True
         key = principal, host, operation, kind
@@ -262,7 +262,7 @@ class Permissions:
     def explain(
         self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str
     ) -> Explanation:
-        """The answer of `allows`, with the rule behind it; slower."""
+        """The decision of `allows`, with the rule behind it; slower."""
         if principal in self._super_users:
             return Explanation(True, f"{principal} is a super user")
         stands = False
@@ -308,8 +308,8 @@ class Permissions:
         """As Kafka's `authorizeByResourceType`: implied operations do not count."""
         allowed: list[ResourcePattern] = []
         denied: set[ResourcePattern] = set()
-        for whom in (USER + principal, EVERYBODY):
-            for pattern, acl in self._by_principal().get((kind, whom), ()):
+        for name in (USER + principal, EVERYBODY):
+            for pattern, acl in self._by_principal().get((kind, name), ()):
                 if acl.host in {host, ANYTHING} and acl.operation in {operation, Operation.ALL}:
                     if acl.permission is Permission.ALLOW:
                         allowed.append(pattern)

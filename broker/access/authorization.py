@@ -1,4 +1,4 @@
-"""What clients may do on this broker at this moment: handlers check it before they answer.
+"""Checks what clients may do on this broker, before a request is answered.
 
 An `Authorization` follows the ACLs of the map; `of` returns the rights of one caller by the ACLs in
 force. A handler calls it once a request, so that no answer is based on two sets of ACLs. If the
@@ -33,7 +33,7 @@ Denied = Callable[[Caller, Operation, ResourceType, str], None]
 
 
 class Rights:
-    """The rights of one caller, by the ACLs of one moment."""
+    """The rights of one caller under one version of the ACLs."""
 
     __slots__ = ("_caller", "_denied", "_host", "_permissions", "_principal")
 
@@ -61,7 +61,7 @@ class Rights:
         return self.may(operation, ResourceType.CLUSTER, THE_CLUSTER)
 
     def may_on_some_topic(self, operation: Operation) -> bool:
-        """Whether there could be a topic on which the operation is allowed."""
+        """Whether the operation may be allowed on some topic."""
         if self._permissions is None:
             return True
         return self._permissions.allows_somewhere(self._principal, self._host, operation, _TOPIC)
@@ -73,7 +73,7 @@ class Rights:
         return self._permissions.allowed(self._principal, self._host, kind, name) & ON[kind]
 
     def operations_on_cluster(self) -> int:
-        """Empty for a caller that may not describe the cluster."""
+        """The operations on the cluster, as bits; none for a caller that may not describe it."""
         if not self.may_on_cluster(Operation.DESCRIBE):
             return 0
         return self.operations(ResourceType.CLUSTER, THE_CLUSTER)
@@ -97,7 +97,8 @@ class Rights:
 
 
 def denial(operation: Operation, kind: ResourceType, name: str) -> ApiError:
-    """The error names the operation, and does not reveal whether the resource exists."""
+    """The error for a missing right. It names the operation, and does not reveal whether the
+    resource exists."""
     which = "the cluster" if kind is ResourceType.CLUSTER else f"{kind.words} {name[:250]!r}"
     return ApiError(REFUSALS[kind], f"not authorized: {operation.words} on {which}")
 
@@ -121,7 +122,8 @@ class Authorization:
 
     @property
     def permissions(self) -> Permissions | None:
-        """Replaced whenever the ACLs may have changed; None if everything is allowed."""
+        """The permissions, replaced whenever the ACLs may have changed; None if everything is
+        allowed."""
         return self._permissions
 
     @property

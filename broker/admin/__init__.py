@@ -1,1 +1,1 @@
-"""Changes that clients ask for: topics, configs, users, ACLs, quotas, leaders."""
+"""Changes on behalf of clients: topics, configs, users, ACLs, quotas, leaders."""

@@ -153,13 +153,13 @@ def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
         _checked_code(Operation, asked.operation, _known_codes(Operation), "operation"),
         _checked_code(Permission, asked.permission_type, _known_codes(Permission), "permission"),
     )
-    for what, text in (("resource name", name), ("principal", principal), ("host", asked.host)):
+    for field, text in (("resource name", name), ("principal", principal), ("host", asked.host)):
         if not text:
-            raise ApiError(ErrorCode.invalid_request, f"Invalid empty {what}")
+            raise ApiError(ErrorCode.invalid_request, f"Invalid empty {field}")
         if len(text) > LONGEST_NAME:
             raise ApiError(
                 ErrorCode.invalid_request,
-                f"the {what} has {len(text)} characters, at most {LONGEST_NAME} are allowed",
+                f"the {field} has {len(text)} characters, at most {LONGEST_NAME} are allowed",
             )
     if kind is ResourceType.CLUSTER and name != THE_CLUSTER:
         raise ApiError(
@@ -207,7 +207,7 @@ def by_pattern(
 
 
 def check_is_on(is_on: bool) -> None:
-    """Raise if authorization is off: an ACL would have no effect, unnoticed."""
+    """Raises ApiError if authorization is off, as an ACL would have no effect."""
     if not is_on:
         raise ApiError(
             ErrorCode.security_disabled,

@@ -24,7 +24,7 @@ _LAST_ID: Final = 2**31 - 1
 
 
 class BrokerConfigAdmin:
-    """Belongs to the event loop."""
+    """Changes broker configs. Belongs to the event loop."""
 
     def __init__(self, session: Session, view: ClusterView, topics: TopicAdmin) -> None:
         self._session = session

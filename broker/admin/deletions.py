@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Deletions:
-    """Belongs to the event loop."""
+    """Deletes this broker's parts of topics. Belongs to the event loop."""
 
     def __init__(
         self, broker_id: int, session: Session, cluster: ClusterView, partitions: Partitions
@@ -44,7 +44,8 @@ class Deletions:
         self.follow(self._cluster.snapshot)
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Do the deletions that `snapshot` demands, once the partitions here have applied it."""
+        """Performs the deletions that `snapshot` demands, once the partitions here have applied
+        it."""
         if not self._concerns_us(snapshot):
             return
         self._again = True
@@ -79,8 +80,8 @@ class Deletions:
 
 
 def gone(applied: ClusterSnapshot, broker_id: int) -> list[UUID]:
-    """Topics that have a note for this broker, which has nothing of them left after applying
-    `applied`.
+    """Returns the deleted topics that still await this broker's confirmation, once it has
+    applied a snapshot: it has no data of them any more.
 
     A topic that is still there and unmarked was read between its note and its mark.
     """

@@ -1,4 +1,4 @@
-"""Leader elections that clients ask for: of preferred leaders, or unclean ones that may lose data.
+"""Leader elections on behalf of clients: of preferred leaders, or unclean ones that may lose data.
 
 The preferred leader of a partition is the first of its replicas. Only the controller elects, by the
 same rules as when brokers come and go (controller/elections.py). A client is answered when this
@@ -23,7 +23,7 @@ _NOT_NEEDED: Final = ApiError(ErrorCode.election_not_needed, "The requested lead
 
 
 class LeaderAdmin:
-    """Belongs to the event loop."""
+    """Elects leaders. Belongs to the event loop."""
 
     def __init__(self, view: ClusterView, topics: TopicAdmin, leaders: Leaders) -> None:
         self._view = view

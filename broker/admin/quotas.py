@@ -1,4 +1,4 @@
-"""Quotas as clients change and read them, on one broker.
+"""Reads and changes quotas on behalf of clients.
 
 Changes are written to ZooKeeper, one transaction for each entity, in a worker thread; a client is
 answered when this broker has applied them. Other brokers do within a second.
@@ -68,7 +68,7 @@ def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
 
 
 def check_changes(entity: Entity, changes: Changes) -> None:
-    """Raises ApiError unless the entity can have these quotas."""
+    """Checks new quotas for an entity. Raises ApiError."""
     of_address = entity[0][0] == ADDRESS
     known = {str(quota) for quota in Quota if (quota in OF_ADDRESSES) == of_address}
     for key, value in changes.items():

@@ -1,4 +1,4 @@
-"""Partition reassignments that clients ask for.
+"""Partition reassignments on behalf of clients.
 
 Only the controller serves them; once begun, it completes them by itself (controller/leaders.py). A
 client is answered when its reassignment has begun.
@@ -26,12 +26,12 @@ _PAUSE_SECONDS: Final = 0.1
 
 
 class ReassignmentAdmin:
-    """Belongs to the event loop."""
+    """Changes reassignments. Belongs to the event loop."""
 
     def __init__(
         self, session: Session, view: ClusterView, topics: TopicAdmin, *, most_partitions: int
     ) -> None:
-        """`most_partitions` of a broker."""
+        """`most_partitions`: the limit of a broker."""
         self._session = session
         self._view = view
         self._topics = topics

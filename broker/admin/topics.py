@@ -84,7 +84,7 @@ class TopicAdmin:
         most_partitions: int,
         controller_epoch: Callable[[], ControllerEpoch | None],
     ) -> None:
-        """`most_partitions` of a broker."""
+        """`most_partitions`: the limit of a broker."""
         self.defaults = defaults
         self._most_partitions = most_partitions
         self._being_made: dict[
@@ -312,7 +312,8 @@ class TopicAdmin:
         await self._partitions.wait_settled(name, info.topic_id, indexes)
 
     async def seen(self, predicate: Callable[[ClusterSnapshot], bool]) -> None:
-        """Return when the view shows it. A wait in the view would hold a thread for each client."""
+        """Returns when the view shows the change. A wait in the view would hold a thread for each
+        client."""
         while not predicate(self._view.snapshot):  # noqa: ASYNC110
             await asyncio.sleep(_GLANCE_SECONDS)
 

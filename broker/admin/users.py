@@ -1,4 +1,4 @@
-"""Users and their SCRAM credentials, as clients change them on one broker.
+"""Reads and changes users and their SCRAM credentials on behalf of clients.
 
 Changes are written to ZooKeeper, one transaction for each user, in worker threads; a client is
 answered when this broker has applied them. Other brokers do within a second. A rejection is an
@@ -38,7 +38,7 @@ class UserAdmin:
         return self._view.users
 
     async def alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
-        """For each of these users, do all changes or none: the value is then the reason."""
+        """For each user, makes all changes or none; then the value is the reason."""
         return await asyncio.to_thread(self._alter, changes)
 
     def _alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
@@ -59,7 +59,7 @@ class UserAdmin:
 
 
 def check_name(name: str) -> None:
-    """Raises ApiError."""
+    """Checks a user's name. Raises ApiError."""
     try:
         check_user_name(name)
     except InvalidUserName as error:

@@ -22,7 +22,8 @@ class Administration:
         self._known = known
 
     def begins(self, key: int, request: Any, caller: Caller) -> Ended | None:
-        """Called before a request is served; None if nothing about it is recorded."""
+        """Prepares the entry of a request before it is served; None if nothing is recorded about
+        it."""
         row = REMEMBERED.get(key)
         if row is None:
             return None
@@ -39,14 +40,14 @@ class Administration:
 
     def created_by_asking(self, caller: Caller, topic: str) -> None:
         info = self._known.cluster.snapshot.topics.get(topic)
-        made = {} if info is None else {"partitions": str(len(info.partitions))}
+        created = {} if info is None else {"partitions": str(len(info.partitions))}
         self._note(
             caller,
             Change(
                 action="create",
                 kind=Kind.TOPIC,
                 name=topic,
-                after=made,
+                after=created,
                 message="on first use (auto_create_topics)",
             ),
         )

@@ -69,7 +69,8 @@ async def handle(
 
 
 def check_rights(rights: Rights, resource_type: int, name: str) -> None:
-    """Raise unless the client may alter configs of the resource, if such a resource exists."""
+    """Raises ApiError unless the client may alter configs of the resource, if such a resource
+    exists."""
     if resource_type == ResourceType.BROKER:
         rights.check_cluster(Operation.ALTER_CONFIGS)
     elif resource_type == ResourceType.TOPIC:

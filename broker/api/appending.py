@@ -1,4 +1,4 @@
-"""What Produce and mirrored Produce requests share: appending batches and deciding when to answer.
+"""The common part of Produce and mirrored Produce: appends batches and decides when to answer.
 
 Each batch is appended or rejected on its own. acks=all is answered once all of them are committed
 (flushed by all in-sync replicas), or when the request times out.
@@ -35,7 +35,7 @@ _WORTH_A_LINE: Final = frozenset({ErrorCode.invalid_record, ErrorCode.unknown_pr
 
 
 class BatchChecks(Protocol):
-    """Checks the records of large batches beside everything else that a broker does."""
+    """Checks the records of large batches on a thread, beside the event loop."""
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
         """Serve the rest of a request in a task."""

@@ -1,4 +1,4 @@
-"""What each administrative API writes to the administration log: one table.
+"""The entries of each administrative API in the administration log, in one table.
 
 An API's function is called before its handler, so that it can capture the previous state. What it
 returns is called with the response, and yields an entry for each thing that was requested, whether
@@ -97,8 +97,8 @@ def _topics_created(
                 continue
             count = asked.num_partitions
             if result.error_code == ErrorCode.none:
-                made = known.cluster.snapshot.topics.get(asked.name)
-                count = count if made is None else len(made.partitions)
+                info = known.cluster.snapshot.topics.get(asked.name)
+                count = count if info is None else len(info.partitions)
             configs = {config.name: config.value or "" for config in asked.configs}
             yield _change(
                 "create",
@@ -445,10 +445,10 @@ def _users_altered(
     known: Known, request: alter_user_scram_credentials.AlterUserScramCredentialsRequest
 ) -> Callable[[alter_user_scram_credentials.AlterUserScramCredentialsResponse], Iterator[Change]]:
     users = known.users.users
-    gone: dict[str, set[str]] = {}
+    deleted: dict[str, set[str]] = {}
     new: dict[str, dict[str, str]] = {}
     for deletion in request.deletions:
-        gone.setdefault(deletion.name, set()).add(_mechanism(deletion.mechanism))
+        deleted.setdefault(deletion.name, set()).add(_mechanism(deletion.mechanism))
     for upsertion in request.upsertions:
         password = f"another password, {upsertion.iterations} iterations"
         new.setdefault(upsertion.name, {})[_mechanism(upsertion.mechanism)] = password
@@ -456,20 +456,20 @@ def _users_altered(
     def changes(
         response: alter_user_scram_credentials.AlterUserScramCredentialsResponse,
     ) -> Iterator[Change]:
-        """Nothing about the passwords except their iterations."""
+        """The changed users, without passwords except for their iterations."""
         for result in response.results:
             before = {
                 str(kind): f"{kept.iterations} iterations"
                 for kind, kept in users.get(result.user, {}).items()
             }
-            made = new.get(result.user, {})
-            stays = before.keys() - gone.get(result.user, set()) - made.keys()
+            passwords = new.get(result.user, {})
+            stays = before.keys() - deleted.get(result.user, set()) - passwords.keys()
             yield _change(
-                "alter" if before and (made or stays) else "create" if made else "delete",
+                "alter" if before and (passwords or stays) else "create" if passwords else "delete",
                 Kind.USER,
                 result.user,
                 before={key: text for key, text in before.items() if key not in stays},
-                after=made,
+                after=passwords,
                 came_of=(result.error_code, result.error_message),
             )
 

@@ -88,8 +88,8 @@ def _partitions(topics: TopicAdmin, topic: CreatableTopic) -> int:
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
-    given = topic.num_partitions != UNSAID or topic.replication_factor != UNSAID
-    if given and topic.assignments:
+    has_counts = topic.num_partitions != UNSAID or topic.replication_factor != UNSAID
+    if has_counts and topic.assignments:
         raise ApiError(
             ErrorCode.invalid_request,
             "Both numPartitions or replicationFactor and replicasAssignments were set. "

@@ -1,4 +1,4 @@
-"""Where requests about many things can be split, to be served in turns with other requests.
+"""The points at which large requests can be split, so that other requests are served in between.
 
 An API is listed if its answer about each element does not depend on the others. The sizes keep a
 piece below a few milliseconds, whatever the client sends. Elements that can share a transaction in

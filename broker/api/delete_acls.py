@@ -47,12 +47,12 @@ async def handle(needs: Needs, request: DeleteAclsRequest, caller: Caller) -> De
             error_message=f"{len(request.filters)} filters, at most {MOST_FILTERS} are allowed",
         )
         return DeleteAclsResponse(filter_results=(refused,) * len(request.filters))
-    taken = [_taken(needs.admin, wanted) for wanted in request.filters]
+    results = [_taken(needs.admin, wanted) for wanted in request.filters]
     all_taken = by_pattern(
-        rule for match in taken if not isinstance(match, ApiError) for rule in match
+        rule for match in results if not isinstance(match, ApiError) for rule in match
     )
     failed = await needs.admin.remove(all_taken, caller)
-    return DeleteAclsResponse(filter_results=tuple(_result(match, failed) for match in taken))
+    return DeleteAclsResponse(filter_results=tuple(_result(match, failed) for match in results))
 
 
 def _taken(admin: AclAdmin, asked: DeleteAclsFilter) -> _Taken | ApiError:
@@ -65,12 +65,12 @@ def _taken(admin: AclAdmin, asked: DeleteAclsFilter) -> _Taken | ApiError:
 
 
 def _result(
-    taken: _Taken | ApiError, failed: dict[ResourcePattern, ApiError]
+    removed: _Taken | ApiError, failed: dict[ResourcePattern, ApiError]
 ) -> DeleteAclsFilterResult:
-    if isinstance(taken, ApiError):
-        return DeleteAclsFilterResult(error_code=taken.code, error_message=taken.message)
+    if isinstance(removed, ApiError):
+        return DeleteAclsFilterResult(error_code=removed.code, error_message=removed.message)
     matching = []
-    for pattern, acl in taken:
+    for pattern, acl in removed:
         error = failed.get(pattern)
         matching.append(
             DeleteAclsMatchingAcl(

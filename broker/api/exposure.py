@@ -1,4 +1,4 @@
-"""Waits until consumers see what producers have had acknowledged.
+"""Waits until acknowledged messages are visible to consumers.
 
 With acks=1 a producer is answered before its records are on disk, and consumers see no record that
 is not. A client that asks for a partition's end just after that would get an end before the record.

@@ -143,7 +143,7 @@ class _Look(NamedTuple):
 
 
 class _Fetch(ABC):
-    """One request, looked at again whenever one of its partitions has more."""
+    """One request, tried again whenever one of its partitions has new messages."""
 
     __slots__ = (
         "_caller", "_client", "_decided", "_denied", "_enough", "_needs", "_read", "_room",
@@ -229,7 +229,7 @@ class _Fetch(ABC):
 
     @abstractmethod
     def leave(self, parked: "_Parked") -> None:
-        """Stop being woken."""
+        """Cancels the wake-ups."""
 
     # The client
 
@@ -519,7 +519,7 @@ class _WholeFetch(_Fetch):
 
 
 class _SessionFetch(_Fetch):
-    """A request within a session: it is answered about what is new."""
+    """A request within a session, whose response has only news."""
 
     __slots__ = ("_looks", "_session")
 

@@ -61,7 +61,7 @@ def handle(
 
 
 def without_transactions(caller: Caller) -> ErrorCode:
-    """The error code that this client treats as fatal."""
+    """The error for a request about a transaction, which this client treats as fatal."""
     if caller.is_librdkafka:
         return ErrorCode.transactional_id_authorization_failed
     return ErrorCode.unsupported_version

@@ -1,4 +1,4 @@
-"""What handlers of consumer group APIs need, and the authorization check that they share."""
+"""The dependencies and the authorization check of the consumer group APIs' handlers."""
 
 import msgspec
 

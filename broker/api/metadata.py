@@ -45,12 +45,12 @@ from wire.messages.metadata import (
 )
 
 _MOST_NEW_TOPICS = 100
-NOBODY = -1
+NO_BROKER = -1
 _FEW = 100
 
 
 class _Described(msgspec.Struct, frozen=True):
-    """The description of a topic, and what it was made from."""
+    """The cached description of a topic, with the state from which it was made."""
 
     info: TopicInfo
     changes: int
@@ -61,8 +61,8 @@ class DescribedTopics:
     """The descriptions of topics by one broker, each cached until something about the topic
     changes. Belongs to the event loop.
 
-    All clients ask again every few minutes, and whenever a topic is created or deleted: describing
-    thousands of topics anew for each client would hold up the others.
+    All clients ask again every few minutes, and whenever a topic is created or deleted: without the
+    cache, describing thousands of topics for each client would delay the others.
     """
 
     def __init__(self, broker_id: int, partitions: Partitions) -> None:
@@ -111,9 +111,9 @@ class DescribedTopics:
         if leader == self._broker_id and not self._is_served(topic, index):
             offline = (*offline, leader)
         if leader in offline or leader not in snapshot.brokers:
-            leader = NOBODY
+            leader = NO_BROKER
         return MetadataResponsePartition(
-            error_code=ErrorCode.leader_not_available if leader == NOBODY else ErrorCode.none,
+            error_code=ErrorCode.leader_not_available if leader == NO_BROKER else ErrorCode.none,
             partition_index=index,
             leader_id=leader,
             leader_epoch=info.leader_epoch,
@@ -209,7 +209,7 @@ def _describe(
             if (address := broker.reached_by(caller.listener))
         ),
         cluster_id=snapshot.cluster_id,
-        controller_id=NOBODY if snapshot.controller_id is None else snapshot.controller_id,
+        controller_id=NO_BROKER if snapshot.controller_id is None else snapshot.controller_id,
         topics=(*topics, *missing),
         cluster_authorized_operations=rights.operations_on_cluster()
         if request.include_cluster_authorized_operations

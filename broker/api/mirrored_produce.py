@@ -52,7 +52,8 @@ def serve(
     request: ProduceRequest,
     began: float,
 ) -> None:
-    """Append what is missing, and answer when all is committed. `began`: when it arrived."""
+    """Append missing batches, and answer once all are committed. `began`: the arrival of the
+    request."""
     work = _Work(needs, connection, header, request, began=began)
     rights = needs.authorization.of(connection.caller)
     if request.acks != ALL:

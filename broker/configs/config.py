@@ -144,14 +144,14 @@ class AuthorizationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     super_users: tuple[str, ...] = ()
     """Principals that may do everything, regardless of ACLs. The prefix `User:` is optional."""
     allow_if_no_acl: bool = False
-    """Whether a resource without any ACL is open to everybody."""
+    """Whether a resource without any ACL is open to all users."""
 
     def __post_init__(self) -> None:
         for name in self.super_users:
             if name in {"", "*", USER, EVERYBODY}:
                 raise ValueError(
                     f"`super_users` has {name!r}: each entry must be the name of one principal, "
-                    "and cannot stand for everybody"
+                    "and cannot stand for all users"
                 )
 
 
@@ -230,7 +230,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     start, and in `/metrics`."""
     authorization: AuthorizationConfig | None = None
     """With this, clients may only do what [ACLs](broker-access.md#authorization) allow them;
-    `authorization: {}` is enough. Without it, everybody may do everything."""
+    `authorization: {}` is enough. Without it, every client may do everything."""
     administration_log: AdministrationLogConfig = AdministrationLogConfig()
     """The log of [administrative changes](administration.md): who changed which topics, configs,
     ACLs, users and quotas."""

@@ -79,7 +79,7 @@ def one_of(*allowed: str, otherwise: str = "") -> ValueType:
 
 
 def never(why: str) -> ValueType:
-    """Always false; `why` explains why it cannot be true."""
+    """Rejects true; `why` is the explanation."""
 
     def read(text: str) -> Value:
         if text.strip().lower() == "false":
@@ -101,7 +101,8 @@ def release_of_kafka() -> ValueType:
 
 
 def left_off() -> ValueType:
-    """A config of a feature that only other brokers have: any value that does not switch it on."""
+    """A config of a feature that only other brokers have; accepts values that leave it switched
+    off."""
 
     def read(text: str) -> Value:
         word = text.strip()

@@ -1,6 +1,5 @@
 """The broker's own configs that cannot be set while it runs: Kafka's names, with values from the
-broker's file.
-"""
+broker's file."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,7 +17,7 @@ _LONG, _LIST = ConfigType.LONG, ConfigType.LIST
 
 
 class BrokerSettings(NamedTuple):
-    """What the values are taken from."""
+    """The broker's settings that determine these configs."""
 
     config: BrokerConfig
     defaults: TopicDefaults
@@ -96,7 +95,7 @@ OWN_CONFIGS = (
         lambda broker: text_of(
             broker.authorization.allow_if_no_acl or not broker.config.authorization
         ),
-        "Whether resources without ACLs are open to everybody (`authorization.allow_if_no_acl`).",
+        "Whether resources without ACLs are open to all users (`authorization.allow_if_no_acl`).",
     ),
     OwnConfig(
         "delete.topic.enable",

@@ -35,7 +35,7 @@ class TopicDefaults(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "TopicDefaults":
-        """Raises `ValueError` or `ApiError`, with a message that names the key."""
+        """Parses settings. Raises `ValueError` or `ApiError`, with a message that names the key."""
         configs = {key: _text(value) for key, value in settings.items() if key not in _SHAPE}
         TopicConfig.parse(configs)
         for key in (MIRROR_OF, ACCEPT_GAP, CUT):

@@ -1,1 +1,1 @@
-"""Connections of clients: TLS, login, framing, quotas, and what they may ask at a time."""
+"""Connections of clients: TLS, login, framing, quotas and limits."""

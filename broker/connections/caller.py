@@ -1,4 +1,4 @@
-"""The client of a connection, as far as handlers may know it.
+"""The client of a connection, for handlers.
 
 Its permissions are the subject of `broker.access.authorization`.
 """

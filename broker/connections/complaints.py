@@ -1,4 +1,4 @@
-"""Rate-limited log lines about clients: what they did wrong, and what went wrong with them.
+"""Rate-limited log lines about clients' mistakes and failures.
 
 A client that sends nonsense sends it thousands of times a second, and must not fill the disk with
 log lines about it.
@@ -66,7 +66,8 @@ class _Repeated(msgspec.Struct):
 
 
 class Complaints:
-    """`clock` is the event loop's; `counted` is called with every complaint."""
+    """The log of complaints. `clock` is the event loop's; `counted` is called with every
+    complaint."""
 
     def __init__(
         self, clock: Callable[[], float], counted: Callable[[str], None] = lambda _kind: None

@@ -139,7 +139,7 @@ class Reply:
         self.dropped: Callable[[], None] | None = None
 
     def send(self, parts: list[Part]) -> None:
-        """Answer. Does nothing if the client has gone."""
+        """Sends a response; does nothing if the client has disconnected."""
         self.parts = parts
         self.connection.send_soon()
 
@@ -256,7 +256,7 @@ class Connection:
         self.judged_by = None
 
     def cut_off(self, why: str) -> None:
-        """The login failed: serve nothing more, and close once the answer is sent."""
+        """Stops serving after a failed login, and closes once the response is sent."""
         text = f"client={self.peer} listener={self.caller.listener} reason={why!r}"
         self._complaints.say(ComplaintKind.LOGIN_REFUSED, self.caller.host, text, like=why)
         self._ending = why
@@ -491,7 +491,7 @@ class Connection:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is owed to the client."""
+        """Whether no response to the client is due."""
         return not self._replies and not self._sender
 
     @property
@@ -545,8 +545,8 @@ class Connection:
         )
 
     def close(self, why: str = "", *, like: str = "") -> None:
-        """Release everything; `why` is logged unless the client just disconnected. `like` groups
-        complaints whose `why` varies. At once, also what `refuse` has left."""
+        """Releases everything at once, including what `refuse` left open. `why` is logged unless
+        the client just disconnected. `like` groups complaints whose `why` varies."""
         if self.open:
             self._release(why, like)
         self._hang_up()

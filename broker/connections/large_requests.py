@@ -1,4 +1,4 @@
-"""Serves requests about many things a few at a time, so that no other client waits long.
+"""Serves large requests in pieces, so that no other client waits long.
 
     decoded    in pieces, by `wire.framing.codec`
     handled    as several requests of at most `of_a_piece` elements, whose answers are joined
@@ -44,7 +44,7 @@ class Cut(msgspec.Struct, frozen=True):
     of_a_piece: int = _ELEMENTS
 
     def pieces(self, request: T) -> Iterator[T]:
-        """Requests that are together equivalent to this one."""
+        """Requests that together are equivalent to this one."""
         for piece, _ in _pieces(request, self.request.split("."), self.of_a_piece):
             yield piece
 
@@ -54,7 +54,7 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class Turns:
-    """Allows one piece of work in each turn of the event loop. Belongs to that."""
+    """Allows one piece of work in each turn of the event loop."""
 
     def __init__(self) -> None:
         self._one = asyncio.Lock()

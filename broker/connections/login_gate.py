@@ -29,8 +29,8 @@ class GateError(Exception):
 
 
 class LoginGate:
-    """`admitted` is called with the principal that has logged in; `refused` with the reason for a
-    disconnection, once the answer is on its way."""
+    """The gate of one connection. `admitted` is called with the principal that has logged in;
+    `refused` with the reason for a disconnection, once the answer is on its way."""
 
     __slots__ = (
         "_admitted", "_host", "_login", "_logins", "_longest", "_refused", "_until", "mechanisms",

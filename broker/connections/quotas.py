@@ -1,4 +1,4 @@
-"""Kafka's client quotas: how much of a broker its clients may use, and how much they have used.
+"""Kafka's client quotas: the limits of clients, and their usage.
 
 A quota is set for an entity: a user, a client id, or both, by name or for all others. Of those that
 match a client, the first in this order applies:
@@ -56,7 +56,7 @@ class Share:
 
 
 class Mutations:
-    """What one request may create and delete, of its client's share.
+    """The share of a client for creations and deletions, for one request.
 
     A `strict` one is rejected after overuse; otherwise the request is done, and throttled
     afterwards. In both cases `wait_s` is then the throttle time.
@@ -71,7 +71,7 @@ class Mutations:
         self.wait_s = 0.0
 
     def use(self, partitions: int) -> None:
-        """Raises ApiError."""
+        """Counts the use of partitions. Raises ApiError."""
         if self._meter is None:
             return
         now = self._now()
@@ -139,7 +139,7 @@ class Quotas:
         return share
 
     def connection_from(self, address: str, now: float) -> float:
-        """A client connects from this address; returns how long it should have waited."""
+        """Counts a client's connection; returns the time that it should have waited."""
         for whose in (((ADDRESS, address),), ((ADDRESS, None),)):
             rate = self._snapshot.get(whose, {}).get(Quota.CONNECTIONS)
             if rate is not None:

@@ -37,7 +37,7 @@ class Transport(Protocol):
         anything else. `more` announces that a slice follows at once."""
 
     def send_slice(self, piece: FileSlice) -> int:
-        """As `send`; 0 if the file ended before its slice."""
+        """Sends a part of a file, like `send`; 0 if the file ended before its slice."""
 
     def is_gone(self) -> bool:
         """Whether the client has closed its side, as far as that shows without reading."""
@@ -90,8 +90,8 @@ class Encrypted:
         return self._sock.pending() > 0
 
     def receive(self, targets: list[memoryview]) -> int:
-        """A TLS record has at most 16 KiB: receive as many as have come and fit. After some data,
-        the end of the connection is reported at the next call."""
+        """Receives as many TLS records, of at most 16 KiB each, as have arrived and fit. After
+        some data, the end of the connection is reported at the next call."""
         count = 0
         try:
             for target in targets:

@@ -29,8 +29,8 @@ async def hand_over(
     broker_id: int,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
-    """Return when this broker leads nothing that another could lead, or after `patience_seconds`.
-    Never raises: a broker must be able to stop without ZooKeeper."""
+    """Return once this broker leads no partition that another could lead, or after
+    `patience_seconds`. Never raises: a broker must be able to stop without ZooKeeper."""
     if not to_hand_over(view.snapshot, broker_id):
         return
     announced = asyncio.ensure_future(asyncio.to_thread(draining.announce, session, broker_id))
@@ -52,7 +52,7 @@ async def hand_over(
 
 
 def to_hand_over(snapshot: ClusterSnapshot, broker_id: int) -> int:
-    """How many partitions this broker leads that another could lead."""
+    """The number of partitions led by this broker that another could lead."""
     brokers = Brokers(snapshot.brokers.keys(), snapshot.draining | {broker_id})
     return sum(
         partition.leader == broker_id

@@ -1,4 +1,4 @@
-"""The controller's elections: whatever happens to brokers, the map gets the leaders that it needs.
+"""The controller's elections, which give the map its leaders after any change of brokers.
 
 While this broker is the controller, it searches every snapshot of the map for elections that are
 due (elections.py) and writes them: thousands in a few transactions, each by compare-and-set, all
@@ -64,7 +64,7 @@ class Leaders:
 
     @property
     def epoch(self) -> ControllerEpoch | None:
-        """Set while this broker is the controller, to its knowledge."""
+        """The epoch while this broker is the controller, to its knowledge."""
         return self._epoch
 
     def start(self) -> None:
@@ -86,9 +86,8 @@ class Leaders:
         propose: Callable[[ClusterSnapshot], Sequence[StateChange]],
         epoch: ControllerEpoch,
     ) -> list[PartitionInfo | None]:
-        """Write the changes that `propose` makes of the newest snapshot. Returns the state that
-        each has led to; None if the map has changed meanwhile. Blocks; raises Fenced,
-        Unavailable."""
+        """Write the changes that `propose` derives from the newest snapshot. Returns the resulting
+        states; None if the map has changed meanwhile. Blocks; raises Fenced, Unavailable."""
         with self._writing:
             return self._write(propose(self._view.snapshot), epoch)
 

@@ -1,4 +1,4 @@
-"""Returns leadership to preferred leaders that have been away.
+"""Returns leadership to preferred leaders after their absence.
 
 The first of a partition's replicas is the preferred leader: topics are created so that these are
 spread evenly. A broker that was away leads nothing when it comes back, so the controller regularly
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class PreferredLeaders:
-    """Runs from its creation until `stop`. Belongs to the event loop."""
+    """Checks preferred leaders from its creation until `stop`. Belongs to the event loop."""
 
     def __init__(self, leaders: Leaders, seconds: float) -> None:
         self._leaders = leaders
@@ -46,7 +46,7 @@ class PreferredLeaders:
 
 
 def returning(snapshot: ClusterSnapshot) -> Sequence[StateChange]:
-    """The changes that make every preferred leader lead that can."""
+    """The changes by which every preferred leader leads, if it can."""
     brokers = Brokers.of(snapshot)
     return [
         change_of(topic, index, after)

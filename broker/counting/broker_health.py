@@ -20,7 +20,7 @@ _SERVERS_SECONDS: Final = 60.0
 
 
 class BrokerHealth:
-    """Belongs to the event loop."""
+    """Reads the broker's health. Belongs to the event loop."""
 
     def __init__(self, config: BrokerConfig, session: Session, cluster: ClusterView) -> None:
         self._session = session

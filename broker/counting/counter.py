@@ -95,7 +95,7 @@ class CountingFindings:
 
 
 class LedgerCounter:
-    """Runs from its creation until `stop`. Belongs to the event loop."""
+    """Runs the counting process from its creation until `stop`. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class LedgerCounter:
         self._running = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:
-        """End the child too, at whatever point of its work."""
+        """Ends the counting process, too, at any point of its work."""
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 

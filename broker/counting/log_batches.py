@@ -33,7 +33,7 @@ _SMALL: Final = 6_000  # where another read for the next header costs more than 
 
 
 class NoBatch(Exception):
-    """There is no batch where one should be: in this segment, at this byte."""
+    """A batch is missing in this segment, at this byte."""
 
     def __init__(self, message: str, segment: int, byte: int) -> None:
         super().__init__(message)
@@ -93,14 +93,14 @@ def _segment(
     offset, segment = place.next_offset, place.segment
     size = os.fstat(file.fd).st_size
     while offset < exposed:
-        headers, behind, is_end = _headers(file.fd, position, size, exposed)
+        headers, next_position, is_end = _headers(file.fd, position, size, exposed)
         is_broken = not (headers or is_end)
         while headers and _next_offset(headers[0]) <= offset:
             position += headers.pop(0)[1] + LENGTH_PREFIX
         if headers:
             offset = _next_offset(headers[-1])
             yield BatchRun(headers, file, segment, position)
-        position = behind
+        position = next_position
         if is_end:
             return None
         if position >= size:
@@ -138,7 +138,8 @@ def wrong_crcs(run: BatchRun) -> list[int]:
 
 
 def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> CountPosition:
-    """The place of the next readable batch from this offset on; at most the exposed end."""
+    """The place of the next readable batch after damage, from this offset on; at most the exposed
+    end."""
     file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))
     size = os.fstat(file.fd).st_size
     located = find_valid(file, broken.byte, size, offset - 1)
@@ -167,15 +168,15 @@ def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawH
                 break
         header: RawHeader = unpack(chunk, position - chunk_at)
         base, length, _, magic, _, _, delta, _, _, _, _, _, _ = header
-        behind = position + length + LENGTH_PREFIX
-        if magic != MAGIC or behind > size or behind < position + HEADER_SIZE:
+        next_position = position + length + LENGTH_PREFIX
+        if magic != MAGIC or next_position > size or next_position < position + HEADER_SIZE:
             break
         if base < 0 or delta < 0:
             break
         if base >= exposed:
             return headers, position, True
         append(header)
-        position = behind
+        position = next_position
         ahead = _AHEAD if length < _SMALL else HEADER_SIZE
     return headers, position, False
 

@@ -1,4 +1,4 @@
-"""Counts what is new in each partition that the broker reports, and journals it for the ledger.
+"""Counts new events in each partition that the broker reports, and journals them for the ledger.
 
 A partition is identified by its topic's id, so one that was deleted and created again is counted
 from its own beginning. If the counted part is no longer in the log (it was cut off, or restored, or
@@ -35,7 +35,7 @@ _LIVE_INTERVALS: Final = 3  # a partition seen this recently is followed as it g
 
 
 class PartitionCounting:
-    """Belongs to one thread."""
+    """Counts partitions, on one thread."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class PartitionCounting:
         self._looked: dict[PartitionKey, float] = {}
 
     def look(self, report: CountingReport) -> CountingResult:
-        """Count what is new, as far as it can be read. Problems are returned, not raised."""
+        """Counts new events as far as they can be read. Problems are returned, not raised."""
         counter = self._counter
         batches_before, opened_before = counter.batches, counter.counting.opened
         trouble = ""
@@ -123,7 +123,7 @@ class PartitionCounting:
             (partition.topic, partition.partition): partition.topic_id for partition in report.led
         }
         not_served = set(report.not_served)
-        gone = []
+        removed = []
         for key in self._counter.known:
             name = (key.topic, key.partition)
             if name in led:
@@ -132,10 +132,10 @@ class PartitionCounting:
                 directory = self._data_dir / f"{key.topic}-{key.partition}"
                 is_gone = name not in not_served and not directory.exists()
             if is_gone:
-                gone.append(key)
+                removed.append(key)
                 self._looked.pop(key, None)
                 self._terms.forget(key)
-        return gone
+        return removed
 
 
 class _Passing:

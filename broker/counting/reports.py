@@ -21,11 +21,10 @@ SIZE_BYTES: Final = 4  # before each frame
 
 
 class Led(NamedTuple):
-    """A partition that the broker leads and serves: its records from `start` up to `exposed`. Its
-    log ends at `end`, and `epochs` are the leader epochs in it with the offsets at which they
-    begin, ascending: the last of them is `leader_epoch`, under which it is led. `unclean` are those
-    that began with a leader that was not in sync. `mirror_of` names the topic that this one is a
-    copy of."""
+    """A partition that the broker leads: records from `start` are exposed up to `exposed`, and the
+    log ends at `end`. `epochs` are the log's leader epochs with their first offsets, ascending; the
+    last is `leader_epoch`, the present one. `unclean` epochs began with a leader that was not in
+    sync. `mirror_of`: the origin, if the topic is a copy."""
 
     topic: str
     topic_id: str
@@ -42,7 +41,7 @@ class Led(NamedTuple):
 
     @property
     def begins(self) -> int:
-        """The first offset of its leader's epoch: other brokers may have counted what is before."""
+        """The first offset of the leader's epoch; other brokers may have counted earlier ones."""
         return self.epochs[-1].first
 
 
@@ -72,8 +71,8 @@ class DamagedOffsets(NamedTuple):
 
 
 class CheckedLog(NamedTuple):
-    """When a partition's log was last re-read, in milliseconds since 1970: its young segments, and
-    all of them; -1: never."""
+    """The times at which a partition's log was last re-read, in milliseconds since 1970: its young
+    segments, and all of them. -1: never."""
 
     topic: str
     partition: int

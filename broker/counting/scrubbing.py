@@ -4,7 +4,7 @@ Two readings take turns, each at its own rate:
 
 - The young pass begins every `young_seconds`. It reads the segments that were written to within
   `young_age`, of the log that has waited longest first. Its place is not kept: after a restart it
-  begins anew, again with the log that has waited longest.
+  begins again with the log that has waited longest.
 - The round goes through the partitions by name and through all of their segments. The next one
   begins `scrub_seconds` after it did. Its place stands in `scrub` in the data directory, so that a
   restart goes on at the beginning of the segment that was being read.
@@ -76,7 +76,7 @@ class _Progress(msgspec.Struct):
 
 
 class _Reading:
-    """The sizes of the pieces read, None while nothing is due; and when the next may be read."""
+    """The pieces of a reading by size, None while it is not due; and the time of the next piece."""
 
     def __init__(self, pieces: Iterator[int | None], bytes_per_second: int) -> None:
         self.pieces = pieces
@@ -85,7 +85,7 @@ class _Reading:
 
 
 class Scrubbing:
-    """Belongs to one thread."""
+    """Re-reads segments, on one thread."""
 
     def __init__(
         self,
@@ -123,8 +123,8 @@ class Scrubbing:
         self._unreported &= self._led.keys()
 
     def taken(self) -> tuple[list[DamagedOffsets], int, int, list[CheckedLog]]:
-        """Damage found, bytes read, the end of the last round, and logs read since the
-        last call."""
+        """The findings since the last call: damage, bytes read, the end of the last round, and logs
+        read."""
         damaged, self._damaged = self._damaged, []
         count, self._bytes = self._bytes, 0
         changed, self._changed = self._changed, set()

@@ -23,7 +23,7 @@ def client_of(caller: Caller) -> Client:
 
 
 class Turns:
-    """`most` have their turn at a time."""
+    """Turns, of which `most` are taken at a time."""
 
     def __init__(self, most: int) -> None:
         self._free = most

@@ -96,7 +96,7 @@ class CoordinatedGroups:
         session.add_listener(self._session_changed)
 
     def give_up(self) -> None:
-        """Stop coordinating. Waiting clients are answered."""
+        """Stops coordinating. Waiting clients get an answer."""
         self._stopped = True
         if self._without_zookeeper is not None:
             self._without_zookeeper.cancel()
@@ -120,7 +120,7 @@ class CoordinatedGroups:
             self.changed.set()
 
     def coordinator_of(self, name: str) -> int | None:
-        """By this broker's map; None if no broker can coordinate."""
+        """The coordinator by this broker's map; None if no broker can coordinate."""
         return first_of(name, self._brokers)
 
     def is_ours(self, name: str) -> bool:
@@ -169,7 +169,7 @@ class CoordinatedGroups:
     async def find(
         self, name: str, *, make: bool = False, client: Client = None
     ) -> LiveGroup | None:
-        """A group; None if it does not exist and `make` is not set. Raises ApiError."""
+        """Returns a group; None if it does not exist and `make` is not set. Raises ApiError."""
         while True:
             live = self.live.get(name)
             if live is not None:
@@ -257,7 +257,7 @@ class CoordinatedGroups:
         finally:
             live.under_way -= 1
         if code is ErrorCode.not_coordinator and self.live.get(live.name) is live:
-            log.info("group is another broker's by now group=%r", live.name)
+            log.info("group has moved to another broker group=%r", live.name)
             self.drop(live, code)
         return code
 
@@ -308,7 +308,7 @@ class CoordinatedGroups:
         try:
             await self.in_thread(lambda: self.store.save(live.fence, record, empty_since_ms))
         except Fenced:
-            log.info("group is another broker's by now group=%r", live.name)
+            log.info("group has moved to another broker group=%r", live.name)
             self.drop(live, ErrorCode.not_coordinator)
         except ClusterError as error:
             self._failed(live.name, f"not saved: {error}")
@@ -336,8 +336,8 @@ class CoordinatedGroups:
     # Threads and tasks
 
     async def in_thread(self, work: Callable[[], T], client: Client = None) -> T:
-        """Run it in the client's turn. Without ZooKeeper each call takes a whole session timeout;
-        calls queued before that was noticed fail at once."""
+        """Runs a call on a thread, after the client's earlier ones. Without ZooKeeper each call
+        takes a whole session timeout; calls queued before that was noticed fail at once."""
 
         def run() -> T:
             if self._cut_off:

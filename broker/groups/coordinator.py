@@ -82,7 +82,7 @@ class Coordinator:
         self._retention = Retention(self._groups, rules, self._counts)
 
     def give_up(self) -> None:
-        """Stop coordinating: this broker is about to stop. Waiting clients are answered."""
+        """Stops coordinating, as this broker is about to stop. Waiting clients get an answer."""
         self._retention.give_up()
         self._groups.give_up()
 
@@ -95,13 +95,13 @@ class Coordinator:
         self._retention.follow(snapshot)
 
     def coordinator_of(self, name: str) -> int | None:
-        """By this broker's map; None if no broker can coordinate."""
+        """The coordinator by this broker's map; None if no broker can coordinate."""
         return self._groups.coordinator_of(name)
 
     # Requests of members
 
     async def join(self, name: str, joining: Joining, client: Client = None) -> JoinOutcome:
-        """Cancel it when the client disconnects."""
+        """Adds a member. Cancel it when the client disconnects."""
         self._check_member_group(name)
         live = await self._groups.find(name, make=joining.member_id == NO_MEMBER, client=client)
         if live is None:
@@ -125,7 +125,7 @@ class Coordinator:
             raise
 
     async def sync(self, name: str, syncing: Syncing) -> SyncOutcome:
-        """Cancel it when the client disconnects."""
+        """Returns an assignment. Cancel it when the client disconnects."""
         self._check_member_group(name)
         live = await self._groups.find(name)
         if live is None:
@@ -177,7 +177,8 @@ class Coordinator:
         *,
         client: Client = None,
     ) -> ErrorCode:
-        """Returns NONE once durable; with no offsets, whether a commit would be allowed."""
+        """Commits offsets. Returns NONE once durable; without offsets, whether a commit would be
+        allowed."""
         try:
             live = await self._groups.find(
                 name, make=generation < 0 and bool(offsets), client=client

@@ -13,7 +13,8 @@ from wire.errors import ErrorCode
 
 
 def code_of(error: ClusterError) -> ErrorCode:
-    """NOT_COORDINATOR makes clients look for another coordinator, unless that cannot help."""
+    """The code for an error. NOT_COORDINATOR makes clients look for another coordinator, so it is
+    used only where that may help."""
     match error:
         case Fenced():
             return ErrorCode.not_coordinator
@@ -28,7 +29,8 @@ def code_of(error: ClusterError) -> ErrorCode:
 
 
 class OfClaims(ApiError):
-    """A group of Penstock's own consumers: it cannot be joined, and has no coordinator."""
+    """The group belongs to Penstock's own consumers: it cannot be joined, and has no
+    coordinator."""
 
 
 def told(error: ClusterError) -> ApiError:

@@ -42,11 +42,11 @@ class GroupStore:
         self._broker_id = broker_id
 
     def take(self, name: str, *, make: bool, now_ms: int) -> Loaded | None:
-        """Take a group over; None if it does not exist and `make` is not set."""
+        """Takes a group over; None if it does not exist and `make` is not set."""
         for attempt in range(_ATTEMPTS):
-            taken = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
-            if taken is not None:
-                fence, stored = taken
+            group = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
+            if group is not None:
+                fence, stored = group
                 record = _record(stored.info, stored.members)
                 return Loaded(fence, record, stored.info.empty_since_ms)
             if not make:
@@ -65,7 +65,7 @@ class GroupStore:
         return None
 
     def save(self, fence: GroupFence, record: GroupRecord, empty_since_ms: int | None) -> None:
-        """Raises Fenced, GroupTooLarge."""
+        """Saves the group. Raises Fenced, GroupTooLarge."""
         info = GroupInfo(
             name=fence.group,
             kind=GroupKind.KAFKA,
@@ -92,7 +92,7 @@ class GroupStore:
         groups.save_group(self._session, fence, info, members)
 
     def delete(self, fence: GroupFence) -> None:
-        """Raises Fenced."""
+        """Deletes the group. Raises Fenced."""
         groups.delete_group(self._session, fence)
 
     def offsets(self, name: str, partitions: Collection[TopicPartition] | None = None) -> Offsets:

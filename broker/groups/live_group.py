@@ -10,9 +10,9 @@ from cluster.values import GroupFence
 
 
 class LiveGroup:
-    """`maker` is the client whose share it counts against, `touched` counts joins and commits,
-    `under_way` counts unfinished commits and deletions of offsets. A timer that fires too early
-    costs less than one that is reset at each heartbeat."""
+    """A group in memory. `maker` is the client whose share it counts against, `touched` counts
+    joins and commits, `under_way` counts unfinished commits and deletions of offsets. A timer that
+    fires too early costs less than one that is reset at each heartbeat."""
 
     __slots__ = (
         "_timer", "empty_since_ms", "fence", "generation", "group", "is_watched", "maker", "name",

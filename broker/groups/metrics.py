@@ -33,8 +33,8 @@ class GroupCounts:
     def families(
         self, groups: Iterable[tuple[State, int]], members_bytes: int = 0
     ) -> Iterator[Metric]:
-        """`groups`: the state of each, and its number of members; `members_bytes`: the size of all
-        members' metadata."""
+        """Metrics of groups. `groups`: the state of each, and its number of members;
+        `members_bytes`: the size of all members' metadata."""
         states: Counter[State] = Counter()
         members = 0
         for state, count in groups:

@@ -44,7 +44,7 @@ Offsets = Mapping[TopicPartition, CommittedOffset]
 
 
 class _Waiting(msgspec.Struct, eq=False):
-    """Offsets to commit; or, if they are None, partitions whose offsets are to be deleted."""
+    """Offsets to commit, or, if they are None, partitions whose offsets are to be deleted."""
 
     offsets: Offsets | None
     deleted: Collection[TopicPartition]

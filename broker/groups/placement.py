@@ -18,7 +18,7 @@ def candidates(snapshot: ClusterSnapshot) -> frozenset[int]:
 
 
 def first_of(group: str, brokers: Iterable[int]) -> int | None:
-    """None if there is no broker."""
+    """The first broker for a group; None without brokers."""
     return max(brokers, key=lambda broker: (_weight(group, broker), broker), default=None)
 
 

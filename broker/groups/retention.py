@@ -48,9 +48,9 @@ class Retention:
         self._looking = asyncio.ensure_future(self._look_after_all())
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        gone = self._snapshot.topic_names.keys() - snapshot.topic_names.keys()
+        deleted = self._snapshot.topic_names.keys() - snapshot.topic_names.keys()
         self._snapshot = snapshot
-        if gone and not self._looking.cancelled():
+        if deleted and not self._looking.cancelled():
             self._groups.start(self._forget_topics())
 
     def give_up(self) -> None:
@@ -73,7 +73,7 @@ class Retention:
                     await self._expire_all()
                     await self._look_after_claimed(infos)
             except Exception:
-                log.exception("groups not looked after")
+                log.exception("loading or expiring groups failed, trying again")
             if self._loop.time() >= due:
                 due = self._loop.time() + self._rules.look_seconds
 
@@ -83,7 +83,7 @@ class Retention:
         try:
             stored = await self._groups.in_thread(self._groups.store.listed)
         except ClusterError as error:
-            log.warning("groups not looked after error=%r", str(error))
+            log.warning("groups cannot be loaded, trying again error=%r", str(error))
             return []
         ours = [info for info in stored if self._groups.is_ours(info.name)]
         for info in ours:

@@ -1,4 +1,4 @@
-"""What the mechanisms share: their interface, and how they refuse a login."""
+"""The interface that login mechanisms share, and their refusal of a login."""
 
 from typing import Final, Protocol
 
@@ -10,7 +10,7 @@ MOST_BYTES: Final = 64 * 1024  # of one message of a client
 
 
 class LoginRefused(BrokerError):
-    """`message` is for the client, `why` for the log; neither contains a secret.
+    """A refused login. `message` is for the client, `why` for the log; neither contains a secret.
 
     `user` is the name that the client claimed, if it did. `last_word`, if there is one, is sent
     first, and the refusal after the client's response to that. With `is_ours` the client may have
@@ -61,7 +61,7 @@ def text_of(mechanism: str, data: bytes, most: int) -> str:
 def refused(
     mechanism: str, why: str, *, user: str = "", last_word: bytes = b"", is_ours: bool = False
 ) -> LoginRefused:
-    """In Kafka's words, which are the same for every reason."""
+    """A refusal with Kafka's message, the same for every reason."""
     message = (
         "Authentication failed during authentication due to invalid credentials "
         f"with SASL mechanism {mechanism}"

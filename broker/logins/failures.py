@@ -1,4 +1,4 @@
-"""Failed logins: how long their answers are delayed, and when attempts are rejected unseen.
+"""Failed logins: the delays of their answers, and the rejection of further attempts.
 
 Rule 1: a refusal is delayed: a tenth of a second at first, doubled with each further failure of the
         same address or the same user, up to a few seconds. Failures count for less as time passes.
@@ -52,7 +52,7 @@ def delay(score: float) -> float:
 
 
 class Failures:
-    """Belongs to the event loop, and uses its `clock`."""
+    """The failures of all addresses and users. Belongs to the event loop, and uses its `clock`."""
 
     def __init__(
         self,
@@ -66,7 +66,8 @@ class Failures:
         self._held_in_all = 0
 
     def is_swamped(self, host: str) -> bool:
-        """Whether the address has so many delayed refusals that attempts are refused unseen."""
+        """Whether the address has so many delayed refusals that further attempts are refused
+        unchecked."""
         return self._held[network_of(host)] >= MOST_HELD_OF_ADDRESS
 
     def pause(self, host: str) -> float:

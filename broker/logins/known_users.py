@@ -26,7 +26,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class KnownUsers:
-    """`users` returns the current users."""
+    """The stored users. `users` returns the current ones."""
 
     def __init__(self, users: Callable[[], Users], decoy_key: bytes) -> None:
         self._users = users

@@ -47,7 +47,8 @@ class _Address(msgspec.Struct, frozen=True):
 
 
 class PasswordChecks:
-    """`pause` returns the seconds that an address waits between two. Belongs to the event loop."""
+    """Checks passwords on threads. `pause` returns the seconds that an address waits between two.
+    Belongs to the event loop."""
 
     def __init__(self, pause: Callable[[str], float], loop: asyncio.AbstractEventLoop) -> None:
         self._pause = pause

@@ -67,12 +67,12 @@ class KeySource(Protocol):
     """Seconds after which it is loaded again."""
 
     def read(self) -> bytes:
-        """Raises NoKeys. Runs on a thread."""
+        """Reads the key set. Raises NoKeys. Runs on a thread."""
         ...
 
 
 class SigningKeys:
-    """Belongs to the event loop."""
+    """The current keys. Belongs to the event loop."""
 
     def __init__(self, source: KeySource, clock: Callable[[], float]) -> None:
         self._source = source
@@ -131,7 +131,7 @@ class SigningKeys:
 
 
 class KeysFile:
-    """A set in a file."""
+    """A key set in a file."""
 
     def __init__(self, path: Path) -> None:
         self.good_for = AGAIN_S
@@ -149,7 +149,7 @@ class KeysFile:
 
 
 class KeysUrl:
-    """A set at a URL."""
+    """A key set at a URL."""
 
     def __init__(self, url: str, ca: str = "") -> None:
         self.good_for = _HOUR

@@ -63,7 +63,7 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class BadToken(Exception):
-    """Why the token is rejected. The message completes a sentence."""
+    """A rejected token; the message has the reason, and completes a sentence."""
 
 
 class ProvenToken(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 class Tokens:
-    """Belongs to the event loop. `now` is in seconds since 1970, as in tokens."""
+    """Verifies tokens. Belongs to the event loop. `now` is in seconds since 1970, as in tokens."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Tokens:
         self._monotonic = monotonic
 
     async def check(self, token: str) -> ProvenToken:
-        """Raises BadToken; NoKeys if the token cannot be verified at the moment."""
+        """Verifies a token. Raises BadToken; NoKeys if tokens cannot be verified at the moment."""
         header = _header(token)
         if header.alg not in ALGORITHMS:
             raise BadToken(f"the token is signed with {_shown(header.alg)}, which is not accepted")

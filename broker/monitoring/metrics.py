@@ -1,4 +1,4 @@
-"""What a broker counts, and how it is exposed to Prometheus.
+"""A broker's counters, and their exposition for Prometheus.
 
 Counting is on the hot path and costs as little as it can: plain integers and lists, written by the
 event loop alone. Prometheus's names are assigned during a scrape, on the scraping thread. That may

@@ -9,9 +9,9 @@ from ground.http.page_server import Page, PageServer, readiness_page, text_page
 
 
 class BrokerHttpServer(PageServer):
-    """`readiness` returns why the broker is not ready, "" if it is; `remarks` problems that do not
-    affect readiness; `health` the state of its ZooKeeper session. All are called on this server's
-    thread."""
+    """Serves the pages. `readiness` returns why the broker is not ready, "" if it is; `remarks`
+    problems that do not affect readiness; `health` the state of its ZooKeeper session. All are
+    called on this server's thread."""
 
     def __init__(
         self,

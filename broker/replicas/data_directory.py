@@ -41,7 +41,7 @@ _CHECKPOINTS = (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS)
 
 
 class Checkpoint(NamedTuple):
-    """What is remembered of one partition from one start of the broker to the next."""
+    """The state of one partition that is kept between starts of the broker."""
 
     recovery_point: int
     start_offset: int
@@ -110,15 +110,15 @@ class DataDirectory:
                 write_offsets(self.path / CLEANER_OFFSETS, dict(self._cleaned))
 
     def cleaned(self, key: Key) -> int:
-        """Up to where a compacted partition was cleaned."""
+        """The offset up to which a compacted partition was cleaned."""
         return self._cleaned.get(key, 0)
 
     def note_cleaned(self, key: Key, offset: int) -> None:
-        """Note up to where it was cleaned; `write_cleaned` writes it down."""
+        """Notes the offset up to which a partition was cleaned; `write_cleaned` saves it."""
         self._cleaned[key] = offset
 
     def write_cleaned(self, keys: Collection[Key]) -> None:
-        """Write down the notes of existing partitions. Blocks."""
+        """Saves the notes of existing partitions. Blocks."""
         with self._writing:
             for key in self._cleaned.keys() - keys:
                 del self._cleaned[key]

@@ -44,11 +44,11 @@ class FlushTiming:
 
     @property
     def is_due(self) -> bool:
-        """Whether as many records are unflushed as may be."""
+        """Whether the limit of unflushed records is reached."""
         return self.records >= self._messages
 
     def appended(self, records: int) -> None:
-        """Records of a client were appended, without a request yet to learn of their flush."""
+        """A client's records were appended, without a request yet that waits for their flush."""
         self.records += records
         if self.is_due:
             self.soon()
@@ -62,7 +62,7 @@ class FlushTiming:
             self._loop.call_soon(self._flush)
 
     def later(self) -> None:
-        """Flush when `flush.ms` is over, or when a consumer waits and the disk is idle."""
+        """Flush after `flush.ms`, or when a consumer waits and the disk is idle."""
         if self._timer is None:
             self._timer = self._loop.call_later(self._seconds, self._flush)
         if self._readers and not self._when_idle:
@@ -79,7 +79,7 @@ class FlushTiming:
         self.cancel()
 
     def cancel(self) -> None:
-        """Do not flush by time, until something is appended."""
+        """Cancels the timer until something is appended."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

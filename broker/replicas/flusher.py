@@ -41,7 +41,7 @@ class Ticket(Protocol):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it may be run together with others."""
+        """Whether it may run together with other flushes."""
 
 
 T = TypeVar("T", bound=Ticket)
@@ -153,11 +153,11 @@ class _Threads(Generic[T]):
         """The ticket whose turn it is; if it is plain, with a thread's share of plain ones."""
         most = min(1 + self._count.qsize() // len(self._threads), self._together)
         with self._turn:
-            taken = [self._take()]
-            if taken[0][0].is_plain:
-                while len(taken) < most and self._may_take_another():
-                    taken.append(self._take())
-        return taken
+            tickets = [self._take()]
+            if tickets[0][0].is_plain:
+                while len(tickets) < most and self._may_take_another():
+                    tickets.append(self._take())
+        return tickets
 
     def _take(self) -> tuple[T, Done]:
         client, works = next(iter(self._waiting.items()))

@@ -1,4 +1,4 @@
-"""Cuts off the end of a copy's log that its source does not have, on an operator's order.
+"""Truncates a copy's log where it differs from its source, on an operator's order.
 
 A topic that was opened and written to, or whose source has lost its tail, becomes a copy again by
 going back to the point where both logs agree. `penstock mirror demote --cut` shows what is behind
@@ -66,8 +66,8 @@ class LogCuts:
         self._unsettled: dict[tuple[UUID, int], PartitionInfo] = {}
 
     async def bring_in_line(self, partition: Partition, info: PartitionInfo) -> PartitionInfo:
-        """Cut the log of a partition that is about to be led, if that is due; returns the
-        partition's state in the map. Nothing else may change the log meanwhile.
+        """Truncates the log of a partition before it is led, if the operator has ordered that;
+        returns the partition's state in the map. No other operation may change the log meanwhile.
 
         Raises StorageError, OSError, ClusterError.
         """

@@ -1,4 +1,4 @@
-"""Losses of this broker's logs, kept from their discovery until everyone concerned has been told.
+"""Losses of this broker's logs, kept until all other brokers and the audit know of them.
 
 A statement is written to `withdrawn.json` in the data directory before the log takes anything at
 those offsets. The counting process transfers it to the ledger and confirms that; a crash in between
@@ -71,7 +71,7 @@ class Withdrawals:
             log.error("%s (found before this start)", withdrawal.words)
 
     def add(self, withdrawal: Withdrawal) -> None:
-        """Number the statement, and write it down. Blocks. Raises OSError."""
+        """Numbers and saves the statement. Blocks. Raises OSError."""
         with self._lock:
             number = max((withdrawal.number for withdrawal in self._all), default=0) + 1
             numbered = msgspec.structs.replace(withdrawal, number=number)
@@ -82,7 +82,7 @@ class Withdrawals:
         log.error("%s", numbered.words)
 
     def told(self, numbers: Collection[int]) -> None:
-        """These are in the ledger, or in its journal. Blocks. Raises OSError."""
+        """Notes that these are in the ledger, or in its journal. Blocks. Raises OSError."""
         with self._lock:
             self._write(
                 [

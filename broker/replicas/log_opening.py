@@ -1,4 +1,4 @@
-"""Opens or creates a partition's log, and finds and reports what it has lost meanwhile.
+"""Opens or creates a partition's log, and reports losses since it was closed.
 
 What the partition is known to have had is recorded outside its directory: in `acknowledged`, and in
 the counting process's position. A log that ends before that, begins after it, or is missing, has
@@ -102,7 +102,7 @@ class LogOpener:
         self._counted = _counted(data.path / JOURNAL)
 
     def open(self, key: Key, topic_id: UUID, info: PartitionInfo, config: LogConfig) -> OpenedLog:
-        """Raises StorageError, OSError, ClusterError."""
+        """Opens or creates the log. Raises StorageError, OSError, ClusterError."""
         path = directories.path_of(self._data.path, *key)
         known = self.acknowledged.known(topic_id, key[1])
         reached = max(known.end if known else 0, self._counted_to(topic_id, key[1], known))
@@ -157,8 +157,8 @@ class LogOpener:
         return OpenedLog(opened, info)
 
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> None:
-        """Take a replica that can no longer be written to out of the in-sync set; not the only one,
-        since no other could lead. If the map cannot be changed, the leader notices that it lags."""
+        """Takes a replica that can no longer be written to out of the in-sync set, unless it is the
+        only member. If the map cannot be changed, the leader notices that it lags."""
         try:
             info = self._states.leave_in_sync(topic, topic_id, partition)
         except ClusterError as error:
@@ -176,9 +176,8 @@ class LogOpener:
         return info.leader == self._states.broker_id
 
     def all_are_open(self, topic_ids: Set[UUID]) -> None:
-        """Logs opened from now on were not here when the broker started, or were opened already.
-        Records of other topics are deleted, unless their data is here: the map may come to know
-        them again."""
+        """The logs of these topics are open, so logs opened later were created since. Records of
+        other topics are deleted unless their data exists: the map may name them again."""
         self._clean = self._is_replaced = False
         self._counted = {}
         here = {
@@ -214,7 +213,7 @@ class LogOpener:
             # From here on, the directory no longer needs to record it.
             self._remember_loss(path, key, topic_id, reached)
             if missing.path is None:
-                log.error("no segment left path=%s", directories.set_aside(path, owner))
+                log.error("no segments remain path=%s", directories.set_aside(path, owner))
                 return None, reached
             log.error(
                 "end of log missing directory=%s end_offset=%d reached=%d",
@@ -271,7 +270,7 @@ class LogOpener:
         slot.sync()
 
     def remember(self, opened: Log, key: Key, leader_epoch: int) -> None:
-        """Have flushes record the end. Without room for that, the log is served all the same."""
+        """Records the end with each flush from now on, if there is room for that."""
         try:
             slot = self.acknowledged.slot(opened.topic_id, key[1])
             slot.begin(opened.start_offset, opened.end_offset, leader_epoch)
@@ -305,8 +304,8 @@ def _former_end(reached: int, known: AcknowledgedRange | None) -> str:
 
 
 def lost_beginning(opened: Log, known: AcknowledgedRange | None) -> list[Loss]:
-    """Segments are missing that were not removed on purpose: retention records the new start before
-    it removes any, and deleting records leaves a mark in the directory."""
+    """Whether segments are missing that were not removed on purpose: retention records the new
+    start before it removes any, and deleting records leaves a mark in the directory."""
     if known is None or opened.start_offset <= known.start:
         return []
     files = layout.scan(opened.directory)

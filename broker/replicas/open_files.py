@@ -95,15 +95,15 @@ class RestingLog(Protocol):
     """Set by every read and append."""
 
     def rest(self) -> bool:
-        """Close all files, unless something is still to be flushed."""
+        """Closes all files, unless data is unflushed."""
         ...
 
     def flush(self) -> None: ...
 
 
 class OpenLogs:
-    """Belongs to the event loop. `on_short` is called if clients alone hold the files that are
-    needed: it may drop responses that wait to be sent."""
+    """The logs with open files. Belongs to the event loop. `on_short` is called if clients alone
+    hold the files that are needed: it may drop responses that wait to be sent."""
 
     def __init__(self, limit: int, on_short: Callable[[], None] = lambda: None) -> None:
         self.limit = limit
@@ -122,7 +122,8 @@ class OpenLogs:
         return not self._has_room(self.limit)
 
     def admit(self, log: RestingLog, client: Hashable, *, to_read: bool = False) -> None:
-        """Raises `NoRoom` if there is no room for the files of one more log of this client."""
+        """Checks that there is room for the files of one more log of this client. Raises
+        `NoRoom`."""
         limit = self._room(client, to_read=to_read)
         if not self._has_room(limit) and not self._make_room(limit):
             raise NoRoom(self.limit)
@@ -139,7 +140,7 @@ class OpenLogs:
                 del self._awake_for[client]
 
     def rest_unused(self) -> None:
-        """Put logs to rest that have not been used since the last call."""
+        """Closes the files of logs that have not been used since the last call."""
         for log in tuple(self._awake):
             if log.used:
                 log.used = False

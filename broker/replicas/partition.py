@@ -121,7 +121,7 @@ class Partition:
         self._awaiting_flush: list[asyncio.Future[None]] = []
 
     def configure(self, config: TopicConfig) -> None:
-        """Apply `config`. What every append needs is read from it once."""
+        """Apply `config`, and cache the values that every append needs."""
         self.config = config
         self.compacts = config.compacts
         self.mirror_of = config.mirror_of
@@ -140,7 +140,7 @@ class Partition:
 
     @property
     def offline_reason(self) -> str:
-        """Why it is not served; empty if it is, or will be in a moment."""
+        """Why it is not served; empty if it is, or will be shortly."""
         if self.unavailable is None or self._going_back is not None:
             return ""
         return self.unavailable[1]
@@ -229,7 +229,7 @@ class Partition:
         return self.log.topic_id
 
     def lead(self, info: PartitionInfo) -> None:
-        """This broker leads, by the map. A call with the same epoch changes the in-sync set."""
+        """Lead the partition by the map. A call with the same epoch changes the in-sync set."""
         if self.leads and info.leader_epoch == self.leader_epoch:
             self.follow_in_sync(info)
             return
@@ -258,7 +258,7 @@ class Partition:
         self._metrics.replicas.joined += len(now - before)
 
     def follow_leader(self, info: PartitionInfo) -> None:
-        """Another broker leads, or none, by the map."""
+        """Follows the leader in the cluster's map: another broker, or none."""
         if self.leads or info.leader_epoch != self.leader_epoch:
             self._change_epoch(info)
         self.info = info
@@ -363,7 +363,7 @@ class Partition:
         self._has_room()
 
     def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
-        """Apply the leader's committed offset and its start offset."""
+        """Applies the committed offset and start offset of the leader's answer."""
         log_ = self.log
         before = log_.exposed_offset
         log_.replicated(high_watermark)
@@ -390,11 +390,11 @@ class Partition:
         self.check_available()
 
     async def truncate(self, offset: int) -> None:
-        """Remove what the leader does not have."""
+        """Removes records that the leader does not have."""
         await self._go_back(lambda now_ms: self.log.truncate(offset, now_ms))
 
     async def begin_anew(self, offset: int) -> None:
-        """Remove everything: the leader's log begins at this offset."""
+        """Removes everything: the leader's log begins at this offset."""
         await self._go_back(lambda now_ms: self.log.begin_anew(offset, now_ms))
 
     async def _go_back(self, act: Callable[[int], None]) -> None:
@@ -416,11 +416,11 @@ class Partition:
 
     @property
     def goes_back(self) -> bool:
-        """Whether its log is being truncated: its files may be missing meanwhile."""
+        """Whether its log is being truncated, during which files may be missing."""
         return self._going_back is not None
 
     async def gone_back(self) -> None:
-        """Return when nothing else uses the log."""
+        """Returns once no other operation uses the log."""
         while self._going_back is not None:
             await asyncio.shield(self._going_back)
 
@@ -463,7 +463,7 @@ class Partition:
 
     @property
     def acknowledged_end(self) -> int:
-        """The end of what producers have had acknowledged, as far as this broker knows."""
+        """The end of the acknowledged records, as far as this broker knows."""
         return max(self.log.exposed_offset, min(self.acknowledged, self.log.end_offset))
 
     def _is_full(self) -> None:
@@ -493,7 +493,7 @@ class Partition:
     # Flushing
 
     def flush(self) -> None:
-        """Flush when this turn of the event loop is over, with all that arrives in it."""
+        """Flushes at the end of this turn of the event loop, with everything that arrives in it."""
         self._timing.soon()
 
     async def flushed(self) -> None:
@@ -543,7 +543,7 @@ class Partition:
         self._rests = False
 
     def rest(self) -> bool:
-        """Close all files until they are needed; whether that was possible."""
+        """Closes all files until they are needed; returns whether that was possible."""
         self._rests = not self._flushing and self.log.rest()
         return self._rests
 
@@ -571,20 +571,21 @@ class Partition:
         self._awaiting_append.discard(callback)
 
     def offset_for_timestamp(self, timestamp: int, client: Hashable) -> TimestampedOffset | None:
-        """As `Log.offset_for_timestamp` finds it."""
+        """The first exposed record with this timestamp or a later one; see
+        `Log.offset_for_timestamp`."""
         self.used = True
         self._wake(client, to_read=True)
         return self.log.offset_for_timestamp(timestamp)
 
     def latest_timestamp(self, client: Hashable) -> TimestampedOffset | None:
-        """As `Log.latest_timestamp` finds it."""
+        """The exposed record with the highest timestamp; see `Log.latest_timestamp`."""
         self.used = True
         self._wake(client, to_read=True)
         return self.log.latest_timestamp()
 
     def watch(self, callback: Moved, *, reads: bool = False) -> None:
-        """Call back whenever more is exposed, or the partition stops being served. For clients with
-        `reads`, what is written is exposed as soon as possible."""
+        """Calls back whenever more is exposed, or the partition stops being served. With `reads`,
+        written records are exposed as soon as possible."""
         self._awaiting_exposure.add(callback)
         if reads:
             self._timing.reads(callback)

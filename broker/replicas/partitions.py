@@ -51,7 +51,7 @@ _RETRY_SECONDS = 1.0
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """The map's state of one partition that should be here."""
+    """The map's state of one partition that belongs here."""
 
     topic_id: UUID
     info: PartitionInfo
@@ -59,7 +59,7 @@ class _Wanted(msgspec.Struct, frozen=True):
 
 
 class _Followed(msgspec.Struct, frozen=True):
-    """The topic's state that was applied; nothing has to be done while these two stay."""
+    """The applied state of a topic; nothing changes while both fields stay the same."""
 
     info: TopicInfo
     overrides: Mapping[str, str] | None
@@ -68,7 +68,7 @@ class _Followed(msgspec.Struct, frozen=True):
 
 
 class _Strays(msgspec.Struct, frozen=True):
-    """The map's state when stray directories were last looked for."""
+    """The map's state at the last search for stray directories."""
 
     topics: Set[str]
     deleting: Set[str]
@@ -206,7 +206,7 @@ class Partitions:
     # Following the map
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Apply `snapshot` to the partitions here, after what is under way."""
+        """Applies `snapshot` to the partitions here, after operations in progress."""
         self._told = self._pending = snapshot
         if self._applying is None or self._applying.done():
             self._applying = self._loop.create_task(self._apply_pending())
@@ -273,8 +273,8 @@ class Partitions:
         """Reopen partitions whose files were removed while they were open: their loss is then
         reported. A log that truncates itself removes its own files, and is left out."""
         active = {key: held.log.active_path for key, held in tuple(self._partitions.items())}
-        gone = await self._loop.run_in_executor(self._threads, _missing_of, active)
-        for key in gone:
+        removed = await self._loop.run_in_executor(self._threads, _missing_of, active)
+        for key in removed:
             partition = self._partitions.get(key)
             # It may have been removed by retention meanwhile.
             if partition is None or partition.goes_back:
@@ -314,10 +314,10 @@ class Partitions:
                 self._forget(name)
                 known = followed[name] = self._follow_topic(info, overrides)
                 self._elsewhere |= known.elsewhere
-        gone = self._followed.keys() - (snapshot.topics.keys() - snapshot.deleting)
-        for name in gone:
+        deleted = self._followed.keys() - (snapshot.topics.keys() - snapshot.deleting)
+        for name in deleted:
             self._forget(name)
-        return changed | gone
+        return changed | deleted
 
     def _forget(self, topic: str) -> None:
         known = self._followed.pop(topic, None)
@@ -404,7 +404,7 @@ class Partitions:
             elif stray.topic not in snapshot.topics and stray.path not in self._warned:
                 self._warned.add(stray.path)
                 log.warning(
-                    "the map has no such topic, data kept path=%s; if the map was lost, run "
+                    "topic not in the map, data kept path=%s; if the map was lost, run "
                     "`penstock topics recover`",
                     stray.path,
                 )
@@ -412,7 +412,7 @@ class Partitions:
         self._strays = now
 
     def _deleted_meanwhile(self, snapshot: ClusterSnapshot) -> Set[UUID]:
-        """Topics that have left the map, and of which this broker is to delete its part."""
+        """Topics that are no longer in the map, and whose partitions this broker must delete."""
         return {
             topic_id
             for topic_id, owing in snapshot.owed_deletions.items()

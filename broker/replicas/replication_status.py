@@ -29,7 +29,7 @@ _NAMED: Final = 3  # partitions in a remark
 
 
 class Remark(NamedTuple):
-    """`kind` is the problem; `words` have the details, which differ from check to check."""
+    """A problem. `kind` identifies it; `words` have the details, which vary between checks."""
 
     kind: str
     words: str
@@ -39,7 +39,7 @@ class Remark(NamedTuple):
 
 
 class ReplicationStatus:
-    """See the module. May be called on any thread."""
+    """Metrics and remarks about replication. May be called on any thread."""
 
     def __init__(
         self,

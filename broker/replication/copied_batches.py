@@ -26,7 +26,7 @@ _LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
 
 
 class BadCopy(Exception):
-    """The leader sent a batch that cannot be copied; the batches before it are good."""
+    """The leader sent a batch that cannot be copied; the batches before it are valid."""
 
 
 class Overlaps(Exception):
@@ -101,7 +101,7 @@ def _damage(header: BatchHeader, batch: memoryview) -> str:
     if header.magic != MAGIC:
         return f"record format {header.magic}, not {MAGIC}"
     if header.size < HEADER_SIZE or header.size != len(batch):
-        return f"a batch of {header.size} bytes, of which {len(batch)} have arrived"
+        return f"a batch of {header.size} bytes, but only {len(batch)} arrived"
     if crc32c(batch[CRC_START:]) != header.crc:
         return "the CRC of the batch does not match its bytes"
     if header.base_offset < 0 or not 0 <= header.record_count <= header.last_offset_delta + 1:

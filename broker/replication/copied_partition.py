@@ -59,7 +59,7 @@ class FollowedPartition(Protocol):
         """Appends consecutive checked batches of the leader."""
 
     def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
-        """Applies the leader's committed offset, and its start offset."""
+        """Applies the committed offset and start offset of the leader's answer."""
 
     async def truncate(self, offset: int) -> None:
         """Removes everything from this offset on."""
@@ -80,7 +80,7 @@ class Refused(NotCopied):
 
 
 class CopiedPartition:
-    """See the module. Belongs to the event loop."""
+    """A partition that is copied from its leader. Belongs to the event loop."""
 
     __slots__ = (
         "_ill_since", "_loop", "_pause", "_pauses", "_resumed", "_said", "_setbacks", "_work",
@@ -122,7 +122,7 @@ class CopiedPartition:
             self._begin(self.partition.flushed_copy())
 
     def leave(self) -> None:
-        """Stop copying; the operation under way is completed."""
+        """Stops copying; the operation in progress is completed."""
         self.leader_epoch = -1
         self._resumed = None
         if self._pause is not None:
@@ -130,7 +130,7 @@ class CopiedPartition:
             self._pause = None
 
     def rest(self, seconds: float) -> None:
-        """Do not ask for it meanwhile, unless another broker becomes the leader."""
+        """Makes no requests for it meanwhile, unless another broker becomes the leader."""
         if self._resumed is not None:
             self._pause = self._loop.call_later(seconds, self._resumed)
 
@@ -151,8 +151,8 @@ class CopiedPartition:
     # The leader's answer
 
     async def take(self, data: PartitionData, asked: FetchPosition) -> bool:
-        """Process the leader's answer. Returns when its bytes are no longer needed: whether an
-        operation was begun, after which `resumed` is called."""
+        """Processes the leader's answer. Returns whether an operation began, after which `resumed`
+        is called. The answer's bytes are not needed after the return."""
         if asked.offset != self.partition.log.end_offset:
             self._begin(self.partition.flushed_copy())
         elif data.error_code is ErrorCode.offset_out_of_range:

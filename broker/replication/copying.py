@@ -24,7 +24,7 @@ from cluster.values import NO_LEADER, BrokerInfo
 
 
 class _By(NamedTuple):
-    """A link: its leader, and the sort of its partitions."""
+    """A link's leader, and whether its partitions are in sync."""
 
     leader_id: int
     catches_up: bool
@@ -37,7 +37,7 @@ class _Followed(msgspec.Struct):
 
 
 class Copying:
-    """See the module. Belongs to the event loop."""
+    """The links to all leaders. Belongs to the event loop."""
 
     def __init__(self, fetching: Fetching, listener: str) -> None:
         """Leaders are reached through their listener of this name."""
@@ -53,9 +53,9 @@ class Copying:
     # Assignments
 
     def assign(self, partition: FollowedPartition, leader_id: int, leader_epoch: int) -> None:
-        """Copy this partition from that leader, whatever was before; from none, if there is no
-        leader (-1), or its address is unknown. To be called again when the partition joins or
-        leaves the in-sync set."""
+        """Copies this partition from that leader, replacing any other; from none if there is no
+        leader (-1), or its address is unknown. Call it again when the partition joins or leaves the
+        in-sync set."""
         key = partition.topic, partition.index
         by = _By(leader_id, not partition.is_in_sync)
         followed = self._followed.get(key)
@@ -89,13 +89,13 @@ class Copying:
             self._end(self._forget(key, followed.copied))
 
     async def idle(self, partition: FollowedPartition) -> None:
-        """Return when no operation on a removed partition is under way."""
+        """Returns when no operation on a removed partition is in progress."""
         copied = self._removed.get((partition.topic, partition.index))
         if copied is not None and copied.partition is partition:
             await copied.idle()
 
     def brokers(self, brokers: Mapping[int, BrokerInfo]) -> None:
-        """Update the brokers' addresses. A broker that is away is tried at its last address."""
+        """Updates the brokers' addresses. An absent broker is tried at its last address."""
         for leader_id, info in brokers.items():
             new_address = info.reached_by(self._listener)
             if new_address is None:
@@ -141,7 +141,7 @@ class Copying:
 
     @property
     def leaders_in_trouble(self) -> dict[int, str]:
-        """The reasons of leaders from which nothing can be copied."""
+        """Leaders from which nothing can be copied, with the reasons."""
         links = tuple(self._links.items())
         troubles = {by.leader_id: link.trouble for by, link in links if link.trouble}
         for followed in tuple(self._followed.values()):

@@ -65,7 +65,7 @@ class Followers:
         self._count()
 
     def propose(self, in_sync: frozenset[int]) -> None:
-        """A change is under way, until the map has something newer than what is known here."""
+        """A change was proposed; it is pending until the map has a newer state."""
         self.proposed = in_sync
         self._count()
 

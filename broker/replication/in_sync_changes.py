@@ -1,4 +1,4 @@
-"""Writes the in-sync changes that leaders propose to the map, many partitions at once.
+"""Writes changes of in-sync sets, as proposed by leaders, to the map, many partitions at once.
 
 A leader proposes a change; from then on old and new members count (followers.py), until the outcome
 is known. The change is a compare-and-set on the state that the leader knew. If it fails, another
@@ -64,7 +64,7 @@ class InSyncChanges:
         self._writing: asyncio.Task[None] | None = None
 
     def propose(self, partition: LedPartition, in_sync: frozenset[int]) -> None:
-        """Ignored while another change of the partition is under way."""
+        """Proposes a change; ignored while another change of the partition is in progress."""
         followers = partition.followers
         if followers is None or followers.proposed is not None:
             return
@@ -82,7 +82,7 @@ class InSyncChanges:
             self._writing = asyncio.ensure_future(self._write_all())
 
     async def stop(self) -> None:
-        """Changes under way may or may not be made."""
+        """Stops; the outcome of changes in progress is unknown."""
         self._waiting.clear()
         if self._writing is not None:
             self._writing.cancel()

@@ -81,7 +81,7 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaderLink:
-    """See the module. Belongs to the event loop."""
+    """Copies partitions from one leader over one connection. Belongs to the event loop."""
 
     def __init__(
         self,

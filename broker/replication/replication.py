@@ -1,6 +1,5 @@
 """The parts of replication on one broker: what it copies from leaders elsewhere, and the in-sync
-changes of the leaders here.
-"""
+changes of the leaders here."""
 
 import asyncio
 import logging
@@ -21,7 +20,7 @@ _LOOKS = 4  # checks in the time that a follower may lag
 
 
 class Replication:
-    """Belongs to the event loop."""
+    """Replication on one broker. Belongs to the event loop."""
 
     def __init__(self, config: BrokerConfig, write: Write, live: Live) -> None:
         self._broker_id = config.id

@@ -51,11 +51,11 @@ Owner = tuple[str, str]
 
 
 class Watched(Protocol):
-    """The part of a partition that is used here. It may call back during any operation."""
+    """The operations of a partition that sessions need. It may call back during any of them."""
 
     def watch(self, callback: Told, *, reads: bool = False) -> None:
-        """Call back whenever more is exposed, or the partition's state changes. A client that
-        `reads` waits for messages, and not only for state."""
+        """Calls back whenever more is exposed, or the partition's state changes. A client that
+        `reads` waits for messages, not only for state."""
         ...
 
     def unwatch(self, callback: Told) -> None: ...
@@ -69,15 +69,15 @@ class Waiting(Protocol):
     """A fetch in a session that waits for enough data."""
 
     def wake(self) -> None:
-        """There may be enough."""
+        """Enough data may be available."""
         ...
 
     def wake_later(self) -> None:
-        """There is something to report, without hurry."""
+        """News are available, which are not urgent."""
         ...
 
     def end(self, code: ErrorCode) -> None:
-        """Answer with this, and nothing else."""
+        """Ends with this error as the only response."""
         ...
 
 
@@ -132,7 +132,7 @@ class SessionPartition:
             partition.unwatch(self)
 
     def has_news(self, data: PartitionData) -> bool:
-        """Whether the client must be told of this result."""
+        """Whether this result is news for the client."""
         return (
             bool(data.records)
             or data.high_watermark != self.high_watermark
@@ -143,7 +143,7 @@ class SessionPartition:
         )
 
     def tell(self, data: PartitionData) -> None:
-        """Note what the client is told. The end of an error is news."""
+        """Records the result that the client gets. The end of an error is news, too."""
         failed = data.error_code is not ErrorCode.none
         self.high_watermark = _NOT_TOLD if failed else data.high_watermark
         self.start_offset = data.log_start_offset
@@ -208,14 +208,14 @@ class FetchSession:
                     self._row.pop(known, None)
 
     def answered(self, partition: SessionPartition, data: PartitionData) -> None:
-        """It was looked at, and its client is told this, if it is news."""
+        """The partition was read, and the client gets this result if it is news."""
         partition.tell(data)
         if data.records:
             self._row.pop(partition, None)
             self._row[partition] = None
 
     def rest(self, partition: SessionPartition, watched: Watched) -> None:
-        """There is nothing more of it until it calls back."""
+        """The partition has no more data until it calls back."""
         self._row.pop(partition, None)
         partition.watch(watched)
 
@@ -226,8 +226,8 @@ class FetchSession:
             self.look_at_all()
 
     def asks_for_all(self, now: float) -> bool:
-        """A request of a session is about all its partitions, named or not: those that are not
-        named continue where they were. Whether that still holds is checked now and then."""
+        """Whether all partitions of the session are due to be read again. A request is about all of
+        them, named or not; those not named continue at their positions."""
         if now - self._asked_at < _ALL_ARE_ASKED_SECONDS:
             return False
         self._asked_at = now
@@ -281,7 +281,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def open(self, request: FetchRequest, owner: Owner) -> FetchSession | None:
-        """A session with all of its partitions to be looked at; None if there is no room for it."""
+        """Opens a session in which all partitions are due to be read; None if there is no room."""
         session = FetchSession(owner, request.replica_id, self._now())
         session.want(request.topics)
         size = len(session.partitions)
@@ -296,9 +296,9 @@ class FetchSessions:
         return session
 
     def resume(self, request: FetchRequest, owner: Owner) -> FetchSession:
-        """The session, with the request applied; the next request must have the next epoch. It has
-        ended, with `id` NO_SESSION, if no partition is left in it, or there is no room for those
-        added."""
+        """Applies the request to its session; the next request must have the next epoch. The
+        session has ended, with `id` NO_SESSION, if no partition is left in it, or if those added do
+        not fit."""
         session_id, epoch = request.session_id, request.session_epoch
         session = self._of(session_id, owner)
         if session is None or session.replica_id != request.replica_id:
@@ -325,7 +325,7 @@ class FetchSessions:
         return session
 
     def close(self, session_id: int, owner: Owner) -> None:
-        """End it: its owner no longer wants it."""
+        """Ends the session, as its owner requests."""
         session = self._of(session_id, owner)
         if session is not None:
             self._take(session)

@@ -1,4 +1,4 @@
-"""Throttles moved replicas, so that they leave network and disks to others.
+"""Limits the rate of moved replicas, in favour of other traffic.
 
 As in Kafka (KIP-73), topics name the throttled replicas, and brokers the rate for all of theirs
 together: one for what they copy, and one for what they send. No I/O; the clock is passed in.
@@ -55,7 +55,7 @@ class Throttle:
             self.bytes_used += amount
 
     def wait_s(self, now: float) -> float:
-        """How long to wait before asking again; 0: none."""
+        """Seconds to wait before the next request; 0: none."""
         wait = 0.0 if self._meter is None else self._meter.use(0, now)
         if wait < _MOMENT_SECONDS:
             return 0.0
@@ -65,7 +65,7 @@ class Throttle:
         return wait
 
     def portion(self, most: int) -> int:
-        """How many of these bytes to request at once."""
+        """The number of bytes to request at once."""
         if self._meter is None:
             return most
         return min(most, max(_LEAST_BYTES, int(self._meter.rate / _PARTS)))

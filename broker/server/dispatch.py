@@ -73,7 +73,7 @@ Handler = Callable[[Any, Caller], Any]
 
 
 class _Call(NamedTuple):
-    """A request that is served in turns."""
+    """A request that is served in pieces."""
 
     api: Api[Any, Any]
     header: RequestHeader
@@ -374,7 +374,7 @@ class Dispatcher:
             return
         refused = refusal(key, version, frame)
         if refused is None:
-            raise ProtocolError(f"API {key} version {version} is not served")
+            raise ProtocolError(f"API {key} version {version} is not supported")
         api_and_version = f"api={key} version={version}"
         self._complaints.say(
             ComplaintKind.REQUEST_REFUSED,

@@ -94,7 +94,7 @@ class Server:
         self._check_timer = self._loop.call_later(1.0, self._check)
 
     async def drain(self, seconds: float) -> None:
-        """Accept and serve nothing more, and give owed replies some time to leave."""
+        """Stops accepting and serving, and waits for pending responses, at most this long."""
         self._close_sockets()
         self._handshakes.close()
         for connection in self._connections:
@@ -121,7 +121,8 @@ class Server:
         self._sockets.clear()
 
     def let_go_of_files(self) -> None:
-        """Logs cannot open files: close the connection that has not read for longest."""
+        """Closes the connection whose client has not read for longest, as logs cannot open
+        files."""
         waiting = [connection for connection in self._connections if connection.holds_files]
         slowest = min(waiting, key=lambda connection: connection.last_active, default=None)
         if slowest is not None and self._loop.time() - slowest.last_active > _SLOW_S:
@@ -129,7 +130,7 @@ class Server:
 
     @property
     def trouble(self) -> str:
-        """Why no connection is accepted at the moment; "" if all are."""
+        """Why no connections are accepted at the moment; "" if they are."""
         return self._trouble if self._loop.time() < self._trouble_until else ""
 
     def _accept_on(self, listener: Listener) -> None:

@@ -55,7 +55,7 @@ async def compact(
     now_ms: int,
     clean: Callable[[CleaningJob], Awaitable[Cleaning]],
 ) -> Cleaning | None:
-    """Clean the log if that is due; returns what was done, None if nothing was.
+    """Cleans the log if cleaning is due; returns the result, or None.
 
     `first_dirty` is the last `cleaned_to` of this log, 0 if there is none; `clean` runs the cleaner
     off the event loop. Belongs to the event loop's thread, one at a time for each log. Raises

@@ -66,7 +66,7 @@ class NotWritten(StorageError):
 
 
 class DiskFull(NotWritten):
-    """There was no room for the batch; the log is unchanged, and the next append retries."""
+    """The disk is full; the log is unchanged, and the next append retries."""
 
 
 class Altered(StorageError):
@@ -80,7 +80,7 @@ class Differs(StorageError):
 
 
 class NotNext(StorageError):
-    """The log has other records where the batch would be: the follower asked too early."""
+    """The batch does not follow the log's end: the follower's request came too early."""
 
 
 class LogOffline(StorageError):
@@ -96,9 +96,9 @@ class CorruptLog(StorageError):
 
 
 class EndMissing(CorruptLog):
-    """The log ends at `offset`, and once had more on disk: it was cut, or files of it are missing.
-    Nothing after that could be saved; `path` is the segment to be cut off at `position`, None if
-    there is no segment at all. `reached` is its former end."""
+    """The log ends at `offset`, but once had more on disk: it was truncated, or files are missing.
+    Nothing after that can be saved. `path` is the segment to truncate at `position`, None if no
+    segment is left. `reached` is the former end."""
 
     def __init__(
         self, message: str, *, offset: int, path: Path | None, position: int, reached: int
@@ -129,7 +129,7 @@ class BadCheckpoint(StorageError):
 
 
 class BadIndex(StorageError):
-    """An index is torn or points at something that is not the batch it names."""
+    """An index is torn, or refers to a batch that is not there."""
 
 
 class ForeignDataDirectory(StorageError):

@@ -1,4 +1,4 @@
-"""Flushes a log: collects what is not on disk, and the tickets that bring it there.
+"""Flushes a log: collects unflushed parts, and makes tickets that flush them.
 
 `PendingFlush` collects what is due, on the event loop's thread. A `FlushTicket` is cut from it,
 runs on any other thread, and is completed on the event loop. It touches files only, never the log,
@@ -79,26 +79,26 @@ class FlushTicket(msgspec.Struct, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether recovery need not read again what this covers."""
+        """Whether recovery may skip the part that this flush covers."""
         unwritten = self.unwritten or self.epochs_unwritten
         return not unwritten and all(tail.written for tail in self.tails)
 
     @property
     def is_plain(self) -> bool:
-        """Whether it covers only batches, and does not delay others that run with it."""
+        """Whether it covers only batches, and does not delay flushes that run with it."""
         return not (
             self.sealed or self.indexes or self.tails or self.sync_names or self.sync_place
             or self.snapshots or self.superfluous or self.remove or self.save_epochs
         )  # fmt: skip
 
     def run(self) -> None:
-        """Blocks. After an `OSError` the log must fail: the flush must not be retried."""
+        """Flushes. Blocks. After an `OSError` the log must fail: the flush must not be retried."""
         run_all([self])
         if self.failure is not None:
             raise self.failure
 
     def finish(self) -> bool:
-        """Everything after the batches except the slot; whether that is on disk."""
+        """Flushes everything after the batches except the slot; returns whether that succeeded."""
         try:
             self._write_epochs()
             for path in self.indexes:
@@ -120,12 +120,12 @@ class FlushTicket(msgspec.Struct, kw_only=True):
         return True
 
     def noting(self) -> Piece | None:
-        """The slot's new contents; None if they are written, or cannot be."""
+        """The slot's new contents; None if they are written already, or cannot be."""
         return None if self.slot is None else self.slot.noting(self.start_offset, self.end_offset)
 
     def end(self, fault: Fault) -> None:
-        """It is on disk; `fault` is why the slot was not written. A loss of offsets that the slot
-        lacks goes unnoticed; but segments must not be removed without it."""
+        """Ends the flush. `fault`: why the slot was not written. A later loss of offsets that the
+        slot lacks goes unnoticed, but segments must not be removed without the slot."""
         if self.remove and self.slot is not None and fault is None:
             try:
                 self.slot.sync()
@@ -221,7 +221,7 @@ class PendingFlush:
         self._names = True
 
     def unlink(self, paths: Iterable[Path]) -> None:
-        """Remove these files, once everything else is on disk."""
+        """Removes these files, once everything else is on disk."""
         self._doomed += paths
 
     def checkpoint(self, active: Segment, *, is_turn: bool = True) -> None:
@@ -237,7 +237,7 @@ class PendingFlush:
         return self._ticket
 
     def remove(self, segments: Sequence[Segment]) -> None:
-        """The log's first segments are removed, and need no flush.
+        """The log's first segments are removed, so they need no flush.
 
         Their files go after the snapshot at the new start, so that their producers' states are not
         forgotten, and the oldest first, so that there is never a gap.

@@ -5,7 +5,7 @@
 00000000000000000042.timeindex   from which offset on a timestamp may be found (hint)
 00000000000000000042.snapshot    producer states as of just before offset 42
 00000000000000000042.start       records below offset 42 were deleted; empty
-00000000000000000042.anew        all is to go, and the next record has offset 42; empty
+00000000000000000042.anew        to be emptied: the next record has offset 42; empty
 ….cleaned                        compaction's output, unfinished
 ….swap                           compaction's output, complete: takes its place after a crash too
 0…042.0…099.swap                 that at 42 replaces the segments that begin before 99; empty
@@ -65,7 +65,7 @@ class PartitionFiles(msgspec.Struct):
 
 
 def scan(directory: Path) -> PartitionFiles:
-    """Look at every file once. Files with other names are ignored."""
+    """The files of a directory. Files with other names are ignored."""
     contents = PartitionFiles()
     with os.scandir(directory) as entries:
         for entry in entries:

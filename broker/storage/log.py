@@ -70,7 +70,7 @@ _log = logging.getLogger(__name__)
 
 
 class Log:
-    """See the module. `offline` has the reason if the log has failed."""
+    """The log of one partition. `offline` has the reason if the log has failed."""
 
     __slots__ = (
         "_active", "_active_fd", "_active_since_ms", "_pending", "_reader", "_replicated",
@@ -121,8 +121,8 @@ class Log:
         *,
         replicated: float = inf,
     ) -> Self:
-        """A new log. Blocks; any thread. It is durable with its first batch; at once if it begins
-        at a later offset than 0, which is recorded nowhere else."""
+        """Creates a log. Blocks; any thread. It is durable with its first batch; at once if it
+        begins at a later offset than 0, which is not recorded elsewhere."""
         identity.create_partition_directory(directory, topic_id)
         new = nothing_yet(directory, first, config.index_interval_bytes)
         log = cls(directory, topic_id, config, new, replicated)
@@ -146,7 +146,7 @@ class Log:
         reached: int = 0,
         replicated: float = inf,
     ) -> Self:
-        """An existing log, recovered. Blocks; any thread. Raises `CorruptLog`.
+        """Opens and recovers an existing log. Blocks; any thread. Raises `CorruptLog`.
 
         `recovery_point` and `start_offset` are those of the last `checkpoint` that was written
         down; `clean` means that the broker's last stop was clean. The directory has its own
@@ -170,11 +170,12 @@ class Log:
         self._active.roll_at_ms = UNPREPARED
 
     def begin_epoch(self, leader_epoch: int, offset: int | None = None) -> None:
-        """Batches from here on belong to this leader's epoch; `append` calls it if necessary."""
+        """Begins a leader's epoch, to which further batches belong; `append` calls it if
+        necessary."""
         self.epochs.assign(leader_epoch, self.end_offset if offset is None else offset)
 
     def remember(self, slot: Slot) -> None:
-        """From now on, flushes record the log's end here."""
+        """Records the log's end in this slot with each flush from now on."""
         self._pending.slot = slot
 
     @property
@@ -386,7 +387,7 @@ class Log:
     # Flushing
 
     def begin_flush(self) -> FlushTicket | None:
-        """A ticket for what must reach the disk; None if nothing has to. One ticket at a time.
+        """A ticket for everything that is not on disk; None if all is. One ticket at a time.
 
         Also includes work that can wait and must not delay the event loop: snapshots after
         `checkpoint` or a roll, and the removal of files after `expire`, `delete_before` and
@@ -400,7 +401,7 @@ class Log:
         return self._pending.cut(self._segments, *bounds, self.producers, epochs=self.epochs)
 
     def complete_flush(self, ticket: FlushTicket) -> None:
-        """The ticket has run: what it covers may be exposed. If it failed, so does the log."""
+        """The ticket has run, so its records may be exposed. If it failed, the log fails."""
         self._pending.complete(ticket)
         if self.offline:
             return
@@ -423,7 +424,7 @@ class Log:
 
     def replicated(self, offset: float) -> None:
         """The other replicas have flushed everything before `offset`; `inf` without others.
-        Consumers see that much of what is flushed here, and continue to see what they saw."""
+        Consumers see it once it is flushed here, too, and continue to see what they saw."""
         self._replicated = offset
         self._expose()
 
@@ -452,7 +453,7 @@ class Log:
         return self._remove_first(count)
 
     def delete_before(self, offset: int) -> None:
-        """Hide the records below `offset`, and drop the segments that have no others.
+        """Hides the records below `offset`, and removes segments that have no others.
 
         The next flush removes their files. A crash before it may bring the records back.
         """

@@ -1,4 +1,4 @@
-"""Reads a log: which part of it consumers see, and which bytes of which file answer a fetch.
+"""Reads a log: the part that consumers see, and the bytes of files that answer a fetch.
 
 A consumer usually asks for the offset at which its last answer ended. A few of those ends are
 remembered for each log, so that the next answer costs one index search and one header: the search
@@ -30,7 +30,7 @@ _NOT_FOUND: Final = -1
 
 
 class LogReader:
-    """Belongs to the event loop's thread."""
+    """Reads one log. Belongs to the event loop's thread."""
 
     __slots__ = (
         "_directory", "_end", "_last", "_offset", "_places", "_segments", "compacted",
@@ -53,7 +53,7 @@ class LogReader:
         self._offset, self._last, self._end = offset, segment, position
 
     def expose_before(self, offset: int) -> None:
-        """Consumers see everything before `offset`, whose position is not known yet."""
+        """Exposes everything before `offset`, whose position is not known yet."""
         self._offset, self._last, self._end = offset, self._segments.holding(offset), _NOT_FOUND
 
     def _find_end(self, interval: int) -> None:
@@ -66,12 +66,12 @@ class LogReader:
             )
 
     def rolled(self, end_offset: int, segment: Segment) -> None:
-        """A segment begins at the end of the log; if the whole log is exposed, so is its start."""
+        """A segment begins at the end of the log."""
         if self._offset == end_offset:
             self._last, self._end = segment, 0
 
     def forget(self) -> None:
-        """Segments were removed or replaced."""
+        """Drops cached positions, as segments were removed or replaced."""
         self._places.clear()
 
     def slice(self, offset: int, max_bytes: int, interval: int) -> FileSlice | None:

@@ -1,5 +1,4 @@
-"""Compares batches of another cluster's log with a copy of it: which are there already, which come
-next, and which contradict it.
+"""Compares batches of another cluster's log with their copy: known ones, new ones, contradictions.
 
 Rule 1: a batch keeps its offsets and its bytes; only its leader epoch is this cluster's own.
 Rule 2: if the copy has offsets of a batch, it must have that batch: the same first offset, length
@@ -152,7 +151,7 @@ def _header_fault(header: BatchHeader, next_offset: int) -> str:
 
 
 def count_known(log: Log, read: Read, headers: Sequence[BatchHeader], *, compacts: bool) -> int:
-    """The number of leading batches that the copy has already. Raises `Differs` if it has others,
+    """The number of leading batches that the copy contains. Raises `Differs` if it contains others,
     and the errors of `read`."""
     there = _CopiedBatches(log, read)
     for count, header in enumerate(headers):

@@ -46,7 +46,7 @@ class RetentionClock:
                 self._hold(f"the wall clock is {_span(gap)} its last recorded time")
 
     def hold(self, wall_ms: int, monotonic_ms: int) -> str | None:
-        """Why nothing may be deleted for its age now; None if the clock can be trusted."""
+        """Why deletion by age is suspended now; None if the clock can be trusted."""
         jump = (wall_ms - self._last_wall) - (monotonic_ms - self._last_monotonic)
         self._last_wall = wall_ms
         self._last_monotonic = monotonic_ms
@@ -77,7 +77,7 @@ def expired(
     start_offset: int,
     exposed_offset: int,
 ) -> int:
-    """How many of the first segments are to be removed: all, if the active one is too old."""
+    """The number of segments to remove from the start: all, if the active one is too old."""
     ends = [segment.base_offset for segment in segments[1:]]
     hidden = bisect_right(ends, start_offset)  # by a `delete_before` that a crash interrupted
     if not config.delete:

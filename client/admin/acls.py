@@ -32,8 +32,8 @@ Rule = tuple[ResourcePattern, Acl]
 
 
 class BesideAcls(msgspec.Struct, frozen=True):
-    """What grants access besides ACLs. `super_users` are names without `User:`, or None where the
-    broker does not disclose them, as Apache Kafka does not."""
+    """Grants besides ACLs. `super_users` are names without `User:`, or None where the broker does
+    not disclose them, as Apache Kafka does not."""
 
     super_users: frozenset[str] | None
     allow_if_no_acl: bool
@@ -78,7 +78,7 @@ def all_acls(brokers: Brokers, acl_filter: AclFilter) -> Acls:
 
 
 def add_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
-    """Adds all rules. Raises the first refusal; rules that were not refused are added."""
+    """Adds all rules. Raises the first refusal; the other rules are added."""
     creations = tuple(
         AclCreation(
             resource_type=pattern.resource_type,
@@ -114,10 +114,10 @@ def remove_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
         )
         response = brokers.call_any(delete_acls.API, DeleteAclsRequest(filters=(acl_filter,)))
         for result in response.filter_results:
-            what = f"ACL on {pattern.name}"
-            check(result.error_code, what, result.error_message, needs=needs)
+            subject = f"ACL on {pattern.name}"
+            check(result.error_code, subject, result.error_message, needs=needs)
             for matching in result.matching_acls:
-                check(matching.error_code, what, matching.error_message, needs=needs)
+                check(matching.error_code, subject, matching.error_message, needs=needs)
 
 
 def beside_acls(brokers: Brokers) -> BesideAcls:

@@ -35,7 +35,7 @@ _RETENTION: Final = MappingProxyType(
 
 
 class NewTopics(NamedTuple):
-    """`at_first_use`: brokers create a topic when a client first asks for it."""
+    """The defaults. `at_first_use`: brokers create a topic when a client first asks for it."""
 
     at_first_use: bool
     partitions: str  # as in the broker's config
@@ -43,7 +43,8 @@ class NewTopics(NamedTuple):
 
 
 def new_topics(brokers: Brokers) -> NewTopics | None:
-    """Returns None if brokers do not disclose this. Raises ClientError if none answers."""
+    """Reads the defaults; None if brokers do not disclose them. Raises ClientError if none
+    answers."""
     metadata = brokers.persist(lambda: brokers.refresh([]))
     if not metadata.brokers:
         return None

@@ -81,7 +81,8 @@ def check_new_topic(
     replication_factor: int = DEFAULT,
     configs: Mapping[str, str] | None = None,
 ) -> None:
-    """Raises what `create_topic` would raise, without creating the topic."""
+    """Checks whether `create_topic` would succeed, and raises its errors, without creating the
+    topic."""
     _create(brokers, name, partitions, replication_factor, configs or {}, only_check=True)
 
 
@@ -117,7 +118,7 @@ def add_partitions(brokers: Brokers, name: str, count: int) -> TopicMetadata:
 
 
 def check_more_partitions(brokers: Brokers, name: str, count: int) -> None:
-    """Raises what `add_partitions` would raise, without adding any."""
+    """Checks whether `add_partitions` would succeed, and raises its errors, without adding any."""
     _enlarge(brokers, name, count, only_check=True)
 
 
@@ -205,8 +206,8 @@ def _entry(result: DescribeConfigsResourceResult) -> ConfigEntry:
 def alter_topic(
     brokers: Brokers, name: str, configs: Mapping[str, str | None], *, only_check: bool = False
 ) -> None:
-    """Sets configs of a topic; None resets one to its default. With `only_check`, raises what the
-    change would raise and changes nothing."""
+    """Sets configs of a topic; None resets one to its default. With `only_check`, only checks
+    whether that would succeed."""
     changes = tuple(
         AlterableConfig(
             name=key,

@@ -1,1 +1,1 @@
-"""Connections to brokers: addresses, logins, framing, and which broker leads what."""
+"""Connections to brokers: addresses, logins, framing, and the leaders of partitions."""

@@ -1,4 +1,4 @@
-"""The address of a cluster and how to authenticate to it: what every connection is given.
+"""The address of a cluster, and the authentication at it, for all connections.
 
 An `Access` is a `Security` in use. It caches what can be kept between connections, and is shared by
 all equal configurations in a program. Secrets and certificates are reread when they change.

@@ -1,4 +1,4 @@
-"""A cluster's brokers as a client knows them: metadata, partition leaders, connections.
+"""A cluster's brokers: metadata, partition leaders, connections.
 
 The latest metadata is kept; a caller that learns from an error that it is outdated refreshes it.
 One connection per broker is shared, and opened when first needed. Not thread-safe.
@@ -112,7 +112,8 @@ class Brokers:
         return self.known
 
     def as_seen_by(self, broker_id: int) -> ClusterMetadata:
-        """Returns this broker's current view of all topics: brokers learn of changes in turn."""
+        """Returns this broker's current view of all topics, as brokers learn of changes one after
+        another."""
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         return metadata_of(self.broker(broker_id).call(metadata_api.API, request), self.who)
 

@@ -117,7 +117,7 @@ class Channel:
         self._queue(pieces, deadline, called_back)
 
     def write(self) -> None:
-        """Sends as much as the socket takes. Raises `ConnectionLost`."""
+        """Sends as much as the socket accepts. Raises `ConnectionLost`."""
         if self.failure is not None:
             raise self.failure
         while self._unsent:

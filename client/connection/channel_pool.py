@@ -1,4 +1,4 @@
-"""Channels to brokers: opened on demand, ended when they fail, and served together.
+"""Channels to brokers: opened on demand, ended when they fail, served by one loop.
 
 A short-lived thread opens each connection, because name resolution, TLS, version exchange and login
 may block. A broker that cannot be reached, or breaks connections, is tried again after a pause.
@@ -38,7 +38,7 @@ class ChannelPool:
     def __init__(
         self, client_id: str, access: Access, *, failed: Callable[[Address, ClientError], None]
     ) -> None:
-        """`failed` is called from `serve`, as all callbacks are."""
+        """`failed` is called from `serve`, as are all callbacks."""
         self._failed = failed
         self._access = access
         self._slots: dict[Address, _Slot] = {}
@@ -55,8 +55,8 @@ class ChannelPool:
         return self._access.who
 
     def channel(self, address: Address, now: float) -> Channel | None:
-        """Returns the channel to this broker; if there is none, opens one as soon as pauses
-        allow. A channel whose login expires takes no more requests, and is replaced once all are
+        """Returns the channel to this broker; if there is none, opens one as soon as pauses allow.
+        A channel whose login expires accepts no more requests, and is replaced once all are
         answered."""
         slot = self._slots.setdefault(address, _Slot())
         if slot.channel is not None and slot.channel.spent_at <= now:
@@ -171,11 +171,11 @@ class _Arrivals:
 
     def take(self) -> list[tuple[Address, BrokerConnection | ClientError]]:
         with self._lock:
-            taken, self._arrived = self._arrived, []
-        return taken
+            arrived, self._arrived = self._arrived, []
+        return arrived
 
     def close(self) -> None:
-        """Threads that are still opening connections will close them."""
+        """Closes all channels. Threads that are still connecting close their connections."""
         with self._lock:
             self._closed = True
             for _, arrived in self._arrived:

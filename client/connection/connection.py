@@ -94,7 +94,8 @@ class BrokerConnection:
         self._socket.close()
 
     def hand_over(self) -> tuple[socket.socket, Conversation]:
-        """Returns the socket and the conversation, for non-blocking use; nothing is in flight."""
+        """Returns the socket and the conversation, for non-blocking use; no request is in
+        flight."""
         self.closed = True
         return self._socket, self._conversation
 
@@ -103,7 +104,7 @@ class BrokerConnection:
         return self._conversation.version(api)
 
     def needs_version(self, api: Api[Any, Any], least: int) -> None:
-        """Raises Unsupported if the broker does not support at least this version of the API."""
+        """Checks that the broker supports this version of the API. Raises Unsupported."""
         if self.version(api) < least:
             raise Unsupported(
                 f"{self.address} supports {api.name} up to version {self.version(api)}; "

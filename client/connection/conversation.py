@@ -36,8 +36,8 @@ Memory = Callable[[int], memoryview]  # allocates that many bytes to receive a r
 
 
 def fresh_memory(size: int) -> memoryview:
-    """Allocates memory for one response. A response of huge claimed size takes memory only for what
-    arrives: the peer may be anything, and never send the rest."""
+    """Allocates memory for one response, in step with the data that arrives: a malicious peer may
+    claim a huge size and send nothing."""
     return memoryview(bytearray(size) if size <= LARGEST_USUAL else mmap.mmap(-1, size))
 
 

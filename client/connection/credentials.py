@@ -26,7 +26,7 @@ class Credentials:
 
     @property
     def who(self) -> str:
-        """The user as ACLs name it, or a description if only a token or a ticket could tell."""
+        """The user as in ACLs, or a description if only a token or a ticket determines it."""
         login = self.login
         if login.user or self._named:
             return f"{USER}{plain_words((login.user or self._named)[:_LONGEST_NAME])}"

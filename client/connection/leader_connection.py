@@ -105,7 +105,7 @@ class LeaderConnection:
         return time.monotonic() >= self._channel.spent_at
 
     def check(self) -> None:
-        """Raises ClientError if the connection has failed."""
+        """Checks that the connection has not failed. Raises ClientError."""
         if self._failure is not None:
             raise self._failure
 

@@ -99,8 +99,8 @@ class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def _check_needed(self, *needed: str) -> None:
         for alternatives in needed:
-            given = [name for name in alternatives.split(" or ") if getattr(self, name)]
-            if len(given) != 1:
+            alternatives_set = [name for name in alternatives.split(" or ") if getattr(self, name)]
+            if len(alternatives_set) != 1:
                 prefix = "one of " if " or " in alternatives else ""
                 raise ValueError(f"`mechanism: {self.mechanism}` needs {prefix}{alternatives}")
 
@@ -136,7 +136,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to connect to brokers. Default: neither TLS nor a login."""
+    """The security of connections to brokers. Default: neither TLS nor a login."""
 
     tls: Tls | None = None
     """TLS and its trusted certificates; `{}` for the system's."""

@@ -83,9 +83,9 @@ class TokenEndpoint:
         try:
             granted = msgspec.json.decode(response.body, type=known_type(_Granted))
         except msgspec.MsgspecError:
-            raise LoginFailed(f"no token from {self._url}: its answer is no token") from None
+            raise LoginFailed(f"no token from {self._url}: its answer is not a token") from None
         if not granted.access_token:
-            raise LoginFailed(f"no token from {self._url}: its answer is no token")
+            raise LoginFailed(f"no token from {self._url}: its answer is not a token")
         return granted
 
 

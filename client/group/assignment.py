@@ -1,4 +1,4 @@
-"""Assigns partitions to members: the paper's assignment, a function of what every member sees.
+"""Assigns partitions to members: the paper's assignment, a function of state that all members see.
 
 For each topic, its partitions and the members that subscribe to it are sorted. Each member gets a
 range of the paper's `n = |P| / |C|` partitions; if that leaves a remainder, the first members get

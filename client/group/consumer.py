@@ -70,8 +70,8 @@ class GroupConsumer:
         name: str = "",
     ) -> None:
         """`start` is for partitions without a committed offset. `before_release` is called before
-        partitions are given up: if it commits, nothing is read twice. `session` must not be shared
-        with another member."""
+        partitions are given up: if it commits, no message is read twice. `session` must not be
+        shared with another member."""
         self._brokers = brokers
         self._session = session
         self._start = start
@@ -101,7 +101,7 @@ class GroupConsumer:
         return frozenset(self.member.claims)
 
     def close(self) -> None:
-        """Leaves the group; the others share this member's partitions at once."""
+        """Leaves the group, whose other members take over its partitions at once."""
         try:
             self.member.leave()
         finally:
@@ -238,7 +238,7 @@ class GroupConsumer:
         Raises any other error."""
         if error.code is not ErrorCode.invalid_partitions:
             raise error
-        log.info("a new partition is not known yet error=%r", str(error))
+        log.info("new partition not known yet error=%r", str(error))
 
     def _begin_again(self, fetcher: Fetcher, error: Refused) -> None:
         """Continues where the log has messages. Raises the error if it has the position."""

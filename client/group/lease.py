@@ -1,4 +1,4 @@
-"""How long a member may rely on its claims without asking, by its own clock.
+"""The time for which a member may rely on its claims without confirmation, by its own clock.
 
 Rule 1: a claim lasts as long as the session, and the session lives at least its timeout from when
         ZooKeeper's leader last heard of it. A member cannot see that moment. It knows when it sent
@@ -23,7 +23,7 @@ def boottime() -> float:
 
 
 class Lease:
-    """The lease of one session; it does not hold before the first renewal."""
+    """The lease of one session, which begins with the first renewal."""
 
     def __init__(self, clock: Callable[[], float] = boottime) -> None:
         self._clock = clock
@@ -35,7 +35,7 @@ class Lease:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to ask again."""
+        """Whether the lease must be confirmed."""
         return self._clock() >= self._due
 
     def question_time(self) -> float:

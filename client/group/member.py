@@ -1,4 +1,5 @@
-"""One member of a group: registers, claims its share of partitions, and knows when it may not read.
+"""One member of a group: registers, claims its share of partitions, and stops reading when its
+claims may be lost.
 
 Rule 1: it may read what it has claimed, but only while its lease holds (lease.py). A process that
         was stopped for longer than its session notices before it reads on.
@@ -65,7 +66,7 @@ class Member:
         name: str = "",
         clock: Callable[[], float] = boottime,
     ) -> None:
-        """`name` must be unique, now and forever."""
+        """`name` must be unique for ever."""
         self.group = group
         self.claims: set[TopicPartition] = set()
         self._session = session
@@ -110,7 +111,7 @@ class Member:
         return self.may_read and not self._changed.is_set() and self._at_latest == float("inf")
 
     def tend(self) -> None:
-        """Does what is due: join, confirm the session, rebalance."""
+        """Joins, confirms the session, or rebalances, whichever is due."""
         try:
             if self._membership is not None and not self._is_current:
                 self._lose()
@@ -259,11 +260,11 @@ class Member:
             opened = group_members.open_topic(self._session, membership, topic, *topic_state)
             previous = self._opened.get(topic)
             if previous is not None and previous.version != opened.version:
-                gone = frozenset(claim for claim in self.claims if claim.topic == topic)
-                self.claims -= gone
-                if gone:
-                    self._reader.lost(gone)
-                group_members.release(self._session, membership, gone)
+                lost_claims = frozenset(claim for claim in self.claims if claim.topic == topic)
+                self.claims -= lost_claims
+                if lost_claims:
+                    self._reader.lost(lost_claims)
+                group_members.release(self._session, membership, lost_claims)
             self._opened[topic] = opened
             counts[topic] = topic_state[1]
         return counts
@@ -277,11 +278,11 @@ class Member:
             self._reader.gained(gained)
         if blocked := numbers - claimed:
             # Their owners give them up once they see the same change, or lose them.
-            taken = group_members.owned(self._session, self.group, topic, self._on_change)
+            owned = group_members.owned(self._session, self.group, topic, self._on_change)
             self._at_latest = self._clock() + _LOOK_AGAIN_S
-            if not blocked <= taken:
+            if not blocked <= owned:
                 self._changed.set()
 
     def first_partitions(self, topic: str) -> int:
-        """How many partitions the topic had when the group began to read it."""
+        """The number of partitions of the topic when the group began to read it."""
         return self._opened[topic].partitions

@@ -40,17 +40,16 @@ def coordinators(
     brokers: Brokers, groups: Iterable[str], to: Sequence[Operation] = _TO_ASK
 ) -> dict[str, int]:
     """Returns the coordinator's broker id for each group, in a single attempt; that a group has
-    none may be a temporary error. `to` is what is intended, any of these, for the error if it is
-    not allowed."""
+    none may be temporary. `to` are the intended operations, for the error if none is allowed."""
     broker_ids: dict[str, int] = {}
     metadata = brokers.refresh([])
     connection = brokers.any_broker()
     for answer in _look_up(connection, list(dict.fromkeys(groups))):
-        what = f"coordinator of group {answer.key}"
+        subject = f"coordinator of group {answer.key}"
         needs = on_group(brokers.who, answer.key, *to)
-        check(answer.error_code, what, answer.error_message, needs=needs)
+        check(answer.error_code, subject, answer.error_message, needs=needs)
         if answer.node_id not in metadata.brokers:
-            raise Refused(what, ErrorCode.coordinator_not_available)
+            raise Refused(subject, ErrorCode.coordinator_not_available)
         broker_ids[answer.key] = answer.node_id
     return broker_ids
 
@@ -61,7 +60,7 @@ def coordinator(brokers: Brokers, group: str, *to: Operation) -> BrokerConnectio
 
 
 def ask_coordinators(brokers: Brokers, groups: Iterable[str], ask: Ask[T]) -> dict[str, T]:
-    """Returns what the coordinators say of these groups, in order. Groups without an answer are
+    """Returns the coordinators' answers about these groups, in order. Groups without an answer are
     retried while errors are retriable."""
     group_names = list(dict.fromkeys(groups))
     answers: dict[str, T] = {}

@@ -122,7 +122,7 @@ def lag(
 def end_offsets(
     brokers: Brokers, targets: Iterable[TopicPartition], *, within: float = WITHIN_SECONDS
 ) -> dict[TopicPartition, int]:
-    """Returns where these partitions end; those whose leader does not answer are missing."""
+    """Returns the ends of these partitions; those whose leader does not answer are missing."""
     return _Survey(brokers, within).listed(set(targets), LATEST)
 
 

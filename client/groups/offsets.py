@@ -91,7 +91,7 @@ class GroupOfMembers(msgspec.Struct, frozen=True):
 
     @property
     def has_members(self) -> bool:
-        """True also if that is unknown."""
+        """Whether the group has members; true also if that is unknown."""
         return self.state not in {EMPTY, DEAD}
 
     @property

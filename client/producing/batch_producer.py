@@ -40,8 +40,8 @@ class BatchProducer:
         limits: ShippingLimits | None = None,
         journal: Journal | None = None,
     ) -> None:
-        """With acks=ALL batches are numbered, under a new producer id or under `identity`, which
-        stays the caller's and whose epoch must be unused."""
+        """With acks=ALL, batches are numbered, under a new producer id or `identity`, whose epoch
+        must be unused and which remains the caller's."""
         self._limits = limits or ShippingLimits()
         self._shipping = Shipping(
             bootstrap,
@@ -162,7 +162,7 @@ class BatchProducer:
         return waiting
 
     def wake(self) -> None:
-        """Ends the current `pump`, or the next one, as an event would. Any thread."""
+        """Ends the current `pump`, or the next one, like an event. Any thread."""
         with self._lock:
             if not self._closed:
                 self._woken = True

@@ -19,7 +19,7 @@ from wire.record_batches.batch import HEADER_SIZE, MAGIC, BatchHeader, next_sequ
 
 
 class Acks(IntEnum):
-    """Which replicas must have a batch before the producer is answered."""
+    """The replicas that must have a batch before the producer gets an answer."""
 
     NONE = 0
     LEADER = 1
@@ -103,8 +103,7 @@ class Rejected(msgspec.Struct, frozen=True):
 
 
 class Unsettled(msgspec.Struct, frozen=True):
-    """Each of `batches`, oldest first, may or may not be in the log; no other batch of the
-    partition is open.
+    """Each of `batches`, oldest first, may be in the log; no other batch of the partition is open.
 
     The partition's stream stops until `renew`. `batches` is empty if only the numbering ended,
     under a lent identity, which the producer must not change.
@@ -119,5 +118,5 @@ Event = Acknowledged | Rejected | Unsettled
 
 
 def unnumbered(batch: Batch) -> Stamped:
-    """Returns the batch as it will be sent without numbers."""
+    """Returns the batch in the form without numbers."""
     return Stamped(batch, NOBODY, -1, batch.data[:HEADER_SIZE])

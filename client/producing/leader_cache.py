@@ -33,7 +33,7 @@ class LeaderCache:
         self._not_before = 0.0
 
     def leader(self, target: TopicPartition) -> Address | None:
-        """Returns the leader; if it is unknown, it will be asked for."""
+        """Returns the leader; if it is unknown, a request for it becomes due."""
         leader_address = self._leaders.get(target)
         if leader_address is None:
             self._missing[target] = None
@@ -53,7 +53,7 @@ class LeaderCache:
             self.doubt(target)
 
     def ask_at(self) -> float:
-        """When to ask; `NEVER` if nothing is missing or a request is in flight."""
+        """The time of the next request; `NEVER` if nothing is missing or a request is in flight."""
         return self._not_before if self._missing and not self._asking else NEVER
 
     def ask(self) -> list[str]:
@@ -62,12 +62,12 @@ class LeaderCache:
         return sorted({target.topic for target in self._missing})
 
     def failed(self, now: float) -> None:
-        """The request failed."""
+        """Notes that the request failed."""
         self._asking = False
         self._not_before = now + self._pauses.next()
 
     def learn(self, metadata: ClusterMetadata, now: float) -> dict[TopicPartition, ClientError]:
-        """Takes the response; returns the errors of partitions that still have no leader."""
+        """Processes the response; returns the errors of partitions that still have no leader."""
         self._asking = False
         self._brokers = [broker.address for broker in metadata.brokers.values()]
         why: dict[TopicPartition, ClientError] = {}
@@ -90,7 +90,7 @@ class LeaderCache:
         self._missing.pop(target, None)
 
     def next_broker(self) -> Address:
-        """Returns the next broker to connect to, if no connected one can be asked."""
+        """Returns the next broker to connect to, if no connected one can be queried."""
         if not self._candidates:
             addresses = [*self._shuffle(self._brokers), *self._shuffle(self._bootstrap)]
             self._candidates = list(dict.fromkeys(reversed(addresses)))

@@ -1,4 +1,4 @@
-"""Groups partitions by leader, so that each leader can be asked about all of its own at once."""
+"""Groups partitions by leader, so that one request to a leader covers all of its partitions."""
 
 from collections.abc import Iterable
 

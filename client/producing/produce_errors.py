@@ -1,4 +1,4 @@
-"""What an error code in a Produce response means for the batch.
+"""The consequences of error codes in a Produce response.
 
     TAKEN           it is in the log, now or since an earlier sending
     AGAIN           this sending failed, the next may succeed: repeat with the same numbers

@@ -68,7 +68,7 @@ class Producer:
         identity: Identity | None = None,
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
-        """With acks=ALL it takes a new producer id, or `identity`, whose epoch must be unused.
+        """With acks=ALL it uses a new producer id, or `identity`, whose epoch must be unused.
 
         A batch without an answer within `request_seconds` is sent again. Closing `brokers` closes
         the producer's connections too.
@@ -108,7 +108,7 @@ class Producer:
         timestamp: int | None = None,
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> list[Delivered]:
-        """Adds a message, sends a full batch; returns what was delivered meanwhile."""
+        """Adds a message, and sends a full batch; returns messages delivered meanwhile."""
         if partition is None:
             partition = self._partition_of(key)
         collecting = self._collecting.get(partition)

@@ -34,7 +34,8 @@ class LookedUp(msgspec.Struct, frozen=True):
 
 
 def look_up(brokers: Brokers, unsettled: Unsettled) -> LookedUp | None:
-    """Returns None if the leader cannot tell. Raises a ClientError if it cannot be asked."""
+    """Returns the state of batches; None if the leader cannot tell. Raises a ClientError if it does
+    not answer."""
     if not unsettled.batches:
         return None
     identity = unsettled.batches[0].identity
@@ -55,7 +56,7 @@ def fate(batches: tuple[Stamped, ...], last_sequence: int) -> LookedUp | None:
 
 
 def producer_states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:
-    """Returns the leader's producer states. Raises a ClientError if it cannot be asked."""
+    """Returns the leader's producer states. Raises a ClientError if it does not answer."""
     return brokers.persist(lambda: _states(brokers, target))
 
 

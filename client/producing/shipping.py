@@ -116,7 +116,8 @@ class Shipping:
         self._place(stream, now)
 
     def halt(self, target: TopicPartition, error: ClientError, now: float) -> list[Batch]:
-        """Returns the batches without numbers; an `Unsettled` event returns the others."""
+        """Stops a partition, and returns its batches without numbers; an `Unsettled` event returns
+        the others."""
         stream = self._stream(target)
         waiting, events = stream.halt(error)
         self._follow(stream, events, now)
@@ -139,7 +140,7 @@ class Shipping:
             self._ship(address, ready, now)
 
     def next_time(self, now: float) -> float:
-        """When there is work again even without events."""
+        """The time at which work is due even without events."""
         times = chain(self._later.values(), (self._sweep_at, self._queries.next_time()))
         return min(*times, self.pool.next_time(now))
 

@@ -128,18 +128,18 @@ class Stream:
         return missing and bool(self._entries) and not self.halted
 
     def takes(self, identity: Identity) -> bool:
-        """Whether this identity is not used up."""
+        """Whether this identity has numbers left."""
         return identity.producer_id != self._spent
 
     def identify(self, identity: Identity) -> None:
         self._identity, self._sequence = identity, 0
 
     def submit(self, batch: Batch, due: float = NEVER) -> None:
-        """Accepts a batch; it comes back unless it is acknowledged by `due`."""
+        """Accepts a batch, which is returned unless it is acknowledged by `due`."""
         self._entries.append(_Entry(batch, due))
 
     def ready_at(self, now: float) -> float | None:
-        """When the next batch may be sent; None if something else must happen first."""
+        """The time at which the next batch may be sent; None if another event must come first."""
         return None if self._next(now) is None else self._not_before
 
     def next(self, now: float) -> Stamped:
@@ -152,7 +152,7 @@ class Stream:
         return entry.stamped
 
     def is_first_sending(self, batch: Stamped) -> bool:
-        """Whether no broker can have received it with these numbers."""
+        """Whether no broker can have received the batch with these numbers."""
         return not self._entry(batch).tried
 
     def sent(self, batch: Stamped) -> None:
@@ -164,7 +164,7 @@ class Stream:
     def answered(
         self, batch: Stamped, answer: PartitionProduceResponse, now: float, who: str = ""
     ) -> list[Event]:
-        """Takes the response; `who` describes the client, for messages."""
+        """Processes the response; `who` describes the client, for messages."""
         entry = self._arrived(batch)
         code = answer.error_code
         needs = on_topic(who, self.target.topic, Operation.WRITE)
@@ -208,7 +208,7 @@ class Stream:
         return waiting[::-1], [*self._halt(error), *self._settle()]
 
     def refuse_all(self, error: ClientError) -> list[Event]:
-        """Gives up, because nothing can ever be sent."""
+        """Returns all batches with an error, as none can ever be sent."""
         if self._is_stopped():
             return []
         if self._open:

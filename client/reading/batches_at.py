@@ -39,7 +39,7 @@ def batches_at(
     brokers: Brokers, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, BatchHeader | None]:
     """Returns the header of the batch at each offset, or of the next one if compaction removed it.
-    None if there is no such batch or it is damaged, so that nothing can be concluded from it."""
+    None if there is no such batch or it is damaged, so that nothing can be concluded."""
     found_headers: dict[TopicPartition, BatchHeader | None] = {}
 
     def attempt() -> dict[TopicPartition, BatchHeader | None]:

@@ -24,7 +24,7 @@ _ABORT: Final = 0
 
 
 class Committed:
-    """Judges the batches of one response, in their order."""
+    """Selects committed batches of one response, in order."""
 
     def __init__(self, aborted: Sequence[AbortedTransaction] | None) -> None:
         self._to_come = deque(sorted(aborted or (), key=lambda txn: txn.first_offset))

@@ -1,4 +1,4 @@
-"""Estimates when the records at given offsets were written, without reading them: for clients that
+"""Estimates when the records at given offsets were written, without reading them, for clients that
 may DESCRIBE a topic but not READ it, and for batches too large to fetch.
 
 Leaders return the first record that reaches a timestamp (ListOffsets). So a record's time is found
@@ -28,7 +28,7 @@ _LAYERS: Final = 8  # places in a partition
 
 
 class Reached(NamedTuple):
-    """The first record with the timestamp asked for or a later one; -1 if there is none."""
+    """The first record with the requested timestamp or a later one; -1 if there is none."""
 
     offset: int
     timestamp: int
@@ -73,7 +73,8 @@ class _Search(msgspec.Struct):
 def written_about(
     ask: Ask, places: Collection[PartitionOffset], now: float
 ) -> dict[PartitionOffset, Written]:
-    """Returns the time of the record at each place; `now` in seconds. Raises what `ask` raises."""
+    """Returns the time of the record at each place; `now` in seconds. Raises the errors of
+    `ask`."""
     too_many = Unknown("too many groups at different offsets of the partition")
     times: dict[PartitionOffset, Written] = dict.fromkeys(places, too_many)
     for layer in in_layers(places)[:_LAYERS]:

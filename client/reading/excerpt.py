@@ -1,5 +1,5 @@
-"""Reads a short stretch of a partition, for a person to look at: the batches as they are in the
-log, the damaged ones too.
+"""Reads a short stretch of a partition for display: the batches as in the log, including damaged
+ones.
 
 Rule 1: the pieces cover all offsets from the first one on, in order; each says what stands there.
 Rule 2: at most `most_bytes` are received, whatever the broker sends. Of a batch that is longer the
@@ -55,7 +55,7 @@ _IDLE_ROUNDS: Final = 3  # brokers that throttle send answers without data
 
 
 class Content(StrEnum):
-    """What stands at some offsets."""
+    """The kind of content at some offsets."""
 
     RECORDS = "records"
     GAP = "gap"  # nothing: compaction removed it, or it is a transaction's marker, or aborted
@@ -64,8 +64,8 @@ class Content(StrEnum):
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
-    """Offsets `first` to `end`, exclusive. `data` is the batch, or what was received of it; `size`
-    its length. `why` says what is wrong with it, or why nothing is there."""
+    """Offsets `first` to `end`, exclusive. `data` is the batch, or the received part; `size` its
+    length. `why`: the fault of the batch, or the reason why there is none."""
 
     first: int
     end: int
@@ -76,7 +76,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _TooLong(Exception):
-    """An answer of so many bytes is not received."""
+    """An answer of this size is not received."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -84,7 +84,7 @@ class _TooLong(Exception):
 
 
 class _Room(msgspec.Struct):
-    """How many bytes of batches may still be received."""
+    """The number of bytes of batches that may still be received."""
 
     left: int
 
@@ -125,8 +125,8 @@ class _Leader(msgspec.Struct, frozen=True):
         raise ConnectionLost(f"{self.connection.address}: no answer for {self.target}")
 
     def beginning(self, pending: PendingResponse[FetchResponse], size: int, offset: int) -> Piece:
-        """The batch that is too long, by the beginning of the answer. The rest is taken to be
-        zeros, which decode as the end of the answer."""
+        """The first part of a batch that is too long. The rest is replaced by zeros, which decode
+        as the end of the answer."""
         address = self.connection.address
         channel, _ = self.connection.hand_over()
         frame, received = fresh_memory(size), 0
@@ -156,7 +156,7 @@ class _Leader(msgspec.Struct, frozen=True):
 
 
 def bounds(brokers: Brokers, target: TopicPartition) -> tuple[int, int]:
-    """The first offset of the log, and the one after what consumers see."""
+    """The first offset of the log, and the first one that consumers do not see."""
     first = offsets_of(brokers, {target: EARLIEST})[target]
     return first, offsets_of(brokers, {target: LATEST}, committed=True)[target]
 
@@ -164,8 +164,8 @@ def bounds(brokers: Brokers, target: TopicPartition) -> tuple[int, int]:
 def pieces(
     brokers: Brokers, target: TopicPartition, first: int, end: int, *, most_bytes: int, until: float
 ) -> Generator[Piece, None, None]:
-    """Yields what stands from `first` up to `end`, until enough was received or the monotonic clock
-    shows `until`. The topic is in the brokers' metadata. Raises ClientError."""
+    """Yields the contents from `first` up to `end`, until enough was received or the monotonic
+    clock shows `until`. The topic must be in the brokers' metadata. Raises ClientError."""
     topic = brokers.known.topic(target.topic, Operation.READ)
     room = _Room(most_bytes)
     number = topic.partition(target.partition).leader

@@ -31,7 +31,7 @@ _MIN_BYTES: Final = 1
 
 
 class FetchPosition(NamedTuple):
-    """What to fetch from one partition."""
+    """The position for fetching one partition."""
 
     leader_epoch: int
     offset: int
@@ -65,17 +65,17 @@ class FetchSession:
         return bool(self._wanted)
 
     def want(self, key: Key, wanted: FetchPosition) -> None:
-        """Fetches the partition from the next request on."""
+        """Adds the partition from the next request on."""
         self._wanted[key] = wanted
         self._changed[key] = None
 
     def leave_out(self, key: Key) -> None:
-        """Stops fetching the partition from the next request on, until it is wanted again."""
+        """Stops fetching the partition from the next request on, until it is added again."""
         if self._wanted.pop(key, None) is not None:
             self._changed[key] = None
 
     def requested(self, key: Key) -> FetchPosition | None:
-        """What the last request fetched from the partition, whether named in it or not."""
+        """The position of the partition in the last request, whether named in it or not."""
         return self._sent.get(key)
 
     def request(self, max_wait_ms: int) -> FetchRequest:
@@ -101,8 +101,8 @@ class FetchSession:
         )
 
     def answered(self, response: FetchResponse) -> ErrorCode:
-        """Takes the answer to the last request; returns the session's error code. Unless that is
-        `none`, the rest of the answer is to be ignored."""
+        """Processes the answer to the last request; returns the session's error code. Unless that
+        is `none`, the rest of the answer is to be ignored."""
         session, code = self._session, response.error_code
         if code is ErrorCode.fetch_session_id_not_found:
             self._session = _SessionId()

@@ -37,7 +37,7 @@ class BatchLocation(msgspec.Struct, frozen=True):
 
 
 class Searched(msgspec.Struct, frozen=True):
-    """The batches found between two offsets. The log before `begins` has been deleted."""
+    """The batches found between two offsets. The log before `begins` was deleted."""
 
     found: dict[Stamped, BatchLocation]
     begins: int

@@ -20,7 +20,7 @@ class Beginning(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """Reads what is written from now on."""
+    """Reads messages written from now on."""
 
 
 class AtOffset(msgspec.Struct, frozen=True):

@@ -74,8 +74,8 @@ class _TwoBuffers:
         self._current, self._other = bytearray(), bytearray()
 
     def take(self, size: int) -> memoryview:
-        """Returns the current buffer, which grows as needed: small at first, then for all that a
-        request asks for, or for a larger batch. Buffers for huge claimed sizes are not kept."""
+        """Returns the current buffer, which grows as needed: small at first, then as large as
+        requests or batches. Buffers for huge claimed sizes are not kept."""
         if size > LARGEST_USUAL:
             return fresh_memory(size)
         if len(self._current) < size:
@@ -98,7 +98,7 @@ class _Leader(msgspec.Struct, frozen=True):
 
 
 class Instead(StrEnum):
-    """What was seen at offsets without committed messages."""
+    """The content of offsets without committed messages."""
 
     MARKERS = "markers"  # a control batch
     ABORTED = "aborted"  # a batch of an aborted transaction
@@ -158,8 +158,8 @@ class PartitionReader:
         return (item for item in self.everything() if isinstance(item, FetchedBatch))
 
     def everything(self) -> Iterator[FetchedBatch | PassedOver]:
-        """Yields the batches, and what was seen at all other offsets. The batch that a slice begins
-        within is left out if it belongs to the slice before."""
+        """Yields the batches, and the content of all other offsets. A batch across the beginning of
+        a slice is left out if it belongs to the slice before."""
         try:
             while self.next_offset < self._end:
                 yield from self._next_answer()
@@ -371,7 +371,7 @@ class PartitionReader:
         for topic in response.responses:
             for data in topic.partitions:
                 if data.error_code is ErrorCode.offset_out_of_range:
-                    raise self._missing("they are not in the log (any more)")
+                    raise self._missing("they are not, or no longer, in the log")
                 needs = on_topic(self._brokers.who, self._topic, Operation.READ)
                 check(data.error_code, self._name, needs=needs)
                 return data

@@ -54,7 +54,7 @@ Written = int | NothingLeft | Unknown  # milliseconds
 
 
 class _Further(msgspec.Struct, frozen=True):
-    """No record up to this offset: look in the next batch."""
+    """There is no record up to this offset; the next batch must be read."""
 
     offset: int
 

@@ -1,5 +1,5 @@
-"""The controller: the broker that creates, deletes and assigns. The first one to claim the role has
-it.
+"""The controller: the broker that creates, deletes and assigns. The first broker to claim the role
+holds it.
 
 `/controller` is an ephemeral node of the broker with the role; `/controller_epoch` counts
 controllers. Every write of a controller checks the epoch's node in the same transaction, so one
@@ -32,7 +32,7 @@ def current_epoch(session: Session) -> ControllerEpoch:
 
 
 class _Controllership(msgspec.Struct, frozen=True):
-    """The office as one broker stands for it.
+    """The office of controller, for an election.
 
     It does so after registering. So a `/controller` that names its own id in another session is
     left from a killed process of its own.
@@ -59,7 +59,7 @@ class _Controllership(msgspec.Struct, frozen=True):
 
 
 def elect(session: Session, broker_id: int) -> ControllerEpoch | None:
-    """Become the controller, or confirm that this session is; None if another one is."""
+    """Becomes the controller, or confirms that this session is; None if another one is."""
     return election.elect(session, _Controllership(broker_id))
 
 

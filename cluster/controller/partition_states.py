@@ -24,7 +24,7 @@ from cluster.values import ControllerEpoch, PartitionInfo
 
 
 class StateChange(msgspec.Struct, frozen=True, kw_only=True):
-    """The wanted state; its `version` is that of the state it is based on."""
+    """A new state; its `version` is that of the state it is based on."""
 
     topic: str
     topic_id: UUID

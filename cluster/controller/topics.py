@@ -43,7 +43,7 @@ _writing = threading.Lock()
 def create_topic(
     session: Session, epoch: ControllerEpoch, topic: TopicInfo, config: Mapping[str, str]
 ) -> None:
-    """Raises TopicExists also while a topic of that name is being deleted.
+    """Creates a topic. Raises TopicExists also while a topic of that name is being deleted.
 
     Repeating it with the same topic id, after an unknown outcome, is not an error.
     """

@@ -35,7 +35,8 @@ class Claims(msgspec.Struct, frozen=True):
 
 
 def read_claims(session: Session, name: str) -> Claims | None:
-    """None if there is no group of this kind. Concurrent changes may be seen in part."""
+    """The claims of a group; None if there is no group of this kind. Concurrent changes may be seen
+    in part."""
     if _read_info(session, name) is None:
         return None
     ids = paths.group_ids(name)

@@ -70,8 +70,8 @@ def list_groups(session: Session) -> list[GroupInfo]:
 
 
 def create_group(session: Session, group: GroupInfo) -> GroupFence:
-    """Create a group with the coordinator that it names. Raises OtherGroupKind; Conflict if the
-    name is taken."""
+    """Creates a group with its coordinator. Raises OtherGroupKind; Conflict if the name is
+    taken."""
     path, fence = paths.group(group.name), GroupFence(group.name, uuid4().hex)
     operations = [
         Create(path, nodes.encode(nodes.group_node(group))),
@@ -193,7 +193,7 @@ def fenced_out(session: Session, fences: Iterable[GroupFence], fenced: Fenced) -
 
 
 def below(session: Session, path: str) -> list[str]:
-    """All nodes below this one, children before their parents."""
+    """All nodes below this one, children before parents."""
     descendants: list[str] = []
     level = [path]
     for _ in range(_LEVELS):

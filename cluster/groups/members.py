@@ -224,8 +224,8 @@ def delete_group(session: Session, name: str) -> bool:
 
     Raises GroupHasMembers, OtherGroupKind.
     """
-    taken = groups.take_over(session, name, NOBODY, GroupKind.PENSTOCK)
-    if taken is None:
+    group = groups.take_over(session, name, NOBODY, GroupKind.PENSTOCK)
+    if group is None:
         return False
     ids = paths.group_ids(name)
     try:
@@ -235,7 +235,7 @@ def delete_group(session: Session, name: str) -> bool:
             raise GroupHasMembers(
                 f"group {name!r} has members: it can be deleted after they have left"
             ) from None
-    groups.delete_group(session, taken[0])
+    groups.delete_group(session, group[0])
     return True
 
 

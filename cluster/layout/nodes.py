@@ -372,7 +372,7 @@ def group_info(name: str, node: GroupNode) -> GroupInfo:
 
 
 def encode_members(group: str, members: Iterable[GroupMember]) -> bytes:
-    """Raises GroupTooLarge."""
+    """Encodes the members. Raises GroupTooLarge."""
     plain = msgspec.msgpack.encode(MembersNode(members=tuple(members)))
     packed = b"" if len(plain) > MOST_UNPACKED else zlib.compress(plain, _FAST)
     if not packed or len(packed) > MOST_PACKED:

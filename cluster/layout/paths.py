@@ -200,7 +200,7 @@ def topic_offsets(name: str, topic_name: str) -> str:
 
 
 def group_ids(name: str) -> str:
-    """Where members of Penstock's kind register, each by an ephemeral node."""
+    """The parent of Penstock members' ephemeral nodes."""
     return f"{group(name)}/ids"
 
 

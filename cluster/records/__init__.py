@@ -1,1 +1,1 @@
-"""What the tree holds besides topics: brokers, configs, users, ACLs, quotas."""
+"""The tree's contents besides topics: brokers, configs, users, ACLs, quotas."""

@@ -87,7 +87,7 @@ class Registration:
         self._upkeep.start()
 
     def close(self) -> None:
-        """Stop keeping it; the node is removed when the session closes."""
+        """Stops keeping the registration; the node is removed when the session closes."""
         self._upkeep.stop()
 
     def _on_state(self, state: SessionState) -> None:
@@ -172,9 +172,9 @@ def _wait_for_ghost(
         log.info(
             "waiting for the registration of an earlier process to expire id=%d", info.broker_id
         )
-        gone = threading.Event()
+        removed = threading.Event()
         path = paths.broker(info.broker_id)
-        if not session.start_exists(path, lambda _: gone.set()).get(remaining) or gone.wait(
+        if not session.start_exists(path, lambda _: removed.set()).get(remaining) or removed.wait(
             remaining
         ):
             return

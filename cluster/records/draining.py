@@ -11,7 +11,7 @@ from cluster.session.session import Session
 
 
 def announce(session: Session, broker_id: int) -> None:
-    """Blocks."""
+    """Announces the stop. Blocks."""
     path = paths.draining(broker_id)
     try:
         session.write([Create(path, ephemeral=True)], done=lambda: session.exists(path))

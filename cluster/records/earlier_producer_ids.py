@@ -1,5 +1,5 @@
-"""Producer ids that earlier brokers of this cluster have handed out: 22 random bits that the
-cluster drew once, then 40 that counted. Its node is theirs, and is only read here."""
+"""Producer ids of earlier brokers of this cluster: 22 random bits for the cluster, then a counter
+of 40 bits. Their node is only read here."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ COUNTING_BITS: Final = 40
 
 
 def drawn_by_cluster(session: Session) -> int | None:
-    """The upper bits of all of them; None if there never was such a broker."""
+    """The upper bits of these ids; None if there never was such a broker."""
     node = session.read(paths.PRODUCER_IDS)
     if node is None:
         return None

@@ -41,8 +41,8 @@ def claim_cluster_id(session: Session, wanted: str) -> None:
 
 
 def new_cluster_id(random_uuid: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
-    """22 characters, like Kafka's: a random UUID in URL-safe base64 that does not begin with `-`,
-    which shells would take for an option."""
+    """A new id: 22 characters, like Kafka's: a random UUID in URL-safe base64 that does not begin
+    with `-`, which shells would take for an option."""
     while True:
         text = base64.urlsafe_b64encode(random_uuid().bytes).decode().rstrip("=")
         if not text.startswith("-"):

@@ -13,7 +13,7 @@ from cluster.session.session import Session
 
 
 def nothing_removed(session: Session, folder: str) -> Check:
-    """A check that nothing is removed from a folder from now on; read it before the node to
+    """A check that no node is removed from a folder from now on; read it before the node to
     change."""
     node = session.read(folder)
     return Check(folder, 0 if node is None else node.version)
@@ -40,7 +40,7 @@ class Removable(NamedTuple):
         session.write(operations, done)
 
     def remove(self, session: Session, done: Callable[[], bool]) -> None:
-        """Remove the node, likewise."""
+        """Removes the node; see `replace`."""
         removal = counted(self.unchanged.path)
         session.write([self.unchanged, removal, Delete(self.path, self.version)], done)
 

@@ -55,7 +55,7 @@ class PendingAnswer(Generic[T]):
 
     @property
     def is_here(self) -> bool:
-        """Whether `get` returns without waiting."""
+        """Whether `get` returns at once."""
         return bool(self._result.ready())
 
     def get(self, timeout_s: float) -> T:

@@ -1,4 +1,4 @@
-"""Diagnoses why no host of an ensemble accepts us, beside kazoo, which only retries.
+"""Diagnoses why no host of an ensemble accepts connections, as kazoo only retries.
 
 A server that is down or has no quorum yet may recover: there is no reason to give up. A mismatch of
 TLS, or of trust in certificates, will not change by waiting, and has a specific message.
@@ -23,8 +23,7 @@ _ALERT: Final = "ALERT"
 
 
 class Probe:
-    """Probes all hosts of an ensemble on a thread of its own: a dead host takes time, while another
-    may work."""
+    """Probes all hosts of an ensemble on a thread of its own, since a dead host takes time."""
 
     def __init__(self, hosts: Sequence[str], tls: ClientTls | None) -> None:
         self._hosts = hosts

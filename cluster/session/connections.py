@@ -48,7 +48,7 @@ class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ha
         )
 
     def create_connection(self, *args: Any, **kwargs: Any) -> socket.socket:
-        """Raises OSError."""
+        """Connects. Raises OSError."""
         address = kwargs["address"]
         try:
             self._take_password()
@@ -68,8 +68,8 @@ class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ha
         return connection
 
     def select(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises OSError if a login does not end: a server without logins answers each step with
-        nothing, and kazoo would ask forever in a busy loop."""
+        """Waits for events. Raises OSError if a login does not end: a server without logins answers
+        each step with nothing, and kazoo would ask forever in a busy loop."""
         if len(args[0]) > 1:  # after the greeting, kazoo also waits for a second socket
             self._greeting_deadline = None
         if self._greeting_deadline is None:
@@ -93,7 +93,7 @@ class Connections(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ha
 
 
 def encrypted(connection: socket.socket, tls: ClientTls, host: str) -> ssl.SSLSocket:
-    """Raises BadTls or OSError, after closing the connection."""
+    """Starts TLS. Raises BadTls or OSError, after closing the connection."""
     try:
         return tls.context.wrap_socket(connection, server_hostname=tls.server_name(host))
     except BaseException:

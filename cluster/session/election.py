@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Counted(Protocol):
-    """An epoch that distinguishes elections."""
+    """An epoch that is counted with each election."""
 
     @property
     def epoch(self) -> int: ...
@@ -39,7 +39,7 @@ class Office(Protocol[Epoch]):
 
     @property
     def claim(self) -> bytes:
-        """The node's contents while it is ours."""
+        """The node's contents while this session has the office."""
 
     def current(self, session: Session) -> Epoch:
         """The current epoch, also when another broker holds the role."""
@@ -53,7 +53,7 @@ class Office(Protocol[Epoch]):
 
 
 def elect(session: Session, office: Office[Epoch]) -> Epoch | None:
-    """Take the office, or confirm that this session has it; None if another one has.
+    """Claims the office, or confirms that this session has it; None if another one has.
 
     A node left by a dead process of our own is taken over without waiting.
     """
@@ -113,11 +113,11 @@ class Candidate(Generic[Epoch]):
         self._upkeep.start()
 
     def poke(self) -> None:
-        """Attempt again: the input of `run` has changed."""
+        """Attempts again, as the input of `run` has changed."""
         self._upkeep.poke()
 
     def close(self) -> None:
-        """Stop standing; the office ends with the session."""
+        """Ends the candidacy; the office ends with the session."""
         self._upkeep.stop()
 
     def _on_state(self, state: SessionState) -> None:

@@ -16,8 +16,8 @@ Contents = Mapping[str, bytes]
 
 
 class FollowedDirectory:
-    """`on_change` gets all contents whenever they have changed: first on the thread that calls
-    `start`, later on its own."""
+    """Follows a directory. `on_change` gets all contents whenever they have changed: first on the
+    thread that calls `start`, later on its own."""
 
     def __init__(self, session: Session, path: str, on_change: Callable[[Contents], None]) -> None:
         self._session = session

@@ -18,8 +18,9 @@ PATIENCE_S: Final = 10.0
 
 
 class NodeFollower:
-    """`read` gets the nodes that have changed since its last call, or None for everything: first on
-    the thread that calls `start`, then on its own. After a failure, everything is read again.
+    """Follows nodes. `read` gets the nodes that have changed since its last call, or None for
+    everything: first on the thread that calls `start`, then on its own. After a failure, everything
+    is read again.
 
     `read` uses `note` as its watch, and checks `stopping` before it reports anything.
     """

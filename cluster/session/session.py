@@ -233,7 +233,8 @@ class Session:
         return self._pending(path, result, answers.names)
 
     def start_exists(self, path: str, on_change: OnChange | None = None) -> PendingAnswer[bool]:
-        """The watch is also set if the node does not exist."""
+        """Like `start_read`, but only for the node's existence; the watch is also set if it does
+        not exist."""
         result = self.client.exists_async(path, watch=on_change)
         return self._pending(path, result, answers.is_there)
 

@@ -1,4 +1,4 @@
-"""Keeps something in ZooKeeper as it should be, for as long as the process lives.
+"""Keeps state in ZooKeeper correct for as long as the process lives.
 
 `act` runs on a thread of its own: at the start, after every poke, and again after a failure, with
 pauses up to MAX_PAUSE_S. Pokes while it runs cause one more run. So `act` compares the actual state
@@ -43,7 +43,7 @@ class Upkeep:
         return self._stopping
 
     def stop(self) -> None:
-        """Stop. Waits a moment for a running `act`, unless called by it."""
+        """Stops, and waits a moment for a running `act`, unless called by it."""
         self._stopping = True
         self._poked.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():

@@ -21,7 +21,7 @@ _HOST_LETTERS: Final = frozenset(
 
 
 class EnsembleServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A server of an ensemble, as the others reach it."""
+    """A server of an ensemble, with its address for the others."""
 
     id: int
     """Its number, from 1 to 255, which belongs to its data."""

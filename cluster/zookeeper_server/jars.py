@@ -30,7 +30,7 @@ def find_java() -> Path:
     java = shutil.which("java", path=Path(home) / "bin" if home else None) or shutil.which("java")
     if java is None:
         raise NoJava(
-            "an embedded ZooKeeper needs Java, and there is none on the PATH nor in JAVA_HOME: "
+            "an embedded ZooKeeper needs Java, which is neither on the PATH nor in JAVA_HOME: "
             "apt install default-jre-headless"
         )
     return Path(java).absolute()
@@ -53,7 +53,7 @@ def find_class_path(jars: Path | None = None) -> str:
 
 
 def find_tls_class_path(jars: Path | None = None) -> str:
-    """The class path including what ZooKeeper needs for TLS."""
+    """The class path including ZooKeeper's dependencies for TLS."""
     class_path = find_class_path(jars)
     directory = Path(class_path.partition(":")[0]).parent
     netty_jars = [_jar(directory, name) for name in _FOR_TLS]

@@ -86,8 +86,8 @@ class EmbeddedZooKeeper:
 
     @classmethod
     def start_configured(cls, config: ZooKeeperConfig) -> "EmbeddedZooKeeper":
-        """Start a server and wait until it answers. A member of an ensemble may answer that it does
-        not serve yet, while it waits for the others."""
+        """Starts a server and waits until it answers. A member of an ensemble may answer that it
+        does not serve yet, while it waits for the others."""
         find = find_tls_class_path if config.tls else find_class_path
         heap = f"-Xmx{config.heap_bytes >> 20}m"  # overrides the default: Java takes the last one
         class_path = find(Path(config.jars) if config.jars else None)
@@ -134,7 +134,7 @@ class EmbeddedZooKeeper:
         return self._process is not None and not self._ended.is_set()
 
     def answers(self) -> bool:
-        """Whether the server is up: serves requests, or waits for the others of its ensemble."""
+        """Whether the server is up: it serves requests, or waits for the others of its ensemble."""
         standing = self._asking.standing()
         may_wait = self._config is not None and bool(self._config.servers)
         return standing is not None and (standing.serves or may_wait)

@@ -64,7 +64,7 @@ class Asking:
 
 
 def answers(host: str, port: int) -> bool:
-    """Whether a ZooKeeper serves requests there, in the clear."""
+    """Whether a ZooKeeper at this address serves requests, in the clear."""
     standing = Asking(host, port).standing()
     return standing is not None and standing.serves
 

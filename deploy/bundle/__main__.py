@@ -74,9 +74,9 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="penstock-release-") as folder,
         tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as beside,
     ):
-        made = Path(beside) / "release"
-        made.mkdir()
-        release = Release(commit, Path(folder), made, arguments.cache, arguments.pool)
+        release_folder = Path(beside) / "release"
+        release_folder.mkdir()
+        release = Release(commit, Path(folder), release_folder, arguments.cache, arguments.pool)
         here = [platform.machine()] if arguments.for_ansible else list(PROCESSORS)
         release.make(
             arguments.processor or here,
@@ -84,7 +84,7 @@ def main() -> int:
             spark=arguments.spark,
             packages=not arguments.for_ansible,
         )
-        made.rename(out)
+        release_folder.rename(out)
     print(f"release {commit.version} is in {out}")
     return 0
 
@@ -223,8 +223,8 @@ class Release:
         here = platform.machine()
         modules = pool.submit(wheels.compiled, source, self._work)
         pure = wheels.built(source, self._work / "pure")
-        made = wheels.with_modules(pure, modules.result(), PROCESSORS[here], self._work / "own")
-        return {**dict.fromkeys(PROCESSORS, pure), here: made}
+        wheel = wheels.with_modules(pure, modules.result(), PROCESSORS[here], self._work / "own")
+        return {**dict.fromkeys(PROCESSORS, pure), here: wheel}
 
     def _bundles(
         self, processors: list[str], own: Mapping[str, Path], pool: Executor, *, packages: bool

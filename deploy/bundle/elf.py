@@ -20,7 +20,7 @@ _MOST_ENTRIES: Final = 10_000
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """`versions` are symbol versions such as GLIBC_2.17."""
+    """The libraries that a file needs. `versions` are symbol versions such as GLIBC_2.17."""
 
     machine: int
     libraries: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Entries of the administration log: who changed what, when, from where, and with what result.
+"""Entries of the administration log: the author, time, origin and result of each change.
 
 An `Entry` is one line of JSON, the same for brokers, registries and commands:
 
@@ -69,7 +69,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One line. Fields may be added, never removed: logs outlive releases."""
+    """An entry of the log. Fields may be added, never removed: logs outlive releases."""
 
     time: str
     cluster: str

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 class AdministrationLogConfig(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """Where [changes are recorded](administration.md)."""
+    """The file to which [changes are recorded](administration.md)."""
 
     file: FilePath = ""
     """The file. Default: `administration.log` in `data_dir`; a registry, which has no `data_dir`,
@@ -80,7 +80,8 @@ class AdministrationLog:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises CannotRemember: a configured log that cannot be written must not go unnoticed."""
+        """Opens the log. Raises CannotRemember: a configured log that cannot be written must not go
+        unnoticed."""
         self._path = path
         self._config = config
         self._program = program
@@ -115,7 +116,7 @@ class AdministrationLog:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
 
     def close(self) -> None:
-        """Writes what is waiting, as far as time allows."""
+        """Writes queued entries, as far as time allows."""
         with self._changed:
             self._closing = True
             self._tell_refusals(everything=True)
@@ -171,7 +172,9 @@ class AdministrationLog:
             return True
         if self._failing:
             log.warning(
-                "administration is written again path=%s given_up=%d", self._path, self._given_up
+                "administration log is writable again path=%s given_up=%d",
+                self._path,
+                self._given_up,
             )
             self._failing, self._given_up = "", 0
         return False

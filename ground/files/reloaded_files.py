@@ -30,7 +30,7 @@ class Exchanged(Generic[T]):
         unusable: type[Exception],
         what: str,
     ) -> None:
-        """`make` raises `unusable` for bad files; `what` begins the log line about that."""
+        """`make` raises `unusable` for bad files; `what` begins the log line about a change."""
         self._files = files
         self._make = make
         self._unusable = unusable
@@ -57,7 +57,8 @@ class Exchanged(Generic[T]):
 
 
 def file_stamp(path: str) -> FileStamp:
-    """Changes whenever another file gets the name; the same for all unreadable files."""
+    """A stamp that changes whenever another file gets the name; the same for all unreadable
+    files."""
     try:
         status = os.stat(path) if path else None  # noqa: PTH116 -- at every login
     except OSError:

@@ -106,14 +106,14 @@ class HttpUrl:
 
 
 def parse_url(text: str) -> HttpUrl:
-    """Raises ValueError, which names the error and shows nothing of the URL."""
+    """Parses a URL. Raises ValueError, whose text never shows the URL."""
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
         raise ValueError(_SUCH_AS) from None
     if parts.scheme not in _PORTS or not text.lower().startswith(f"{parts.scheme}://"):
-        raise ValueError("a URL begins with http:// or https://")
+        raise ValueError("the URL must begin with http:// or https://")
     if not parts.hostname or not text.isprintable() or " " in text:
         raise ValueError(_SUCH_AS)
     if not parts.path.isascii() or not parts.query.isascii():
@@ -132,13 +132,13 @@ def parse_url(text: str) -> HttpUrl:
 
 
 def parse_program_url(text: str) -> HttpUrl:
-    """Parses the base URL of a program, such as `http://localhost:8081`; raises ValueError like
-    `parse_url`."""
+    """Parses the base URL of a program, such as `http://localhost:8081`. Raises ValueError, whose
+    text never shows the URL."""
     if "@" in text:
         raise ValueError("a user and password in the URL are not supported")
     url = parse_url(text)
     if url.query or "#" in text:
-        raise ValueError("nothing may follow the path")
+        raise ValueError("the URL must end after the path")
     return replace(url, path=url.path.rstrip("/"))
 
 
@@ -427,7 +427,7 @@ class _Deadline(msgspec.Struct, frozen=True):
         return f"{self.seconds:g} s"
 
     def remaining(self) -> float:
-        """The remaining time, for a socket. Raises TimeoutError if it is over."""
+        """The remaining time, for a socket. Raises TimeoutError if none remains."""
         remaining = self.at - time.monotonic()
         if remaining <= 0:
             raise TimeoutError
@@ -467,7 +467,7 @@ class _Connection(HTTPConnection):
         return response
 
     def is_quiet(self) -> bool:
-        """Whether nothing, not even an end, has arrived since the last response."""
+        """Whether no data, nor an end of file, has arrived since the last response."""
         poll = select.poll()
         poll.register(self._plain, select.POLLIN)
         return not poll.poll(0)

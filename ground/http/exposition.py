@@ -1,6 +1,6 @@
 """A program's metrics in Prometheus' text format, as served at `/metrics`.
 
-A program's own families are collected anew for every scrape. The standard process metrics are
+A program's own families are collected for every scrape. The standard process metrics are
 added.
 """
 

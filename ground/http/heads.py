@@ -1,8 +1,8 @@
-"""What a request's head must not have, since two programs that read it may not read the same.
+"""Rejects request heads that two programs may parse differently. Pure.
 
-A proxy that sees another header there, or another end of the body, lets its client smuggle in a
-request under somebody else's name (RFC 9112, 11.2). llhttp, which the registry reads with, refuses
-such heads by itself; whoever reads with something milder checks them here. Pure.
+A proxy that sees another header, or another end of the body, can be made to smuggle a request under
+another client's name (RFC 9112, 11.2). llhttp, the registry's parser, rejects such heads by itself;
+servers with a more lenient parser check them here.
 """
 
 import re
@@ -16,15 +16,15 @@ _CHUNKED: Final = re.compile(rb"^transfer-encoding[ \t]*:", re.IGNORECASE | re.M
 
 
 class AmbiguousHead(ValueError):
-    """Says what is wrong with it."""
+    """An ambiguous head; the message names the fault."""
 
 
 def check_head(data: bytes) -> None:
-    """`data` begins with a head; what is not whole yet passes. Raises AmbiguousHead."""
+    """Checks the head at the beginning of `data`, which may be incomplete. Raises AmbiguousHead."""
     ends = [at + len(end) for end in _ENDS if (at := data.find(end)) >= 0]
     head = data[: min(ends, default=0)]
     if _BARE.search(head):
-        raise AmbiguousHead("a line ends in CR LF, and has neither of them inside")
+        raise AmbiguousHead("CR and LF are allowed only together, at the end of a line")
     if _FOLDED.search(head):
         raise AmbiguousHead("a header is one line")
     lengths = _LENGTH.findall(head)

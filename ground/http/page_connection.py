@@ -24,7 +24,7 @@ class PageConnection:
         self._loop = loop
 
     async def encrypt(self, context: ssl.SSLContext) -> None:
-        """Does the TLS handshake, before anything is received. Raises OSError."""
+        """Does the TLS handshake, before any other data is received. Raises OSError."""
         encrypted = self._socket = context.wrap_socket(
             self._socket, server_side=True, do_handshake_on_connect=False
         )

@@ -25,14 +25,14 @@ class BadLocks(Exception):
 
 
 class NotLetIn(Exception):
-    """The request is refused; says why."""
+    """The request is refused; the message has the reason."""
 
 
 class PageDoor:
     """Checks requests for one page server."""
 
     def __init__(self, locks: PageLocks, refusals: Refusals) -> None:
-        """Raises BadLocks."""
+        """Reads the credential files. Raises BadLocks."""
         for wrong in locks_that_do_not_work(locks):
             raise BadLocks(wrong)
         self.tls = ServerTls(locks.tls) if locks.tls else None
@@ -41,7 +41,7 @@ class PageDoor:
         self._is_locked = locks.has_logins
 
     def check(self, authorization: Sequence[str], *, has_certificate: bool) -> None:
-        """Raises NotLetIn."""
+        """Checks a request's credentials. Raises NotLetIn."""
         if not self._is_locked:
             return
         if not authorization:

@@ -14,7 +14,7 @@ from ground.tls.server import ListenerTls, server_context
 
 
 class PageLocks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who may see the pages. Default: everyone who can reach the address."""
+    """Access to the pages. Default: everyone who can reach the address."""
 
     tls: ListenerTls | None = None
     """TLS, and whether clients present certificates, which then are logins."""
@@ -37,7 +37,7 @@ class PageLocks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def check_pages(host: str, locks: PageLocks, *, insecure: bool) -> None:
-    """Raises ValueError if listening on that address would be insecure."""
+    """Checks that listening on this address would be secure. Raises ValueError."""
     if locks.are_open(host) and not insecure:
         raise ValueError(
             f"`http_host: {host}` can be reached from other machines without authentication, or "
@@ -47,7 +47,7 @@ def check_pages(host: str, locks: PageLocks, *, insecure: bool) -> None:
 
 
 def locks_that_do_not_work(locks: PageLocks) -> Iterator[str]:
-    """Yields what is wrong with the configured files."""
+    """Yields the problems of the configured files."""
     try:
         if locks.tls is not None:
             server_context(locks.tls)

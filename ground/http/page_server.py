@@ -81,7 +81,7 @@ class PageServer:
         pages: Mapping[str, Callable[[], Page]],
         door: PageDoor | None = None,
     ) -> None:
-        """Raises CannotListen."""
+        """Binds the address. Raises CannotListen."""
         self._pages = pages
         self._door = door or PageDoor(PageLocks(), Refusals())
         self._listener = listen(host, port, backlog=_CONNECTIONS, keys=("http_host", "http_port"))

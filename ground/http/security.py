@@ -20,8 +20,8 @@ _LONGEST: Final = 16 * 1024
 
 
 class HttpSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How requests are made over HTTP. Default: `https://` with the system's certificates, without
-    credentials."""
+    """TLS and credentials of HTTP requests. Default: `https://` with the system's certificates,
+    without credentials."""
 
     tls: Tls | None = None
     """The certificates that an `https://` server must be signed by, and the program's own. Default:
@@ -64,7 +64,8 @@ class HttpSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def check_scheme(security: HttpSecurity, scheme: str) -> None:
-    """Raises ValueError, with text to follow a key's name, if the scheme does not fit."""
+    """Checks that the scheme fits the settings. Raises ValueError, with text to follow a key's
+    name."""
     if scheme == "https":
         return
     if security.tls is not None:

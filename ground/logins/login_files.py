@@ -13,7 +13,7 @@ _MOST_BYTES: Final = 4 * 1024 * 1024
 
 
 def check_name(name: str) -> None:
-    """Raises ValueError unless the name is valid for a user."""
+    """Checks a user's name. Raises ValueError."""
     if not _NAME.fullmatch(name):
         raise ValueError("a user name must not contain spaces, quotes, slashes, commas or colons")
 

@@ -65,7 +65,7 @@ class SlowHash(msgspec.Struct, frozen=True):
         return f"scrypt:{self.cost}:{self.block}:{self.lanes}:{salt}:{digest}"
 
     def matches(self, password: str) -> bool:
-        """Takes a twentieth of a second and 16 MB."""
+        """Whether the password is right. Takes a twentieth of a second and 16 MB."""
         digest = _digest(password, self.salt, self.cost, self.block, self.lanes)
         return hmac.compare_digest(digest, self.digest)
 
@@ -74,7 +74,7 @@ class PasswordFile:
     """The logins in one file. Thread-safe; `check` may be too slow for an event loop."""
 
     def __init__(self, path: Path) -> None:
-        """Raises BadPasswordFile."""
+        """Reads the file. Raises BadPasswordFile."""
         self._file = Exchanged(
             (str(path),),
             lambda: read_users(path),
@@ -123,7 +123,7 @@ class PasswordFile:
         return name in self._current()
 
     def mark_of(self, name: str) -> bytes | None:
-        """A value that changes with the user's password; None if there is no such user now."""
+        """A value that changes with the user's password; None if there is no such user."""
         slow_hash = self._current().get(name)
         return None if slow_hash is None else slow_hash.salt + slow_hash.digest
 

@@ -46,7 +46,7 @@ class ScramMechanism(StrEnum):
         return hmac.digest(key, message, self.hash_name)
 
     def salted(self, password: str, salt: bytes, iterations: int) -> bytes:
-        """Takes milliseconds, which is its purpose."""
+        """The salted password. Takes milliseconds, which is its purpose."""
         return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
 
 
@@ -77,7 +77,7 @@ class ScramCredential:
 
     @classmethod
     def read(cls, mechanism: ScramMechanism, text: str) -> Self:
-        """Parses Kafka's text form. Raises ValueError, which quotes none of it."""
+        """Parses Kafka's text form. Raises ValueError, which does not quote it."""
         try:
             return cls._read(mechanism, text)
         except ValueError:
@@ -131,7 +131,7 @@ class ScramCredential:
         return hmac.compare_digest(stored_key, self.stored_key)
 
     def signature(self, signed: bytes) -> bytes:
-        """Proves to the client that the server knows the credential too."""
+        """The server's proof that it knows the credential, too."""
         return self.mechanism.hmac(self.server_key, signed)
 
     def matches(self, password: str) -> bool:
@@ -150,7 +150,7 @@ def new_salt() -> bytes:
 
 
 def check_iterations(iterations: int) -> None:
-    """Raises ValueError, with Kafka's messages."""
+    """Checks the number of iterations. Raises ValueError, with Kafka's messages."""
     if iterations < FEWEST_ITERATIONS:
         raise ValueError("Too few iterations")
     if iterations > MOST_ITERATIONS:

@@ -14,7 +14,8 @@ _MOST_BYTES: Final = 64 * 1024
 
 
 class NoSecret(Exception):
-    """The secret is missing or invalid; says where it was expected, and nothing of it."""
+    """The secret is missing or invalid. The message says where it was expected, and never quotes
+    it."""
 
 
 class Secret(msgspec.Struct, frozen=True):
@@ -24,7 +25,7 @@ class Secret(msgspec.Struct, frozen=True):
     variable: str = ""
 
     def read(self) -> str:
-        """Raises NoSecret."""
+        """Returns the secret. Raises NoSecret."""
         text = self._of_file() if self.file else self._of_variable()
         if not text:
             raise NoSecret(f"{self} is empty")

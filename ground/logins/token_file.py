@@ -29,7 +29,7 @@ class TokenFile:
     """The tokens in one file. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        """Raises BadTokenFile."""
+        """Reads the file. Raises BadTokenFile."""
         self._file = Exchanged(
             (str(path),),
             lambda: read_tokens(path),

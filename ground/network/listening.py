@@ -1,6 +1,5 @@
 """Addresses that a program listens on: their exposure, listening sockets, free ports, and messages
-for addresses in use.
-"""
+for addresses in use."""
 
 import contextlib
 import errno
@@ -49,7 +48,8 @@ def listen(host: str, port: int, *, backlog: int, keys: tuple[str, str]) -> sock
 
 
 def check_exposed(key: str, host: str, *, insecure: bool) -> None:
-    """Raises ValueError, naming the key, if the address is exposed without `insecure`."""
+    """Checks that the address is not exposed without `insecure`. Raises ValueError, naming the
+    key."""
     if not insecure and not is_loopback(host):
         raise ValueError(
             f"`{key}: {host}` can be reached from other machines without authentication: set "
@@ -67,7 +67,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_everywhere(host: str) -> bool:
-    """Whether it is the wildcard address, which cannot be connected to."""
+    """Whether it is the wildcard address, to which clients cannot connect."""
     try:
         return ip_address(host).is_unspecified
     except ValueError:
@@ -111,7 +111,8 @@ def free_ports(host: str, count: int) -> list[int]:
 
 
 def reserve(port: int) -> bool:
-    """Reserves a port for a server that does not listen yet; False if another process of ours has.
+    """Reserves a port for a server that does not listen yet; False if another process has reserved
+    it.
 
     The reservation is an abstract socket name, which only one process can have. It ends with the
     process, or after so many further reservations that the server must have started.

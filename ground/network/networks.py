@@ -5,8 +5,8 @@ from ipaddress import IPv6Address, ip_address, ip_network
 
 
 def network_of(address: str) -> str:
-    """Returns the /64 of an IPv6 address, which is what one customer gets; other texts are returned
-    as they are."""
+    """Returns the /64 of an IPv6 address, the size assigned to one customer; other texts are
+    returned unchanged."""
     try:
         ip = ip_address(address.partition("%")[0])
     except ValueError:
@@ -27,7 +27,7 @@ class NetworkRoom:
         self._under_way: Counter[str] = Counter()
 
     def begin(self, address: str) -> bool:
-        """Whether there is room for one more, which then counts until `end`."""
+        """Counts one more until `end`; False if there is no room."""
         network = network_of(address)
         is_full = self._of_all is not None and self._under_way.total() >= self._of_all
         if is_full or self._under_way.get(network, 0) >= self._of_one:

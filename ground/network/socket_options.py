@@ -9,8 +9,8 @@ _PLAIN: Final = b"reno"
 
 
 def prepare(sock: socket.socket) -> None:
-    """Sends small messages at once, and turns off pacing within this machine: BBR would find no
-    rate to measure on loopback, and its pauses cost the sender half as much again."""
+    """Sends small messages at once, and turns off pacing within this machine: on loopback BBR
+    cannot measure a rate, and its pauses cost the sender half as much again."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with suppress(OSError):  # reads report a lost peer; the rest is an optimization
         if sock.getsockname()[0] == sock.getpeername()[0]:

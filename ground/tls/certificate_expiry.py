@@ -1,4 +1,4 @@
-"""When certificates in files expire: for metrics, and for early warnings.
+"""Monitors the expiry of certificates in files, for metrics and early warnings.
 
 Only the end of the validity is parsed, at its place in X.509 (RFC 5280, 4.1), so that not every
 program needs the large `cryptography` package. Replaced files are reread. Unreadable files are left
@@ -58,7 +58,7 @@ class _Read(NamedTuple):
 
 
 class CertificateWatch:
-    """Knows when certificates expire. Thread-safe. Once started, warns from a thread of its own."""
+    """Monitors certificates. Thread-safe. Once started, warns from a thread of its own."""
 
     def __init__(self, files: CertificateFiles) -> None:
         self._files = files

@@ -1,4 +1,4 @@
-"""The name of a client certificate: its common name, or what rules derive from its subject.
+"""The name of a client certificate: its common name, or the result of rules for its subject.
 
 A subject is written as in RFC 2253, which Kafka's rules and ACLs expect, the last part first:
 
@@ -46,7 +46,7 @@ class NameRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def certificate_name(certificate: Certificate, rules: Sequence[NameRule]) -> str:
-    """Returns "" if there is no name: no rule matches, or there is not exactly one common name."""
+    """Returns the name; empty if no rule matches, or there is not exactly one common name."""
     if rules:
         subject = distinguished_name(certificate)
         matches = (mapped for rule in rules if (mapped := _by(rule, subject)) is not None)

@@ -35,7 +35,7 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class BadTls(Exception):
-    """The files are unusable; names the file, and says what helps."""
+    """The files are unusable; the message names the file and the remedy."""
 
 
 def exchanged(files: tuple[str, ...], make: Callable[[], ssl.SSLContext]) -> Contexts:

@@ -74,7 +74,7 @@ class Spoilt(msgspec.Struct, frozen=True):
 
 
 class PartitionCount(msgspec.Struct):
-    """What was counted in one partition since the last entry. Counting continues at `next_offset`.
+    """The counts of one partition since the last entry. Counting continues at `next_offset`.
 
     `seen` is when the batches arrived, in milliseconds; None if unknown: then delays are not
     counted.

@@ -52,7 +52,7 @@ class CountedUpTo(NamedTuple):
 def furthest(
     entries: Iterable[Json], histories: Mapping[PartitionKey, History]
 ) -> dict[PartitionKey, CountedUpTo]:
-    """How far these partitions were counted, according to these entries."""
+    """The end of counting in these partitions, according to these entries."""
     reached: dict[PartitionKey, CountedUpTo] = {}
     for entry in entries:
         if entry["tier"] != "broker":
@@ -72,7 +72,7 @@ def furthest(
 def furthest_copied(
     entries: Iterable[Json], keys: Collection[PartitionKey]
 ) -> dict[PartitionKey, int]:
-    """Up to which offset mirrors copied these partitions, according to these entries."""
+    """The offsets up to which mirrors copied these partitions, according to these entries."""
     reached: dict[PartitionKey, int] = {}
     for entry in entries:
         if entry["tier"] != "mirror":

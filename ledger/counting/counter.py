@@ -62,7 +62,7 @@ class Withdrawn(NamedTuple):
 
 
 class Counter:
-    """One thread."""
+    """The counter of one process. One thread."""
 
     def __init__(self, journal: CountingJournal, speaker: Speaker, send: Sender) -> None:
         self.counting = Counting(speaker.window_millis)
@@ -82,8 +82,8 @@ class Counter:
         self._due = 0.0
 
     def settle(self) -> None:
-        """Sends all unacknowledged entries, and drops what was counted since the last entry. Raises
-        what the sender raises."""
+        """Sends all unacknowledged entries, and drops counts since the last entry. Raises the
+        sender's errors."""
         self._reset()
         sent = 0
         while sent < len(self._journal.pending):
@@ -105,8 +105,7 @@ class Counter:
 
     def go_back(self, key: PartitionKey, end: int, *, leader_epoch: int) -> None:
         """Continues at `end`, because the log ends before its counted place. What is counted there
-        replaces earlier entries, so it gets a higher leader epoch, even if the log has not.
-        """
+        replaces earlier entries, so it gets a higher leader epoch, even if the log has not."""
         before = self.place(key) or CountPosition(end)
         leader_epoch = max(leader_epoch, before.leader_epoch + 1)
         self._places[key] = CountPosition(end, leader_epoch=leader_epoch, led=before.led)
@@ -146,15 +145,15 @@ class Counter:
 
     def scrubbed(self, logs: Sequence[Json]) -> bool:
         """Journals when these logs were last read again. Does nothing and returns False while
-        entries are pending: the next scrub makes the report obsolete."""
+        entries are pending, as the next scrub replaces the report."""
         if self._journal.pending:
             return False
         self._journal_findings({}, scrubbed=logs)
         return True
 
     def health(self, statement: Json) -> bool:
-        """Journals how the program is. Does nothing and returns False while entries are pending:
-        the next statement makes this one obsolete."""
+        """Journals the program's health. Does nothing and returns False while entries are pending,
+        as the next statement replaces this one."""
         if self._journal.pending:
             return False
         self._journal_findings({}, health=[statement])
@@ -192,7 +191,7 @@ class Counter:
     def partition(
         self, key: PartitionKey, first: int, *, leader_epoch: int, seen: int | None
     ) -> None:
-        """Begins a partition: the next batches are of it, from offset `first` on."""
+        """Begins a partition, to which the next batches belong, from offset `first` on."""
         self._note_place()
         place = self.place(key) or CountPosition(first)
         leader_epoch = max(leader_epoch, place.leader_epoch)
@@ -267,7 +266,7 @@ class Counter:
         self._at = _NOWHERE
 
     def commit(self, forgotten: Collection[PartitionKey] = ()) -> None:
-        """Journals and sends the counts. Raises OSError and what the sender raises."""
+        """Journals and sends the counts. Raises OSError and the sender's errors."""
         self._note_place()
         entries = entries_of(
             self._counts,

@@ -58,7 +58,7 @@ def entry_of(
     scrubbed: Sequence[Json] = (),
     health: Sequence[Json] = (),
 ) -> Json:
-    """One entry for other statements than counts; they are few."""
+    """One entry for the statements other than counts, which are few."""
     return {
         **_head(speaker, seq, now_millis, speaker.window_millis),
         "passages": [],
@@ -87,7 +87,7 @@ def _head(speaker: Speaker, seq: int, now_millis: int, window_millis: int) -> Js
 
 
 def is_full(count: PartitionCount, others: int) -> bool:
-    """Whether an entry is due: beside passages of `others` bytes, more of this count would not fit,
+    """Whether an entry is due: with passages of `others` bytes, more of this count would not fit,
     or would need longer windows."""
     return others + count.weight >= MOST_BYTES or len(count.windows) >= MOST_WINDOWS
 

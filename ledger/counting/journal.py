@@ -60,7 +60,7 @@ class _File(msgspec.Struct, array_like=True):
 
 
 class CountingJournal:
-    """For one process at a time: the one that holds the directory's lock. Blocks."""
+    """The journal of counts. Used by one process, which holds the directory's lock. Blocks."""
 
     def __init__(self, path: Path, kind: str) -> None:
         """The source of a new journal begins with `kind`. Raises CounterFileDamaged."""
@@ -93,7 +93,8 @@ class CountingJournal:
         places: Mapping[PartitionKey, CountPosition],
         forgotten: Collection[PartitionKey] = (),
     ) -> None:
-        """Appends entries and the places that they reach. Raises OSError; then nothing changes."""
+        """Appends entries, and the offsets that they reach. Raises OSError; then nothing
+        changes."""
         merged = {**self._places, **places}
         for key in forgotten:
             merged.pop(key, None)

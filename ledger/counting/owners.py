@@ -26,8 +26,8 @@ _SOURCE: Final = re.compile(rb"[0-9a-hjkmnp-tv-z]{20}")
 
 
 class Likeness(Enum):
-    """How far a producer's events look like an agent's. If a topic refuses an event's time, its
-    record has another time."""
+    """The degree to which a producer's events look like an agent's. If a topic refuses an event's
+    time, its record has another time."""
 
     NONE = 0
     SOURCE = 1  # a source as agents make them
@@ -35,7 +35,7 @@ class Likeness(Enum):
 
 
 class Owners:
-    """The producers of which a batch was opened, and whether they are agents."""
+    """Producers with a batch that was unpacked, and whether they are agents."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Likeness] = {}
@@ -51,7 +51,7 @@ class Owners:
             self._known[key] = likeness(value, timestamp)
 
     def are_agents(self, producers: Iterable[tuple[int, int]]) -> bool:
-        """Whether all of these, by id and epoch, are known to be agents."""
+        """Whether all of these producers, by id and epoch, are known to be agents."""
         known = self._known
         return all(known.get(producer) is Likeness.AGENT for producer in set(producers))
 
@@ -70,7 +70,7 @@ class Owners:
 
 
 def likeness(value: bytes | None, timestamp: int) -> Likeness:
-    """How far a record with this value and time looks like an agent's event."""
+    """The degree to which a record with this value and time looks like an agent's event."""
     if value is None or len(value) <= _BODY_AT or value[0] != 0:
         return Likeness.NONE
     try:

@@ -24,7 +24,7 @@ _PATIENCE_SECONDS: Final = 10.0
 
 
 class LedgerWriter:
-    """One thread."""
+    """Writes a counter's entries. One thread."""
 
     def __init__(
         self, bootstrap: Bootstrap, registry: str | RegistryAddress, *, client_id: str

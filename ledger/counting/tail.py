@@ -73,7 +73,7 @@ class LedgerTail:
         self._now_millis = now_millis
 
     def ends(self, histories: Mapping[PartitionKey, History]) -> dict[PartitionKey, CountedUpTo]:
-        """How far these partitions were counted, without those that the ledger has nothing about.
+        """The end of counting in these partitions, without those that are missing in the ledger.
         Empty if the ledger may not be read. Raises ClientError and SchemaError."""
 
         def of(
@@ -84,7 +84,8 @@ class LedgerTail:
         return self._search(histories, of)
 
     def copied(self, keys: Collection[PartitionKey]) -> dict[PartitionKey, int]:
-        """Up to which offset mirrors copied these partitions, by their entries of the last day."""
+        """The offsets up to which mirrors copied these partitions, by their entries of the last
+        day."""
         return self._search(keys, furthest_copied, all_of_it=False)
 
     def _search(

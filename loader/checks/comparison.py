@@ -2,7 +2,7 @@
 
 A manifest has the sizes of the files that its own run added; of other files it has only the hours
 that they are in, and totals. So what runs committed is remembered between checks (file_check.py). A
-file belongs to its hour until a run replaces it, even if somebody deleted it and the hour was
+file belongs to its hour until a run replaces it, even if it was deleted and the hour was
 closed without it: its rows were committed, and are missing.
 
 Rule 1: a file of the committed size counts as unchanged, unless its content was verified and
@@ -32,7 +32,7 @@ UNKNOWN: Final = -1  # number of rows of a file that was not or cannot be counte
 
 
 class CommittedFile(NamedTuple):
-    """A file as the run that added it counted it, and when its content was last verified."""
+    """A file as counted by the run that added it, and the time of its last verification."""
 
     rows: int
     bytes: int
@@ -46,8 +46,8 @@ Files = dict[str, CommittedFile]  # by path
 
 
 class ExpectedHour(msgspec.Struct, frozen=True):
-    """The expected content of an hour's folder: known files, others by name or only by number, and
-    the totals of these others."""
+    """The expected content of an hour's folder: known files, others by name or number, and the
+    totals of these others."""
 
     hour: Hour
     folder: str
@@ -155,7 +155,7 @@ def verified(file: CommittedFile, entry: Entry, checksum: str, now: int) -> Comm
 
 
 class FileFaultKind(StrEnum):
-    """The ledger's names for what is wrong with a file."""
+    """The ledger's names for faults of files."""
 
     MISSING = "missing"
     EXTRA = "extra"
@@ -258,9 +258,9 @@ def _faults_of_known(
 def _faults_of_others(
     hour: ExpectedHour, sizes: Mapping[str, int], rows: Mapping[str, int], all_: bool
 ) -> list[FaultyFile]:
-    if not hour.unlisted and (gone := sorted(hour.others - sizes.keys())):
+    if not hour.unlisted and (missing := sorted(hour.others - sizes.keys())):
         rows_each = hour.others_rows if len(hour.others) == 1 else UNKNOWN
-        return [FaultyFile(path, FileFaultKind.MISSING, rows_each, 0) for path in gone]
+        return [FaultyFile(path, FileFaultKind.MISSING, rows_each, 0) for path in missing]
     pool = _pool(hour, sizes)
     as_many = _as_many(hour, sizes, pool)
     if as_many and not all_:

@@ -19,7 +19,7 @@ MOST_MOVES: Final = 10  # that a text names
 def files_differ(
     text: str, root: str, table: str, hours: Iterable[tuple[Hour, Sequence[FaultyFile]]]
 ) -> FilesDiffer:
-    """The error for these faults, with what repairs them."""
+    """The error for these faults, with their repair."""
     extra: list[str] = []
     rebuild, moved = [], []
     for hour, faults in hours:

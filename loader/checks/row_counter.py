@@ -7,7 +7,7 @@ from loader.errors import LoaderError
 
 
 class RowCounter:
-    """`count` raises LoaderError if one of the files is unreadable."""
+    """Counts rows. `count` raises LoaderError if one of the files is unreadable."""
 
     def __init__(self, count: Callable[[Sequence[str]], dict[str, int]]) -> None:
         self._count = count

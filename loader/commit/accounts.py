@@ -44,7 +44,7 @@ def by_log(slices: Iterable[Slice]) -> dict[Log, list[Slice]]:
 
 
 def accounts_of(pieces: Sequence[Slice], reports: Mapping[int, SliceReport]) -> list[Account]:
-    """The joined accounts of one partition's slices, which are in the order of their offsets.
+    """Joins the accounts of one partition's slices, which are in order of offsets.
 
     They reach from the first offset to where the last slice stopped. Raises Mismatch if offsets
     belong to no slice, or to two.

@@ -203,7 +203,7 @@ class Attempt:
                 self._commit_log.store.delete(self.folder)
 
     def commit(self, manifest: Manifest) -> None:
-        """As `CommitLog.commit`."""
+        """Commits the run; see `CommitLog.commit`."""
         self._may_have_happened = True
         try:
             self._commit_log.commit(manifest)
@@ -215,7 +215,7 @@ class Attempt:
 
 
 def check_untouched(store: Store, table: str) -> None:
-    """Raises LoaderError if the table's folder has files that readers would see."""
+    """Checks that the table's folder has no files that readers would see. Raises LoaderError."""
     file = _visible_file(store, table)
     if file is None:
         return

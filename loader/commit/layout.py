@@ -57,12 +57,12 @@ def published_path(table: str, run: int) -> str:
 
 
 def staging(table: str) -> str:
-    """The folder of all that runs have not committed yet."""
+    """The folder of all files that runs have not committed yet."""
     return f"{table_state(table)}/staging"
 
 
 def run_folder(table: str, run: int, token: str) -> str:
-    """Where one loader writes for a run. The token, letters and digits, is unique."""
+    """The folder to which one loader writes in a run. The token, letters and digits, is unique."""
     return f"{staging(table)}/run-{run}-{token}"
 
 
@@ -105,7 +105,8 @@ def hour_path(table: str, hour: Hour) -> str:
 
 
 def success_marker(table: str, hour: Hour, state: HourState, run: int, by: str = "") -> Marker:
-    """`by` is how completeness was decided; it is left out if a complete hour only changed."""
+    """The marker of a complete hour. `by`: how completeness was decided; it is left out if a
+    complete hour only changed."""
     content = {
         "run": run,
         "complete_since_run": state.complete,
@@ -121,13 +122,14 @@ def success_marker(table: str, hour: Hour, state: HourState, run: int, by: str =
 def incomplete_marker(
     table: str, hour: Hour, state: HourState, run: int, names: Sequence[str]
 ) -> Marker:
-    """`names` are the agents that are waited for, or the first of them."""
+    """The marker of an incomplete hour. `names`: the agents for which it waits, or the first of
+    them."""
     content = {"run": run, "missing": state.incomplete, "names": list(names), "rows": state.rows}
     return _marker(table, hour, INCOMPLETE, content)
 
 
 def late_marker(table: str, hour: Hour, run: int, rows: int, files: Sequence[str]) -> Marker:
-    """The rows that a run added, in these files, after the hour was complete."""
+    """The marker for rows that a run added after the hour was complete."""
     content = {"run": run, "rows": rows, "files": list(files)}
     return _marker(table, hour, f"{LATE}{run}", content)
 

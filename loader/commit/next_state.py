@@ -1,7 +1,7 @@
 """Builds the manifest of a load or a rebuild from the staged reports. Pure.
 
 The manifest of a load is the previous one plus what the reports add: files, hours, offsets, and
-which events of which source have landed.
+the landed events of each source.
 
 A rebuild replaces hours with what the brokers have of them: all files of an hour go, and the newly
 read ones take their place. The hour is open again, so its markers go first, and a job that waits
@@ -55,7 +55,7 @@ FEW_DUPLICATES: Final = 100  # fewer are always accepted
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """Who commits a run and when, and the limits that it must keep."""
+    """The committer and time of a run, and the limits that it must keep."""
 
     now: int  # milliseconds
     loader: str
@@ -156,8 +156,8 @@ def added(
 
 
 def check_dead(table: str, reports: Sequence[SliceReport], terms: Terms) -> None:
-    """Raises TooManyDead, unless there are fewer than `few_dead`. Events that lost a collision
-    could be decoded, and do not count."""
+    """Checks the share of dead records, unless there are fewer than `few_dead`. Events that lost a
+    collision could be decoded, and do not count. Raises TooManyDead."""
     dead = sum(report.dead_count - report.dead.get(COLLISION, 0) for report in reports)
     records = dead + sum(report.row_count + report.duplicates for report in reports)
     if dead < terms.few_dead or dead <= terms.dead_share * records:
@@ -175,8 +175,8 @@ def check_dead(table: str, reports: Sequence[SliceReport], terms: Terms) -> None
 
 
 def check_duplicates(table: str, reports: Sequence[SliceReport], terms: Terms) -> None:
-    """Raises TooManyDuplicates: a producer that gives all its events the same number would lose
-    them."""
+    """Checks the share of duplicates, as a producer that gives all its events the same number would
+    lose them. Raises TooManyDuplicates."""
     duplicates = sum(report.duplicates + report.dead.get(COLLISION, 0) for report in reports)
     records = sum(report.duplicates + report.row_count + report.dead_count for report in reports)
     if duplicates < FEW_DUPLICATES or duplicates <= terms.duplicate_share * records:
@@ -221,7 +221,7 @@ def topics_after(plan: Plan, reports: Mapping[int, SliceReport]) -> tuple[TopicS
 
 
 def at_rest(topics: Sequence[TopicState]) -> tuple[TopicState, ...]:
-    """The state of topics in a run that reads nothing."""
+    """The unchanged state of topics, for a run that reads nothing."""
     return tuple(
         msgspec.structs.replace(topic, partitions=tuple(map(_partition_at_rest, topic.partitions)))
         for topic in topics
@@ -335,27 +335,27 @@ def _check_all_came_back(
     previous: Manifest, read: Sequence[Passage], hours: Collection[Hour]
 ) -> None:
     """Counts rows, duplicates, and records that cannot be decoded any more."""
-    came: Counter[Hour] = Counter()
+    rows_by_hour: Counter[Hour] = Counter()
     for window in (window for passage in read for window in passage.windows):
-        came[hour_of(window.start)] += window.rows + window.duplicates + window.dead
+        rows_by_hour[hour_of(window.start)] += window.rows + window.duplicates + window.dead
     for hour in sorted(hours):
         had = previous.hours[hour].rows if hour in previous.hours else 0
-        if came[hour] < had:
+        if rows_by_hour[hour] < had:
             raise GapError(
                 f"{hour_path(previous.table, hour)} has {had:,} rows, but the brokers have only"
-                f" {came[hour]:,} of its events; nothing was replaced. To rebuild it from those:"
-                " --accept-gap"
+                f" {rows_by_hour[hour]:,} of its events; nothing was replaced. To rebuild it from"
+                " those: --accept-gap"
             )
 
 
 def _check_none_is_emptied(
     previous: Manifest, reports: Sequence[SliceReport], hours: Collection[Hour]
 ) -> None:
-    came = {hour for report in reports for hour, rows in report.rows.items() if rows}
+    hours_with_rows = {hour for report in reports for hour, rows in report.rows.items() if rows}
     emptied = [
         hour_path(previous.table, hour)
         for hour in sorted(hours)
-        if hour not in came and hour in previous.hours and previous.hours[hour].rows
+        if hour not in hours_with_rows and hour in previous.hours and previous.hours[hour].rows
     ]
     if emptied:
         raise GapError(

@@ -1,4 +1,4 @@
-"""Bounds what a manifest keeps of old hours, and recalls it from their folders when needed.
+"""Bounds the old hours in a manifest, and recalls them from their folders when needed.
 
 A manifest lists all hours, so what it keeps of each must shrink with age. First the names of its
 files go, since its folder has them as well. Then, if it is complete, the hour itself goes: its
@@ -31,7 +31,7 @@ def trimmed_hours(hours: Mapping[Hour, HourState], now: int) -> dict[Hour, HourS
 
 
 def may_be_forgotten(hour: Hour, now: int) -> bool:
-    """Whether an earlier manifest may have had the hour, and this one not."""
+    """Whether the hour is old enough to have been dropped from the manifest."""
     return now - hour > REMEMBERED_MILLIS
 
 
@@ -74,8 +74,7 @@ def _without_list(state: HourState) -> HourState:
 
 
 def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) -> Manifest:
-    """The manifest, with those of these hours that it had forgotten because they were complete long
-    ago."""
+    """The manifest with these hours, if it had dropped them because they were complete long ago."""
     states: dict[Hour, HourState] = {}
     for hour in hours:
         if hour in manifest.hours or not may_be_forgotten(hour, now):

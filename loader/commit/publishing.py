@@ -83,7 +83,7 @@ def restore_markers(store: Store, commit_log: CommitLog, *, since: int) -> list[
 
 
 def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) -> None:
-    """Removes what unfinished runs have left.
+    """Removes files of unfinished runs.
 
     Another loader may be working on the next run. Its files are left alone unless they are a day
     old by the store's own clock: if the host's clock counted, one that is wrong by a day would
@@ -190,7 +190,7 @@ def _is_damaged(store: Store, path: str) -> bool:
 
 
 def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
-    """Markers that differ, except in hours whose files somebody has deleted."""
+    """Markers that differ, except in hours whose files were deleted."""
     by_path = {marker.path: marker for manifest in manifests for marker in manifest.markers}
     folders = {_folder(path) for path in by_path}
     had_files = {
@@ -199,11 +199,11 @@ def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
         for path in state.files
         if (folder := _folder(path)) in folders
     }
-    gone = {folder for folder in had_files if not store.list(folder)}
+    emptied = {folder for folder in had_files if not store.list(folder)}
     return [
         marker
         for path, marker in sorted(by_path.items())
-        if _folder(path) not in gone
+        if _folder(path) not in emptied
         and not path.endswith(f"/{DAMAGED}")
         and (store.read(path) or b"") != marker.written
         and not (marker.written and _is_damaged(store, path))

@@ -1,4 +1,4 @@
-"""Which events of which source have landed, in one run and over all runs. Pure.
+"""The landed events of each source, in one run and over all runs. Pure.
 
 A report has the sources of its slice, and there may be thousands of reports: so their contents are
 merged by partition at once, and not kept. Source and seq identify an event within its topic; topics
@@ -71,7 +71,7 @@ class LandedSources:
 
 class TopicSources:
     def __init__(self, known: Mapping[str, KnownSources]) -> None:
-        """`known` is what landed in earlier runs, by source."""
+        """`known`: the events that landed in earlier runs, by source."""
         self.scattered: set[str] = set()  # not remembered
         self._known = known
         self._landed: dict[int, dict[str, GrowingIntervals]] = {}  # by partition, and by source

@@ -86,8 +86,8 @@ def staged(store: Store, directory: str, sources: LandedSources) -> Staged:
 def reshaped(before: Staged, kinds: Iterable[FileKind], store: Store, directory: str) -> Staged:
     """The files after a conversion: all of these kinds were replaced by files with rows in
     slice=…/dt=…/hour=… of a directory."""
-    gone = set(kinds)
-    files = [file for file in before.files if file.kind not in gone]
+    replaced_kinds = set(kinds)
+    files = [file for file in before.files if file.kind not in replaced_kinds]
     for entry, keys in _job_files(store, directory):
         suffix = _SUFFIX.search(entry.name)
         files.append(

@@ -52,7 +52,7 @@ class BatchDecoder:
         self._assembly = RowAssembly(columns, topic, partition, cluster, times)
 
     def decode(self, batch: FetchedBatch) -> Decoded:
-        """The batch's CRC must have been checked. Control batches hold no rows."""
+        """Decodes a batch, whose CRC must have been checked. Control batches hold no rows."""
         if batch.header.is_control:
             return self._assembly.decoded([], (), {})
         return self._whole(batch) or self._singly(batch)

@@ -90,21 +90,21 @@ class Columns:
         return self.reader.resolved_text, self.header, self.with_cluster
 
     def _fields(self, value: pa.DataType) -> list[pa.Field]:
-        taken = {name.lower() for name in (*ORIGIN, *FOLDERS)}
+        used_names = {name.lower() for name in (*ORIGIN, *FOLDERS)}
         record = self.reader.type
         if not isinstance(record, Record):
             return [pa.field(VALUE, value)]
         types = [field.type for field in value] if record.fields else []
         names = [field.name for field in record.fields]
         if not self.has_header:
-            return _named(free_names(names, taken), types)
+            return _named(free_names(names, used_names), types)
         if self.header is HeaderColumns.NESTED:
-            own, *others = free_names(names, taken)
+            own, *others = free_names(names, used_names)
             return [*_named(others, types[1:]), pa.field(own, types[0])]
         flat = [field.name for field in types[0]]
         known, further = flat[:_KNOWN], [f"header_{name}" for name in flat[_KNOWN:]]
-        header = free_names([*known, *further], taken)
-        fields = _named(free_names(names[1:], taken), types[1:])
+        header = free_names([*known, *further], used_names)
+        fields = _named(free_names(names[1:], used_names), types[1:])
         return [*fields, *_named(header, [field.type for field in types[0]])]
 
     def _origin(self) -> list[pa.Field]:

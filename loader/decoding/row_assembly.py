@@ -43,7 +43,7 @@ class RowAssembly:
     def rows(
         self, read: Rows, conversion: Conversion
     ) -> tuple[pa.RecordBatch, Mapping[int, Unusable]]:
-        """The rows that fit, and the reasons of the others by offset."""
+        """The rows that fit, and the reasons for rejecting the others, by offset."""
         done = conversion.convert(read.bodies)
         misfits = done.misfits
         columns = self._values(done.column)

@@ -26,7 +26,7 @@ class SchemaSource(Protocol):
 
 
 class Unusable(msgspec.Struct, frozen=True):
-    """Why messages cannot be decoded."""
+    """The reason why messages cannot be decoded."""
 
     reason: str
     detail: str

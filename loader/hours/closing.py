@@ -31,7 +31,7 @@ LOOKED_BACK: Final = 48 * HOUR_MILLIS  # for hours without rows
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """What is done with one hour."""
+    """The decision about one hour."""
 
     hour: Hour
     by: str = ""  # how completeness was decided, if it is complete
@@ -53,14 +53,14 @@ class Merge(msgspec.Struct, frozen=True):
 
 
 def open_hours(previous: Manifest | None, now: int) -> tuple[Hour, ...]:
-    """Hours that are over and not complete, in their order."""
+    """Hours that are over and not complete, in order."""
     hours = {} if previous is None else previous.hours
     known = (hour for hour, state in hours.items() if _is_open(hour, state, now))
     return tuple(sorted((*known, *_without_rows(hours, now))))
 
 
 def complete_hours(manifest: Manifest, hours: Iterable[Hour]) -> tuple[Hour, ...]:
-    """Those of these hours that are complete."""
+    """The complete ones of these hours."""
     return tuple(hour for hour in hours if manifest.hours.get(hour, NO_ROWS).complete >= 0)
 
 
@@ -113,11 +113,13 @@ def gone_files(
     return {hour: files for hour, files in gone.items() if files}
 
 
-def files_left(latest: Manifest, gone: Mapping[Hour, Sequence[str]]) -> dict[Hour, tuple[str, ...]]:
+def files_left(
+    latest: Manifest, deleted: Mapping[Hour, Sequence[str]]
+) -> dict[Hour, tuple[str, ...]]:
     """The remaining files of hours with deleted files."""
     return {
         hour: tuple(path for path in latest.hours[hour].files if path not in set(files))
-        for hour, files in gone.items()
+        for hour, files in deleted.items()
     }
 
 
@@ -224,10 +226,10 @@ def _added(table: str, merged: Merged, run: int) -> list[Added]:
 def _without_small(
     table: str, state: HourState, merged: Merged, added: Sequence[Added]
 ) -> HourState:
-    gone = set(merged.merge.files)
-    kept = tuple(path for path in state.files if path not in gone)
+    merged_paths = set(merged.merge.files)
+    kept = tuple(path for path in state.files if path not in merged_paths)
     rows = sum(file.rows for file in added)
-    if len(kept) + len(gone) != len(state.files):
+    if len(kept) + len(merged_paths) != len(state.files):
         raise Mismatch(f"{hour_path(table, merged.merge.hour)}: merged files are not the hour's")
     if rows > state.rows or (not kept and rows != state.rows):
         raise Mismatch(

@@ -75,8 +75,8 @@ class Completeness(Protocol):
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> HourVerdict | None:
         """The verdict on an hour of a table, whose topics were loaded up to these states; a state
-        is None if nothing was ever read. `events`: rows have Penstock's header, so agents write
-        them. None: the hour is left to the next load."""
+        is None if the topic was never read. `events`: rows have Penstock's header, so agents write
+        them. None: the next load decides."""
 
 
 class TopicEnd(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ class TopicEnd(msgspec.Struct, frozen=True):
 
 
 class Watermarks(msgspec.Struct, frozen=True):
-    """What was known of agents and topics at one time."""
+    """The progress of agents and topics at one time."""
 
     agents: Agents
     ends: Mapping[str, TopicEnd | None]  # None: the topic does not exist
@@ -99,7 +99,7 @@ class Watermarks(msgspec.Struct, frozen=True):
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> HourVerdict:
-        """See `Completeness`."""
+        """Judges an hour; see `Completeness`."""
         return combined(self._judge(topic, state, hour, events) for topic, state in topics.items())
 
     def _judge(self, topic: str, state: TopicState | None, hour: Hour, events: bool) -> HourVerdict:
@@ -189,7 +189,7 @@ class AuditGate(msgspec.Struct, frozen=True):
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> HourVerdict | None:
-        """See `Completeness`."""
+        """Judges an hour; see `Completeness`."""
         if not events:
             return self._by_time(self.settle_millis).judge(topics, hour, events=False)
         by_topic = [self.answers.get((topic, hour)) for topic in topics]

@@ -8,7 +8,7 @@ A small file keeps the result, so that each load reads only new entries:
     {root}/_penstock/~watermarks/{cluster id}.json
 
 It remembers agents for longer than `_audit` keeps entries, so it is more than a cache. If `_audit`
-was created anew, the former one's content still counts, and the new one is read from its beginning.
+was recreated, the former one's content still counts, and the new one is read from its beginning.
 If the file is lost, all of `_audit` is read again, and agents without an entry in it are unknown.
 If two loaders write the file at once, one of them wins; both versions are correct.
 """

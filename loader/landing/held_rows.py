@@ -27,7 +27,7 @@ _BLOCK_SHARE: Final = 8  # this part of the memory is sorted at a time
 
 
 class _HourRows(msgspec.Struct):
-    """Batches of one hour, in the order in which they came."""
+    """Batches of one hour, in order of arrival."""
 
     held: HeldBytes
     batches: list[pa.RecordBatch] = []

@@ -1,4 +1,4 @@
-"""Counts what is read of a slice and what becomes of it: its report in the making.
+"""Counts the records of a slice and their outcome, for its report.
 
 Each offset is counted where it is seen: as a record, a marker, an empty batch, or a gap. If the
 counts do not add up, there is no report. An account ends with its leader epoch. Batches with
@@ -118,7 +118,7 @@ class LandedSlice(msgspec.Struct):
 
     @property
     def leader_epoch(self) -> int:
-        """The current batch's; -1 before the first batch."""
+        """The epoch of the current batch; -1 before the first batch."""
         return self._accounts[-1].leader_epoch if self._accounts else -1
 
     def starts_epoch(self, leader_epoch: int) -> bool:

@@ -1,6 +1,5 @@
 """Rows on their way from the decoder to a file: grouping by time, splitting, and memory use. All
-operations are on whole columns, never on single rows in Python.
-"""
+operations are on whole columns, never on single rows in Python."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Self
@@ -18,7 +17,7 @@ _SHARED: Final = frozenset(("_cluster", "_topic", "_partition"))  # parts of one
 
 
 def numbers(count: int) -> pa.Int64Array:
-    """0, 1, 2 …, `count` of them."""
+    """Returns the numbers 0 to `count` - 1."""
     while len(cached := _numbers[0]) < count:
         _numbers[0] = pa.concat_arrays([cached, pc.add(cached, pa.scalar(len(cached), pa.int64()))])
     return cached.slice(0, count)
@@ -49,7 +48,7 @@ def counted(times: pa.Int64Array, length: int, bounds: tuple[int, int]) -> dict[
 
 
 def bounds(times: pa.Int64Array) -> tuple[int, int]:
-    """The earliest and the latest of the times, of which there must be one."""
+    """The earliest and the latest of the times, which must not be empty."""
     extremes = pc.min_max(times)
     return extremes["min"].as_py(), extremes["max"].as_py()
 

@@ -98,7 +98,7 @@ def _is_whole(type_: pa.DataType) -> bool:
 
 
 class _Sink:
-    """Collects what the writer writes until it is taken. A file, as far as pyarrow needs one."""
+    """Collects the writer's output until it is taken, as a file for pyarrow."""
 
     closed = False
 
@@ -116,8 +116,8 @@ class _Sink:
         self.closed = True
 
     def take(self) -> bytes:
-        taken, self._parts = b"".join(self._parts), []
-        return taken
+        data, self._parts = b"".join(self._parts), []
+        return data
 
 
 class ParquetStream:
@@ -136,7 +136,7 @@ class ParquetStream:
         return piece
 
     def end(self, rows: pa.Table | None = None) -> bytes:
-        """The last piece, with these rows if there are any."""
+        """The last piece, including these rows if there are any."""
         if rows is not None:
             self._write(rows)
         self._writer.close()
@@ -232,7 +232,7 @@ class _Mixed:
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, hour: Hour, batches: Sequence[pa.RecordBatch]) -> None:
-        """Copies the rows: they may be small parts of large batches."""
+        """Adds rows, which are copied as they may be small parts of large batches."""
         rows = pa.concat_batches(batches)
         column = pa.repeat(pa.scalar(hour, pa.int64()), rows.num_rows)
         rows = pa.RecordBatch.from_arrays([*rows.columns, column], schema=self._schema)
@@ -241,8 +241,8 @@ class _Mixed:
         self.bytes += self._held.of(rows)
 
     def take(self) -> list[pa.RecordBatch]:
-        taken, self._batches, self.bytes = self._batches, [], 0
-        return taken
+        data, self._batches, self.bytes = self._batches, [], 0
+        return data
 
 
 def row_groups(batches: Sequence[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Table]:

@@ -58,8 +58,8 @@ _AROUND: Final = 400  # bytes of memory of a dead letter, besides key and value
 def land(
     piece: Slice, spec: TaskSpec, seen: Seen = NOTHING_SEEN, *, most_hours: int = MOST_HOURS
 ) -> Iterator[pa.RecordBatch]:
-    """The slice's pieces as rows of `PIECES`, in the order in which their files need them. Events
-    that were seen are duplicates. At most `most_hours` hours have files of their own."""
+    """The slice's pieces as rows of `PIECES`, in the order in which files need them. Events in
+    `seen` are duplicates. At most `most_hours` hours have files of their own."""
     bootstrap = Bootstrap.of(",".join(spec.brokers), spec.security)
     with Brokers(bootstrap, client_id=CLIENT_ID) as brokers, WriterSchemas(spec) as schemas:
         yield from landed(piece, spec, seen, brokers, schemas, most_hours=most_hours)
@@ -127,16 +127,16 @@ def _is_missing(batch: FetchedBatch | PassedOver) -> bool:
 def _missing(piece: Slice, batch: FetchedBatch | PassedOver) -> OffsetsMissing:
     """The error: only a compacted topic may lack records."""
     if isinstance(batch, PassedOver):
-        first, end, what = batch.first, batch.end, "the log has no records there"
+        first, end, fault = batch.first, batch.end, "the log has no records there"
     else:
         header = batch.header
         first, end = header.base_offset, header.next_offset
-        what = f"only {header.record_count:,} records are left of the batch"
+        fault = f"only {header.record_count:,} records are left of the batch"
     return OffsetsMissing(
         piece.log,
         first,
         end,
-        f"{what}, and the topic is not compacted. To load the rest, and record these as missing:"
+        f"{fault}, and the topic is not compacted. To load the rest, and record these as missing:"
         " --accept-gap",
     )
 

@@ -1,4 +1,4 @@
-"""What the tasks of a job need to know, and the job's serialized form.
+"""The specification of a job's tasks, and its serialized form.
 
 Spark carries the job as text, in an option: to the process that plans, and to those that read.
 """

@@ -38,7 +38,7 @@ class WriterSchemas:
             self._registry.close()
 
     def schema(self, schema_id: int) -> AvroSchema:
-        """Raises what `RegistryClient.schema` raises."""
+        """Returns a schema. Raises the errors of `RegistryClient.schema`."""
         if (text := self._texts.get(schema_id)) is not None:
             return parse(text, strict=False)
         if self._registry is None:

@@ -65,7 +65,7 @@ def statements(passage: Passage, window_millis: int) -> Iterator[Statement]:
 
 
 def begun(manifest: Manifest, window_millis: int) -> Iterator[Statement]:
-    """Statements about topics of which a commit log's first run read nothing."""
+    """Statements about topics from which a commit log's first run read nothing."""
     if manifest.run != FIRST_RUN:
         return
     read = {passage.topic for passage in manifest.passages if passage.next_offset > passage.first}
@@ -181,8 +181,8 @@ def in_ledger(
     config: LoaderConfig,
     origins: Mapping[str, str] = MappingProxyType({}),
 ) -> Manifest:
-    """The manifest with all that its entries depend on. Their numbers continue those of the run
-    before. `origins` has the originals of topics that are copies.
+    """The manifest with everything that its entries depend on. Their numbers continue those of the
+    run before. `origins` has the originals of topics that are copies.
 
     The journal identifies the commit log, so it never changes, even if the root gets another name,
     or the ledger is disabled for a time.

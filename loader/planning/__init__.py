@@ -1,1 +1,1 @@
-"""Plans what a run reads, before anything is read."""
+"""Plans a run before anything is read."""

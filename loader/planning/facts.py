@@ -1,4 +1,4 @@
-"""What a cluster reports about topics when a run is planned."""
+"""A cluster's state of topics, for planning a run."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ class Divergence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Consumers can read from `earliest` up to `end`."""
+    """The offsets of a partition, from `earliest` up to `end`."""
 
     leader_epoch: int
     earliest: int

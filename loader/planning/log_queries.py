@@ -112,8 +112,8 @@ def _facts(
 
 
 def asked_offset(facts: PartitionFacts, state: PartitionState) -> int | None:
-    """The offset whose batch shows whether the log is the one that was read. None if no batch does:
-    epochs have answered already, nothing was read or is to be read, or the log now begins later."""
+    """The offset whose batch shows whether the log is the one that was read. None if no batch can:
+    epochs have already decided, nothing was read or is to be read, or the log now begins later."""
     if facts.epoch_end is not None and facts.epoch_end < state.next_offset:
         return None
     offset = (state.next_offset if state.last is None else state.last.next_offset) - 1

@@ -1,4 +1,4 @@
-"""Plans what a run reads for one table: from where each partition was read to, up to its current
+"""Plans the offsets that a run reads for one table: from the end of the last run to the current
 end.
 
 Pure: the same facts and state give the same plan. Events that should be read next but are gone are
@@ -95,7 +95,7 @@ def at_the_beginning(facts: PartitionFacts) -> Start:
 
 
 def added(topic: str, partition: int, facts: PartitionFacts) -> Start:
-    """The start in a partition that was added to a known topic: nothing of it may be missing."""
+    """The start in a partition that was added to a known topic, which must be complete."""
     if not facts.earliest:
         return at_the_beginning(facts)
     gap = Gap(topic=topic, partition=partition, first=0, end=facts.earliest, why=Why.RETENTION)
@@ -152,8 +152,8 @@ def _diverged(facts: PartitionFacts, reached: int, gap: Callable[..., Gap]) -> S
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run reads. `topics` is the state before it: accepted gaps are skipped already, and
-    partitions to read have their start."""
+    """The ranges that one run reads. `topics` is the state before it: accepted gaps are skipped
+    already, and partitions to read have their start."""
 
     slices: tuple[Slice, ...]
     ranges: tuple[Range, ...]
@@ -169,8 +169,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_to_do(self) -> bool:
-        """False also for new topics that have lost all their events: the run records this, since it
-        may be the only trace of a former table."""
+        """Whether nothing is to be read; false also for new topics that have lost all their events,
+        as the run's record may be the only trace of a former table."""
         return not self.slices and not self.gaps and not self.never_seen
 
 
@@ -220,15 +220,15 @@ def plan(
 def starts_of(facts: TopicFacts, known: TopicState | None) -> dict[int, Start]:
     """The start in each partition, with its gap."""
     states = {} if known is None else {state.partition: state for state in known.partitions}
-    anew = known is not None and is_another(facts, known)
+    is_recreated = known is not None and is_another(facts, known)
     starts = {}
     for partition, log in sorted(facts.partitions.items()):
         state = states.get(partition)
         if known is None:
             starts[partition] = at_the_beginning(log)
-        elif state is None or (anew and state.absent):  # its absence was accepted before
+        elif state is None or (is_recreated and state.absent):  # its absence was accepted before
             starts[partition] = added(facts.topic, partition, log)
-        elif anew:
+        elif is_recreated:
             starts[partition] = recreated(facts.topic, log, state)
         else:
             starts[partition] = continued(facts.topic, log, state)

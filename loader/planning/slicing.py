@@ -8,7 +8,7 @@ from loader.values.tables import Slice
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run reads of one partition: records from `first` on, to the end of the batch that
+    """The records that a run reads of one partition: from `first` on, to the end of the batch that
     contains or precedes `end`."""
 
     topic: str

@@ -34,11 +34,11 @@ def tables_of(config: LoaderConfig, topics: Iterable[str]) -> tuple[TableSource,
         )
         for name, table in config.tables.items()
     ]
-    taken = {topic for table in config.tables.values() for topic in table.topics}
+    assigned = {topic for table in config.tables.values() for topic in table.topics}
     alone = [
         TableSource(name=topic, topics=(SourceTopic(topic=topic, cluster=config.cluster),))
         for topic in matching(topics, config.topics, config.exclude)
-        if topic not in taken
+        if topic not in assigned
     ]
     for table in alone:
         if table.name in config.tables:

@@ -1,4 +1,4 @@
-"""Reads what files of rows contain: their columns, the number of rows, and the lowest offsets.
+"""Reads properties of files of rows: their columns, the number of rows, and the lowest offsets.
 
 Parquet and ORC have columns and row counts in a footer, Avro has the columns at its beginning; the
 driver reads these at 5 ms a file (measured on a local disk). Files of JSON lines have no such

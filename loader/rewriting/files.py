@@ -43,7 +43,7 @@ _OPTIONS: Final[Mapping[FileFormat, Mapping[str, str]]] = {
 
 
 def check_avro(spark: SparkSession) -> None:
-    """Raises LoaderError if this Spark cannot write Avro."""
+    """Checks that this Spark can write Avro. Raises LoaderError."""
     jvm: Any = spark._jvm
     sources = jvm.org.apache.spark.sql.execution.datasources.DataSource
     try:

@@ -246,8 +246,8 @@ def _rewrite(
     write(together, store.uri(directory), target, by=[column], as_lines=as_lines)
 
 
-def _free_name(taken: Iterable[str]) -> str:
-    lower = {column.lower() for column in taken}
+def _free_name(used_names: Iterable[str]) -> str:
+    lower = {column.lower() for column in used_names}
     name = "merged"
     while name in lower:
         name += "_"

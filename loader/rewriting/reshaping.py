@@ -54,15 +54,15 @@ def reshape(
 
 
 class _Names:
-    """The names of the folders, while they are columns to Spark and afterwards.
+    """The names of the folders: as columns for Spark, and afterwards.
 
     A table may have a column `slice`. (No column is named like day and hour.)
     """
 
     def __init__(self, columns: StructType) -> None:
-        taken = {name.lower() for name in columns.names}
+        used_names = {name.lower() for name in columns.names}
         self.slice = SLICE
-        while self.slice in taken:
+        while self.slice in used_names:
             self.slice += "_"
         self.folders = (self.slice, DAY, HOUR)
 

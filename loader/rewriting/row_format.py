@@ -65,8 +65,8 @@ def codec(format_: FileFormat, compression: FileCompression) -> str:
 def check_format(
     format_: FileFormat, compression: FileCompression, check_avro: Callable[[], None]
 ) -> None:
-    """Raises LoaderError if files of this format cannot be written. `check_avro` raises it if
-    Spark's Avro module is missing."""
+    """Checks that files of this format can be written. `check_avro` raises LoaderError if Spark's
+    Avro module is missing. Raises LoaderError."""
     codec(format_, compression)
     if format_ is FileFormat.AVRO:
         check_avro()

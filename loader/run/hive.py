@@ -3,7 +3,7 @@
 Tables are external: the metastore knows the location of files, their columns, and the hours, and
 owns none of it. Registrations are only extended: new columns are added, others widened, and nothing
 is dropped. Each time, all missing hours are added, whatever happened before, and all hours of days
-of which none is registered.
+without a registered hour.
 
 Tables are Spark data source tables; other programs can read those with only Hive's types. Hive's
 names have letters, digits and `_`: any other character of a table's name becomes `_`.

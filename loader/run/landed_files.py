@@ -48,7 +48,7 @@ def lowest_offsets(load: TableLoad, paths: Sequence[str]) -> dict[TopicPartition
 
 
 def lacking_columns(load: TableLoad, paths: Sequence[str], columns: Set[str]) -> set[str]:
-    """Those of these columns that a file lacks; not known of large files."""
+    """The columns that any of these files lacks; not known of large files."""
     if not columns or not _is_little(load.context, paths):
         return set()
     present = (columns_in(load.context.store, path) for path in paths)

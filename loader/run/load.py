@@ -187,8 +187,8 @@ def sole_loader(
     patience: float = 0.0,
     stopping: threading.Event | None = None,
 ) -> Iterator[None]:
-    """`root` is the store's name of it. Waits `patience` seconds while another process or thread
-    holds the lock, and then raises RunTaken."""
+    """Holds the lock of a table; `root` is the store's name of the root. Waits `patience` seconds
+    while another process or thread holds the lock, and then raises RunTaken."""
     digest = hashlib.sha256(f"{root}\0{table}".encode()).hexdigest()[:32]
     stopping = stopping or threading.Event()
     until = time.monotonic() + patience

@@ -52,13 +52,13 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_unreported(self) -> bool:
-        """Whether its outcome is not reported in the ledger, as it is not a regular load."""
+        """Whether its outcome is kept out of the ledger, as it is not a regular load."""
         return self.reads_nothing or bool(self.rebuild)
 
 
 class LoadContext(msgspec.Struct, frozen=True):
-    """What all tables of a load share. May be used by many threads; connections to brokers are made
-    for each table."""
+    """The shared state of all tables of a load. May be used by many threads; connections to brokers
+    are made for each table."""
 
     config: LoaderConfig
     request: LoadRequest
@@ -85,7 +85,7 @@ class LoadContext(msgspec.Struct, frozen=True):
         return Brokers(self.config.bootstrap, client_id="penstock-loader")
 
     def check_stopped(self, table: str) -> None:
-        """Raises Interrupted if the load was asked to stop."""
+        """Checks whether the load was asked to stop. Raises Interrupted."""
         if self.stopping.is_set():
             raise Interrupted(f"table {table}: stopped before anything was committed")
 
@@ -117,5 +117,5 @@ class TableLoad(msgspec.Struct, frozen=True):
         self.context.watcher.warned(self.name, text)
 
     def check_stopped(self) -> None:
-        """Raises Interrupted if the load was asked to stop."""
+        """Checks whether the load was asked to stop. Raises Interrupted."""
         self.context.check_stopped(self.name)

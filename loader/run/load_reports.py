@@ -9,7 +9,7 @@ A small file beside the commit log keeps what was reported:
 so that later loads, in other processes, know since when the table fails. When a failure begins, the
 file is written before the report, as the ledger may not be reachable either; then, and whenever it
 is reported again, after the report: after a crash in between, the report is repeated, which is
-harmless. If the file is lost, the failure begins anew.
+harmless. If the file is lost, the failure counts as new.
 
 Success is reported at the end of each load. No file shows whether that is necessary: a load that
 could not write to the root has left none, and a topic may belong to another table by now.
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 class Failing(msgspec.Struct, frozen=True, kw_only=True):
-    """A table whose loads fail, as it was reported."""
+    """A table whose loads fail, as reported."""
 
     version: int = VERSION
     since: int  # when the first of these loads started, milliseconds
@@ -183,7 +183,8 @@ def report_no_start(
 
 
 def report_health(context: LoadContext, brokers: Brokers, began: int) -> None:
-    """Reports that a load, which started at `began`, is under way or over, and what it can see."""
+    """Reports that a load, which started at `began`, is running or has ended, and what it can
+    see."""
     if not _reports(context):
         return
     lists = [{"health": [health_of(context.config, context.request, began).json]}]

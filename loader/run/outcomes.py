@@ -51,7 +51,8 @@ class TableOutcome(msgspec.Struct):
 
     @property
     def did_nothing(self) -> bool:
-        """Whether nothing was read, closed, repaired or checked, and nothing failed."""
+        """Whether the load neither read, closed, repaired nor checked anything, and nothing
+        failed."""
         changed = self.run is not None or self.rolled_forward is not None
         return not (changed or self.records or self.checked) and self.error is None
 
@@ -80,7 +81,7 @@ class TableWatcher(Protocol):
         """The last call for this table."""
 
     def finishing(self, step: str) -> None:
-        """The current step of the whole load after its tables; empty: it is over."""
+        """The current step of the whole load after its tables; empty at its end."""
 
 
 # Errors that need a decision precede those that may be gone with the next load.

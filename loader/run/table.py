@@ -58,7 +58,7 @@ class TableRun:
 
     def run(self) -> None:
         """Runs all steps. Raises LoaderError, ClientError or SchemaError; `outcome` has what was
-        done."""
+        done until then."""
         began = time.monotonic()
         try:
             self._run()

@@ -1,5 +1,5 @@
-"""Checks of one table beside its run: files that differ from what was committed, and damaged
-batches in the log.
+"""Checks of one table beside its run: files that differ from their commit, and damaged batches in
+the log.
 
 Findings go to the ledger first, then into the outcome. Without the ledger there is a warning.
 """

@@ -140,7 +140,7 @@ def form_of(latest: Manifest | None) -> TableForm | None:
 
 
 def check_format(table: str, former: TableForm | None, format_: FileFormat) -> None:
-    """Raises LoaderError if the table has files of another format."""
+    """Checks that the table has no files of another format. Raises LoaderError."""
     if former is not None and former.format is not format_:
         raise LoaderError(
             f"table {table}: its files are in format {former.format}: set"

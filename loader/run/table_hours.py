@@ -73,7 +73,7 @@ def close_hours(
     were_complete: Sequence[Hour],
     commit: Commit,
 ) -> None:
-    """Merges and declares complete the hours that are, and marks those past their deadline as
+    """Merges complete hours and declares them complete; marks hours past their deadline as
     incomplete. Rebuilt hours that `were_complete` are complete: the rebuild has read as far as the
     loads before it."""
     context, now = load.context, load.context.now()
@@ -122,10 +122,10 @@ def _without_deleted(
 ) -> Manifest:
     """The manifest without files that were deleted."""
     context = load.context
-    gone = gone_files(latest, hours, sizes)
-    if not gone:
+    deleted = gone_files(latest, hours, sizes)
+    if not deleted:
         return latest
-    for hour, files in gone.items():
+    for hour, files in deleted.items():
         names = [entry.name for entry in context.store.list(hour_path(load.name, hour))]
         if names and context.config.check_files_hours:  # the check at the end says more
             missing = [FaultyFile(path, FileFaultKind.MISSING, UNKNOWN, 0) for path in files]
@@ -134,7 +134,7 @@ def _without_deleted(
             f"{hour_path(load.name, hour)}: {len(files)} of its files were deleted, such as"
             f" {files[0].rpartition('/')[2]}; their rows are missing until the hour is rebuilt"
         )
-    remaining = files_left(latest, gone)
+    remaining = files_left(latest, deleted)
     paths = [path for files in remaining.values() for path in files]
     rows = count_rows(context, f"{load.name}: counting remaining rows", paths)
     return with_remaining(latest, remaining, sizes, rows)

@@ -130,7 +130,7 @@ def _planned_rebuild(
 
 
 class TableReading:
-    """Reads what was planned. Used once."""
+    """Reads the planned ranges. Used once."""
 
     def __init__(self, load: TableLoad, latest: Manifest | None, plan_: Plan) -> None:
         """Raises LoaderError if the rows do not fit the table's existing files."""

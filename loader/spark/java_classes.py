@@ -1,7 +1,7 @@
 """Caches Java's loaded classes in a file that the JVM maps, to start Spark faster.
 
 Half of Spark's start-up time is Java's own: it reads, verifies and links thousands of classes. A
-load that nobody waits for lets its JVM write them to a file, once for each Java, Spark and class
+load that is not urgent lets its JVM write them to a file, once for each Java, Spark and class
 path, which takes some 15 seconds; later JVMs use it. It only affects speed: a JVM that cannot use
 the file silently starts as usual.
 
@@ -48,8 +48,8 @@ class JavaClasses:
     def __init__(
         self, directory: Path | None, *, makes: bool, making_seconds: float = MAKING_SECONDS
     ) -> None:
-        """Without a directory there is no cache. `makes`: files may be written, because nobody
-        waits for the end of this process."""
+        """Without a directory there is no cache. `makes`: files may be written, because the
+        end of this process is not urgent."""
         self._directory = directory
         self._makes = makes
         self._making_seconds = making_seconds
@@ -62,9 +62,9 @@ class JavaClasses:
         return self._making_seconds if self._fresh else 0.0
 
     def options(self, asked: str, settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
-        """Options for a JVM that is about to start, beside those that were `asked` for."""
-        given = " ".join([asked, *(environ.get(name, "") for name in _OPTION_VARIABLES)])
-        if self._directory is None or any(option in given for option in _CONFIGURED_BY):
+        """Options for a JVM that is about to start, to add to those `asked` for."""
+        all_options = " ".join([asked, *(environ.get(name, "") for name in _OPTION_VARIABLES)])
+        if self._directory is None or any(option in all_options for option in _CONFIGURED_BY):
             return ""
         try:
             return self._options_in(self._directory, _name(settings, environ))
@@ -73,8 +73,8 @@ class JavaClasses:
             return ""
 
     def keep(self, *, whole: bool) -> None:
-        """Keeps what the JVM has written, if anything. `whole`: it ended by itself; a killed one
-        may leave half a file."""
+        """Keeps the JVM's file of classes, if it wrote one. `whole`: it ended by itself; a killed
+        one may leave an incomplete file."""
         if self._fresh is None:
             return
         fresh, self._fresh = self._fresh, None

@@ -254,7 +254,7 @@ def pack_environment(directory: Path, progress: Progress = _silent) -> PackedEnv
 
 
 def kept(packed: PackedEnvironment) -> PackedEnvironment:
-    """Extends the pack's lifetime; packs it again if somebody has removed it."""
+    """Extends the pack's lifetime; packs it again if it was removed."""
     try:
         os.utime(packed.path)
     except FileNotFoundError:

@@ -51,10 +51,11 @@ class Creation(Protocol):
     """Creates files. Paths are Hadoop's, and folders exist. Raises py4j's exceptions."""
 
     def prove(self) -> None:
-        """Raises StoreError if files can obviously not be created atomically."""
+        """Checks that files can be created atomically, as far as that is evident. Raises
+        StoreError."""
 
     def create(self, temporary: Any, target: Any, data: bytes) -> None:
-        """Raises Taken if the target exists."""
+        """Creates a file atomically. Raises Taken if the target exists."""
 
     def replace(self, temporary: Any, target: Any, data: bytes) -> None:
         """Writes the file, whether or not it exists."""

@@ -1,4 +1,4 @@
-"""Processes many items concurrently, if that pays for the threads."""
+"""Processes many items concurrently, if there are enough to justify threads."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What a load needs of the filesystem it writes to. All paths are relative to the root.
+"""A load's interface to the filesystem that it writes to. All paths are relative to the root.
 
 Every implementation guarantees two things, even after crashes and with concurrent writers:
 
@@ -42,7 +42,7 @@ class Store(Protocol):
         """The URI that Spark uses."""
 
     def prove(self) -> None:
-        """Raises StoreError if files cannot be created atomically."""
+        """Checks that files can be created atomically. Raises StoreError."""
 
     def create(self, path: str, data: bytes) -> bool:
         """Returns True if the file now exists with this content, False if it has another."""
@@ -75,7 +75,7 @@ class Store(Protocol):
         exist."""
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Makes these files, no matter who wrote them, and the names in these folders survive a
+        """Makes these files, whichever process wrote them, and the names in these folders survive a
         power loss, as far as they exist."""
 
     def delete(self, path: str) -> None:

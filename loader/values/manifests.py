@@ -41,7 +41,7 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a partition has been read."""
+    """The progress of reading in a partition."""
 
     partition: int
     next_offset: int
@@ -84,7 +84,7 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
-    """What this run read of one partition in one leader epoch, for the ledger."""
+    """The records that a run read of one partition in one leader epoch, for the ledger."""
 
     topic: str
     topic_id: str

@@ -77,8 +77,8 @@ class Repeat(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """Consecutive offsets of one leader epoch, and what was found at them. All numbers are counted;
-    none is computed from the others."""
+    """Consecutive offsets of one leader epoch, with counts of their contents. All numbers are
+    counted; none is computed from the others."""
 
     leader_epoch: int
     first: int
@@ -179,7 +179,7 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_hours(reports: Iterable[SliceReport]) -> None:
-    """Raises TooManyHours: each hour needs a folder with a file."""
+    """Checks the number of hours, each of which needs a folder with a file. Raises TooManyHours."""
     hours: set[Hour] = set()
     for report in reports:
         hours.update(report.rows)

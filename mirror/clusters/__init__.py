@@ -1,1 +1,1 @@
-"""What both clusters have, and what the target lacks."""
+"""The clusters of a mirror: their common contents, and what the target lacks."""

@@ -67,7 +67,7 @@ def _read_acls(acl: Acl) -> Iterator[Acl]:
 
 
 class AclsSync(PeriodicTask):
-    """Runs in each worker."""
+    """Adds missing ACLs regularly, in each worker."""
 
     def __init__(self, config: MirrorConfig, copies: Copies) -> None:
         interval = max(_LEAST_S, config.interval)

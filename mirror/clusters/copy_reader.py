@@ -27,7 +27,7 @@ _PATIENCE_S: Final = 10.0
 
 
 class CopyReader:
-    """See the module."""
+    """Reads batches of the copies, on one thread."""
 
     def __init__(self, target: Target, *, client_id: str, kind: str) -> None:
         self._target = target

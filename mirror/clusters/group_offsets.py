@@ -35,7 +35,7 @@ Offset = Callable[[TopicPartition, int], int | None]
 
 
 def kept(_: TopicPartition, offset: int) -> int:
-    """The offset unchanged."""
+    """Returns the offset unchanged."""
     return offset
 
 
@@ -45,7 +45,7 @@ def due(
     before: Mapping[TopicPartition, Committed],
     offset_here: Offset = kept,
 ) -> dict[TopicPartition, Consumed]:
-    """The offsets to commit at the target for a group's offsets at the source. Pure."""
+    """The offsets to commit at the target, from a group's offsets at the source. Pure."""
     due_offsets = {}
     for there, position in committed.items():
         if there not in copies:
@@ -58,7 +58,7 @@ def due(
 
 
 class GroupsSync(PeriodicTask):
-    """Runs in each worker."""
+    """Commits offsets regularly, in each worker."""
 
     def __init__(
         self,

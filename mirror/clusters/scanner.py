@@ -68,7 +68,7 @@ def names_of(config: MirrorConfig) -> Names:
 
 
 class ClusterScanner:
-    """See the module."""
+    """Scans the clusters, and changes the target. Used by one thread at a time."""
 
     def __init__(self, config: MirrorConfig, patience_seconds: float = _PATIENCE_S) -> None:
         self._config = config
@@ -268,7 +268,7 @@ class ClusterScanner:
 
 
 def check_keeps_offsets(target: Brokers, cluster: str) -> None:
-    """Raise NoTarget unless the cluster can keep offsets; ClientError."""
+    """Checks that the cluster can keep offsets. Raises NoTarget or ClientError."""
     mark = str(MirrorOf("penstock", _PROBE, ""))
     wanted = CreatableTopic(
         name=_PROBE,

@@ -136,7 +136,7 @@ class SchemaIds:
         return ""
 
     def look(self, target: Brokers, known: ClusterMetadata) -> None:
-        """Read what is new in the topics of registries."""
+        """Reads new records in the topics of registries."""
         topics = {name: topic for name, topic in known.topics.items() if _is_schemas_topic(name)}
         for name in self._seen.keys() - topics.keys():
             del self._seen[name]
@@ -188,8 +188,8 @@ class _Topic(msgspec.Struct):
     _position: int = -1
 
     def read(self, brokers: Brokers, new_fetcher: NewFetcher) -> bool:
-        """Read on; returns whether the end was reached. Registries have one partition. Raises
-        BatchError, ClientError."""
+        """Continues reading; returns whether the end was reached. Registries have one partition.
+        Raises BatchError, ClientError."""
         if self._position < 0:
             self._position = start_offsets(brokers, self.name, [0], Beginning())[0]
         end = start_offsets(brokers, self.name, [0], End())[0]

@@ -1,5 +1,5 @@
-"""Compares both clusters in the background: reads a worker's partitions on both sides from end to
-end, at a set rate, and reports differences. Repairs nothing.
+"""Compares both clusters in the background: reads a worker's partitions on both sides completely,
+at a set rate, and reports differences. Repairs nothing.
 
     a pass: every partition of this worker, from where both logs begin to where the copy ends;
     fetched from both leaders, compared (differences.py), discarded
@@ -53,11 +53,12 @@ _TRIES: Final = 5  # of a partition, before it is reported
 
 
 class NotCompared(Exception):
-    """The reason why a partition could not be compared at the moment."""
+    """A partition cannot be compared at the moment; the message has the reason."""
 
 
 class Comparison:
-    """`seen` gives the leaders, `partitions` this worker's partitions."""
+    """Compares partitions on a thread of its own. `seen` gives the leaders, `partitions` this
+    worker's partitions."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Comparison:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, without waiting long for a broker that does not answer: nothing is lost."""
+        """Stops, without waiting long for a broker that does not answer; no result is lost."""
         self._stopping.set()
         self._thread.join(_ENDS_S)
 
@@ -242,7 +243,7 @@ class _Partition:
         self._target = comparing.connected(target, ours, here)
 
     def compare(self) -> None:
-        """Compare all of it. Raises NotCompared, ClientError."""
+        """Compares the whole partition. Raises NotCompared, ClientError."""
         comparing, partition = self._comparing, self._partition
         first, end = self._common()
         # Offsets before are deleted on one side and cannot be compared any more.

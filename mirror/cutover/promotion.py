@@ -43,7 +43,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class Demoted(msgspec.Struct, frozen=True):
-    """The partitions afterwards, what was cut off, and the groups that were reset."""
+    """The partitions afterwards, the deleted messages, and the groups that were reset."""
 
     partitions: list[Compared]
     cut: list[Excess]
@@ -51,7 +51,7 @@ class Demoted(msgspec.Struct, frozen=True):
 
 
 class Promotion:
-    """For topics of one mirror, by their names at the target."""
+    """Promotes or demotes topics of one mirror, named as at the target."""
 
     def __init__(self, config: MirrorConfig) -> None:
         self._config = config
@@ -76,8 +76,8 @@ class Promotion:
     def demote(
         self, here: str, *, may_cut: Callable[[Sequence[Excess]], None] | None = None
     ) -> Demoted:
-        """Make the topic a copy again. Messages that the source lacks are cut off after `may_cut`
-        has approved them; it may raise. The mirror adds missing partitions. Raises NotDone,
+        """Makes the topic a copy again. Messages that the source lacks are deleted after `may_cut`
+        has approved that; it may raise. The mirror adds missing partitions. Raises NotDone,
         ClientError."""
         with self._target() as target, self._source() as source:
             self._check_is_penstock(target)
@@ -88,7 +88,9 @@ class Promotion:
             compared = self._compared(source, target, here, mark.topic)
             faults = [partition for partition in compared if _ahead(partition)]
             if before == mark and not faults:
-                raise NotDone(f"{here} is a copy already, and has nothing that the source lacks")
+                raise NotDone(
+                    f"{here} is already a copy, and has no messages that the source lacks"
+                )
             due = [self._excess(source, target, here, mark, partition) for partition in faults]
             changes: dict[str, str | None] = {MIRROR_OF: str(mark)}
             groups: list[str] = []

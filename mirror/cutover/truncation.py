@@ -1,5 +1,5 @@
-"""Finds where a topic and its source diverge, and cuts the rest of the topic off, for `penstock
-mirror demote --cut`. Blocks.
+"""Finds the offset at which a topic and its source diverge, and deletes later messages, for
+`penstock mirror demote --cut`. Blocks.
 
     compared ─▶ confirmed ─▶ offsets of groups beyond the cut are reset ─▶ one change of the topic's
     configs marks it as a copy and orders the cut ─▶ leaders cut (log_cuts.py) ─▶ verified
@@ -32,7 +32,7 @@ _GLANCE_S: Final = 0.2
 
 
 class NotDone(MirrorFailure):
-    """Nothing, or not everything, was changed: the message says which."""
+    """Nothing, or only a part, was changed: the message says which."""
 
 
 class Excess(msgspec.Struct, frozen=True):
@@ -56,8 +56,7 @@ class Excess(msgspec.Struct, frozen=True):
 
 
 def excess(source: Brokers, target: Brokers, there: str, here: str, partition: int) -> Excess:
-    """The excess of one partition, empty if the source has all of it. Raises NotDone,
-    ClientError."""
+    """The messages of one partition that the source lacks. Raises NotDone, ClientError."""
     known = target.refresh([here]).topic(here).partition(partition)
     ours = target.broker(known.leader)
     theirs = source.broker(source.refresh([there]).topic(there).partition(partition).leader)
@@ -145,7 +144,7 @@ def put_groups_back(target: Brokers, due: Sequence[Excess]) -> list[str]:
 
 
 def wait_cut(target: Brokers, due: Sequence[Excess], *, within: float = _PATIENCE_S) -> None:
-    """Wait until the leaders have made the cuts. Raises NotDone, ClientError."""
+    """Waits until the leaders have truncated the partitions. Raises NotDone, ClientError."""
     epochs = {TopicPartition(excess.topic, excess.partition): excess.leader_epoch for excess in due}
     deadline = time.monotonic() + within
     while uncut := _uncut(due, end_offsets_of_epochs(target, epochs)):

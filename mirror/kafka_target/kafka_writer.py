@@ -1,10 +1,10 @@
-"""A lane's writes where the target is Apache Kafka.
+"""Writes the batches of a lane to Apache Kafka.
 
     data from the source ─▶ new batch headers ─▶ new runs to the map ─▶ Produce, one batch of each
     partition at a time
 
 Rule 1: Apache Kafka accepts one batch of a partition per request. So the batches of a response are
-        sent in rounds, several of which are in flight, in order, on one connection.
+        sent in rounds; several are in flight, in order, on one connection.
 Rule 2: if the target refuses a batch, it refuses the ones after it by their sequence numbers. The
         partition leaves the lane, and resumes (resume_points.py).
 Rule 3: responses of the source are sent one after the other, in order.
@@ -110,13 +110,13 @@ class KafkaWriter:
         try:
             async with self._turn:
                 await self._write_down(outgoing)
-                rounds = max((len(going.found.batches) for going in outgoing), default=0)
+                rounds = max((len(partition.found.batches) for partition in outgoing), default=0)
                 for number in range(rounds):
                     if len(under_way) >= _ROUNDS:
                         await settle_oldest()
-                    going = [partition for partition in outgoing if partition.goes(number)]
-                    if going:
-                        under_way.append((number, _round(number, going, target)))
+                    sending = [partition for partition in outgoing if partition.goes(number)]
+                    if sending:
+                        under_way.append((number, _round(number, sending, target)))
             while under_way:
                 await settle_oldest()
         except BaseException:
@@ -133,7 +133,7 @@ class KafkaWriter:
         return answered
 
     def _note(
-        self, answered: Answered, number: int, taken: Sequence[_Going], answer: ProduceResponse
+        self, answered: Answered, number: int, outgoing: Sequence[_Going], answer: ProduceResponse
     ) -> None:
         """Keep the first refusal of a partition: it is the reason for the later ones."""
         results = {
@@ -141,7 +141,7 @@ class KafkaWriter:
             for topic in answer.responses
             for partition in topic.partition_responses
         }
-        for key, footing, found in taken:
+        for key, footing, found in outgoing:
             if number < len(found.batches) and key in results and key not in answered:
                 judged = _judged(results[key], found.places[number])
                 if judged.error_code is not ErrorCode.none:
@@ -159,10 +159,10 @@ class KafkaWriter:
 
 
 def _round(
-    number: int, going: Sequence[_Going], target: LeaderConnection
+    number: int, sending: Sequence[_Going], target: LeaderConnection
 ) -> "asyncio.Future[ProduceResponse]":
     topics: dict[str, list[MirroredBatches]] = {}
-    for (topic, index), _, found in going:
+    for (topic, index), _, found in sending:
         head, records = found.batches[number]
         topics.setdefault(topic, []).append(MirroredBatches(index, records, head))
     version = target.version(produce.API)

@@ -1,5 +1,5 @@
-"""The topic in an Apache Kafka target that holds a mirror's state: which topics are copies, and
-where their offsets are (runs.py).
+"""The topic in an Apache Kafka target that holds a mirror's state: the topics that are copies, and
+the offsets of their batches (runs.py).
 
 It is called `_penstock_mirror.NAME`, is compacted, and has one partition, so that its records are
 ordered. Keys and values are JSON. A copy is identified by its topic id, if the cluster has ids: a
@@ -83,7 +83,7 @@ class _Known(msgspec.Struct):
 
 
 class MapTopic:
-    """See the module."""
+    """The map, read and written by one worker."""
 
     def __init__(self, brokers: Brokers, mirror: str) -> None:
         self.name = f"_penstock_mirror.{mirror}"

@@ -1,4 +1,5 @@
-"""Where to resume copying a partition to Apache Kafka, and taking over the right to write there.
+"""Finds the offset at which copying a partition to Apache Kafka resumes, and takes over the right
+to write there.
 
     ask the map and the copy for its end ─▶ may it resume? ─▶ take the partition over from earlier
     writers (fences.py) ─▶ ask both once more ─▶ write the result to the map

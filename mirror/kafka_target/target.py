@@ -38,10 +38,10 @@ def serves_transactions(target: Brokers) -> bool:
 
 
 class KafkaTarget:
-    """See the module."""
+    """The shared state of one mirror's target."""
 
     def __init__(self, bootstrap: Bootstrap, client_id: str, mirror: str) -> None:
-        """Raises ClientError."""
+        """Connects to the target. Raises ClientError."""
         self._bootstrap = bootstrap
         self._client_id = client_id
         self._mirror = mirror
@@ -78,7 +78,7 @@ class KafkaTarget:
         return topic._replace(configs={**topic.configs, MIRROR_OF: mark.of, **paused})
 
     def about_to_create(self, here: str, configs: Mapping[str, str]) -> dict[str, str]:
-        """Mark a topic as a copy before it is created, and return its configs there."""
+        """Marks a topic as a copy before it is created, and returns its configs there."""
         self._map.mark(here, Mark(configs[MIRROR_OF]))
         return {name: value for name, value in configs.items() if name != MIRROR_OF}
 
@@ -115,7 +115,7 @@ class KafkaTarget:
     # Groups: any thread
 
     def refresh(self) -> None:
-        """Raises ClientError."""
+        """Reads the topics again. Raises ClientError."""
         self._map.read()
 
     def offset(self, here: TopicPartition, source: int) -> int | None:

@@ -15,7 +15,7 @@ _LABELS: Final = ("topic", "partition")
 
 
 class MirrorMetrics:
-    """Runs on the scraping thread."""
+    """Collects metrics, on the scraping thread."""
 
     def __init__(self, status: MirrorStatus, ends: Callable[[], Mapping[str, float]]) -> None:
         """`ends`: expiry of certificates by file."""

@@ -11,7 +11,7 @@ from mirror.monitoring.status import MirrorStatus
 
 
 def page_server(standing: MirrorStatus, metrics: MirrorMetrics) -> PageServer:
-    """Raises CannotListen."""
+    """The server of the pages. Raises CannotListen."""
     config = standing.config
     return PageServer(
         config.http_host,

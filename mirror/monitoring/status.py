@@ -42,7 +42,7 @@ class TopicStatus(msgspec.Struct, frozen=True):
 
 
 class MirrorStatus:
-    """Any thread."""
+    """The mirror's current status. Any thread."""
 
     def __init__(self, config: MirrorConfig) -> None:
         self.config = config

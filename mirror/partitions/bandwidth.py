@@ -14,7 +14,7 @@ _LEAST_BYTES: Final = 16 * 1024
 
 
 class Bandwidth:
-    """Belongs to the event loop."""
+    """The limit of one worker. Belongs to the event loop."""
 
     def __init__(self, rate: int, now: float) -> None:
         """`rate`: bytes per second; 0: unlimited."""

@@ -96,7 +96,7 @@ class _Piece(NamedTuple):
 
 
 class Lane:
-    """See the module. Belongs to the event loop."""
+    """Copies partitions between two leaders. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -137,14 +137,14 @@ class Lane:
         self._want(partition)
 
     def remove(self, partition: CopiedPartition) -> None:
-        """Stop copying it; its data in flight does not count."""
+        """Stops copying a partition; its data in flight does not count."""
         if partition in self:
             del self._partitions[partition.there], self._epochs[partition.there]
             self._asking.leave_out(partition.there)
             self._changed.set()
 
     async def close(self) -> None:
-        """Stop; data in flight may arrive or not."""
+        """Stops; data in flight may arrive or not."""
         self._running.cancel()
         with suppress(asyncio.CancelledError):
             await self._running

@@ -27,7 +27,7 @@ class Stage(StrEnum):
 
 
 class CopiedPartition(msgspec.Struct, eq=False):
-    """Belongs to the event loop; other threads read single fields."""
+    """The progress of a partition. Belongs to the event loop; other threads read single fields."""
 
     here: Key  # at the target
     there: Key  # at the source

@@ -9,7 +9,8 @@ from wire.mirrored import MIRROR_ID
 def refusal_text(
     code: ErrorCode, who: str, topic: str, *operations: Operation, message: str | None = None
 ) -> str:
-    """`who` has asked, and needs one of the operations on the topic."""
+    """The text for a refusal. `who` made the request, and needs one of the operations on the
+    topic."""
     if code is ErrorCode.topic_authorization_failed:
         return f"not allowed: {on_topic(who, topic, *operations)}"
     if code is ErrorCode.transactional_id_authorization_failed:

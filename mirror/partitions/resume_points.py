@@ -71,7 +71,7 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 class Again(msgspec.Struct, frozen=True):
-    """A side gave no answer: ask again."""
+    """A side gave no answer, so the query must be repeated."""
 
     reason: str
 
@@ -80,7 +80,8 @@ Beginning = GoOn | Stop | Again
 
 
 def decide(both: Both, *, compacts: bool, accepted: int | None, may_pass: bool) -> GoOn | Stop:
-    """`accepted`: a gap at this end of the copy may be skipped; `may_pass`: any gap may."""
+    """Decides where to resume. `accepted`: a gap at this end of the copy may be skipped;
+    `may_pass`: any gap may."""
     source, target = both.source, both.target
     if source.end < target.end:
         return Stop(

@@ -52,7 +52,7 @@ _REFUSED_S: Final = 5.0  # before a retry after missing permissions
 
 
 class Watcher(Protocol):
-    """Gets told what was copied, on the event loop."""
+    """Receives news of copied batches, on the event loop."""
 
     def begun(self, copy: TopicCopy, partition: CopiedPartition) -> None: ...
 
@@ -77,7 +77,7 @@ class _Place(msgspec.Struct, eq=False):
 
 
 class Copier:
-    """Belongs to the event loop unless marked otherwise."""
+    """Copies one worker's partitions. Belongs to the event loop unless marked otherwise."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Copier:
 
     @property
     def copied_topics(self) -> dict[str, str]:
-        """The same by topics of the source."""
+        """Errors by topics of the source."""
         seen = self.seen
         copies = () if seen is None else seen.copies.values()
         return {copy.there: copy.here for copy in copies if copy.partitions}

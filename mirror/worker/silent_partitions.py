@@ -1,7 +1,5 @@
-"""Asks for the source's end in partitions that get no response in a lane: because the target holds
-its buffers or does not answer, or the copy has no leader. So the lag shown is complete, however
-long the target is away.
-"""
+"""Asks for the source's end in partitions without responses in a lane, so that the lag stays
+complete while the target does not answer or holds the lane's buffers, or the copy has no leader."""
 
 import asyncio
 import logging
@@ -26,7 +24,7 @@ InThread = Callable[[Callable[[], T]], Awaitable[T]]
 
 
 class SilentPartitions:
-    """Belongs to the event loop."""
+    """Queries partitions without responses. Belongs to the event loop."""
 
     def __init__(
         self,

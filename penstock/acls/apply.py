@@ -81,7 +81,7 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         )
 
     def check(self) -> None:
-        """Raise UsageError for an invalid entry, also an absent one."""
+        """Checks an entry, also an absent one. Raises UsageError."""
         principal_of(self.principal)
         if self.state is State.PRESENT or self.producer or self.consumer or self.deny:
             self.rules()
@@ -109,28 +109,33 @@ def plans_of(
     declared: list[DeclaredAcl], present: list[Rule], *, exact: bool
 ) -> list[tuple[Plan, Rule]]:
     """The plan for each rule, new rules first."""
-    wanted: dict[Rule, None] = {}
+    declared_rules: dict[Rule, None] = {}
     for number, entry in enumerate(declared):
         try:
             entry.check()
             if entry.state is State.PRESENT:
-                wanted |= dict.fromkeys(entry.rules())
+                declared_rules |= dict.fromkeys(entry.rules())
         except click.UsageError as error:
             raise WrongConfiguration(f"acls[{number}]: {error.message}") from None
     absent = [rule for rule in declared if rule.state is State.ABSENT]
-    gone = [
+    removed = [
         rule
         for rule in present
-        if (exact and rule not in wanted) or any(gone.describes(rule) for gone in absent)
+        if (exact and rule not in declared_rules)
+        or any(removed.describes(rule) for removed in absent)
     ]
-    if both := [rule for rule in wanted if any(gone.describes(rule) for gone in absent)]:
-        raise WrongConfiguration(f"declared as present and as absent: {sentence(both[0])}")
+    if contradictions := [
+        rule for rule in declared_rules if any(removed.describes(rule) for removed in absent)
+    ]:
+        raise WrongConfiguration(
+            f"declared as present and as absent: {sentence(contradictions[0])}"
+        )
     present_set = set(present)
     plans = [
         (between(sentence(rule), row(rule) if rule in present_set else None, row(rule)), rule)
-        for rule in sorted(wanted)
+        for rule in sorted(declared_rules)
     ]
-    return plans + [(between(sentence(rule), row(rule), None), rule) for rule in sorted(gone)]
+    return plans + [(between(sentence(rule), row(rule), None), rule) for rule in sorted(removed)]
 
 
 @click.command()
@@ -151,12 +156,12 @@ def command(
     if exact and not wanted:
         raise WrongConfiguration("--exact with a file without rules would remove all rules")
     with connected(bootstrap) as brokers:
-        found = plans_of(wanted, rules_in(all_acls(brokers, AclFilter())), exact=exact)
-        rules = {plan.name: rule for plan, rule in found}
+        rule_plans = plans_of(wanted, rules_in(all_acls(brokers, AclFilter())), exact=exact)
+        rules = {plan.name: rule for plan, rule in rule_plans}
 
         def do(plan: Plan) -> None:
             change = remove_acls if plan.after is None else add_acls
             change(brokers, [rules[plan.name]])
 
-        plans = [plan for plan, _ in found]
+        plans = [plan for plan, _ in rule_plans]
         carry_out("acls", plans, do, dry_run=dry_run, yes=yes, as_json=as_json)

@@ -165,13 +165,13 @@ def remove(
         AclFilter(pattern.resource_type, pattern.name, pattern.pattern_type, principal)
         for pattern in resources
     ] or [AclFilter(principal=principal)]
-    wanted = {OPERATIONS[operation] for operation in operations}
+    chosen_operations = {OPERATIONS[operation] for operation in operations}
     with connected(bootstrap) as brokers:
         rules = sorted(
             rule
             for acl_filter in filters
             for rule in rules_in(all_acls(brokers, acl_filter))
-            if not wanted or rule[1].operation in wanted
+            if not chosen_operations or rule[1].operation in chosen_operations
         )
         if rules and not yes:
             shown = "; ".join(sentence(rule) for rule in rules[:_SHOWN])
@@ -217,9 +217,9 @@ def test(
     if operation_ is Operation.ALL:
         raise click.UsageError("name a single operation, not ALL")
     check_operation(operation_, resource)
-    wanted = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
+    acl_filter = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     with connected(bootstrap) as brokers:
-        acls = all_acls(brokers, wanted)
+        acls = all_acls(brokers, acl_filter)
         beside = beside_acls(brokers)
     permissions = Permissions(
         acls, beside.super_users or frozenset(), allow_if_no_acl=beside.allow_if_no_acl

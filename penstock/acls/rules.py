@@ -1,5 +1,5 @@
-"""Resources, operations and principals as arguments of commands; the ACLs that they stand for; and
-how an ACL is shown."""
+"""Command-line arguments for resources, operations and principals; their ACLs; the display of an
+ACL."""
 
 import ipaddress
 from collections.abc import Callable, Iterable
@@ -124,27 +124,27 @@ def patterns(
     prefixed: bool,
 ) -> list[ResourcePattern]:
     """The resources that the options name."""
-    how = PatternType.PREFIXED if prefixed else PatternType.LITERAL
+    pattern_type = PatternType.PREFIXED if prefixed else PatternType.LITERAL
     named = [
         *((ResourceType.TOPIC, name) for name in topics),
         *((ResourceType.GROUP, name) for name in groups),
         *((ResourceType.TRANSACTIONAL_ID, name) for name in transactional_ids),
     ]
-    found = [ResourcePattern(kind, name, how) for kind, name in named]
+    resources = [ResourcePattern(kind, name, pattern_type) for kind, name in named]
     if cluster:
-        found.append(ResourcePattern(ResourceType.CLUSTER, THE_CLUSTER))
-    if any(not pattern.name for pattern in found):
+        resources.append(ResourcePattern(ResourceType.CLUSTER, THE_CLUSTER))
+    if any(not pattern.name for pattern in resources):
         raise click.UsageError("a name cannot be empty")
-    if prefixed and any(pattern.name == "*" for pattern in found):
+    if prefixed and any(pattern.name == "*" for pattern in resources):
         raise click.UsageError(
             "'*' with --prefixed means names that begin with an asterisk: omit --prefixed"
         )
-    return found
+    return resources
 
 
 def check_operation(operation: Operation, pattern: ResourcePattern) -> None:
-    """Raise UsageError if the operation does not exist for such a resource, as the ACL would have
-    no effect."""
+    """Checks that the operation exists for such a resource, as the ACL would have no effect
+    otherwise. Raises UsageError."""
     kind = pattern.resource_type
     possible = (*OPERATIONS_ON[kind], Operation.ALL)
     if operation not in possible:
@@ -195,14 +195,13 @@ def rules_of(
     consumer: bool = False,
     deny: bool = False,
 ) -> list[Rule]:
-    """The ACLs that options, or an entry of a file, stand for. UsageError if they are
-    incomplete."""
-    asked = [OPERATIONS[operation] for operation in operations]
+    """The ACLs of options, or of an entry of a file. Raises UsageError if they are incomplete."""
+    chosen = [OPERATIONS[operation] for operation in operations]
     if not named:
         raise click.UsageError(
             "no resource: pass --topic, --group, --transactional-id or --on-cluster"
         )
-    if not (asked or producer or consumer):
+    if not (chosen or producer or consumer):
         raise click.UsageError("no operation: pass --operation, --producer or --consumer")
     if deny and (producer or consumer):
         raise click.UsageError("--deny needs --operation")
@@ -210,7 +209,7 @@ def rules_of(
     permission = Permission.DENY if deny else Permission.ALLOW
     rules: list[Rule] = []
     for pattern in named:
-        todo: list[Operation] = list(asked)
+        todo: list[Operation] = list(chosen)
         for action in todo:
             check_operation(action, pattern)
         todo += _PRODUCER.get(pattern.resource_type, ()) if producer else ()

@@ -1,7 +1,7 @@
 """`penstock backup make`, `show` and `restore`: backups of data that only ZooKeeper has.
 
-The file has what passwords were hashed to, and the key of tickets: it is made for its owner alone,
-and nothing of it is shown but how much of what there is. It is read with a cap.
+The file contains password hashes and the key of login tickets, so only its owner may read it, and
+`show` prints no more than counts. The size that is read is capped.
 """
 
 import os
@@ -25,7 +25,7 @@ _MOST_BYTES: Final = 512 * 1024 * 1024
 
 
 class Backup(msgspec.Struct, frozen=True, kw_only=True):
-    """`nodes` by their paths."""
+    """The contents of a file. `nodes` maps ZooKeeper paths to data."""
 
     version: int = _VERSION
     program_version: str
@@ -35,7 +35,7 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_backup(path: Path) -> Backup:
-    """Every path in it is one that a cluster has."""
+    """Reads a backup, and checks that its paths are those of clusters. Raises Failed."""
     from cluster.map_backup import MOST_BYTES, is_known  # noqa: PLC0415 an agent's host has no kazoo
 
     try:
@@ -45,13 +45,13 @@ def read_backup(path: Path) -> Backup:
         raise Failed(f"{path} cannot be read: {error.strerror}") from None
     try:
         if len(body) > _MOST_BYTES:
-            raise msgspec.ValidationError("it is too long")
+            raise msgspec.ValidationError(f"larger than {_MOST_BYTES} bytes")
         backup = msgspec.json.decode(body, type=known_type(Backup))
         if backup.version != _VERSION:
-            raise msgspec.ValidationError(f"it is of version {backup.version}, not {_VERSION}")
+            raise msgspec.ValidationError(f"version {backup.version}, not {_VERSION}")
         for node, data in backup.nodes.items():
             if not is_known(node) or len(data) > MOST_BYTES:
-                raise msgspec.ValidationError(f"no cluster has a node {node[:200]!r} like that")
+                raise msgspec.ValidationError(f"unexpected node {node[:200]!r}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Failed(f"{path} is not a backup of this release: {error}") from None
     return backup
@@ -66,9 +66,9 @@ def make(
 ) -> None:
     """Back up the data of a cluster that only ZooKeeper has.
 
-    They are configs of topics and brokers, users, quotas, ACLs, and the key of logins. Topics
-    themselves are on the brokers' disks (`penstock topics recover`); `penstock groups export` saves
-    group offsets. FILE must not exist, and is readable by its owner only.
+    The data are configs of topics and brokers, users, quotas, ACLs, and the key of login tickets.
+    Topics themselves are on the brokers' disks (`penstock topics recover`). To save group offsets,
+    use `penstock groups export`. FILE must not exist, and is readable by its owner only.
 
     \b
     Example:
@@ -78,15 +78,15 @@ def make(
     from cluster.map_backup import contents, kinds  # noqa: PLC0415
     from cluster.records.identity import find_cluster_id  # noqa: PLC0415
 
-    at = needed_zookeeper(zookeeper, zookeeper_secret_file)
-    with session_with(at) as session:
+    address = needed_zookeeper(zookeeper, zookeeper_secret_file)
+    with session_with(address) as session:
         cluster = find_cluster_id(session) or ""
-        found = contents(session)
+        nodes = contents(session)
     backup = Backup(
         program_version=__version__,
         made=time.time_ns() // 1_000_000,
         cluster=cluster,
-        nodes=found,
+        nodes=nodes,
     )
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -96,12 +96,12 @@ def make(
             os.fsync(written.fileno())
     except OSError as error:
         raise Failed(f"{file} cannot be written: {error.strerror}") from None
-    counts = dict(kinds(found))
+    counts = dict(kinds(nodes))
     if as_json:
         print_json({"file": str(file), "cluster": cluster, "nodes": counts})
     else:
-        said = ", ".join(f"{count:,} {words}" for words, count in counts.items())
-        say(f"{file}: {said or 'nothing but the id'} of cluster {cluster}")
+        contents_text = ", ".join(f"{count:,} {words}" for words, count in counts.items())
+        say(f"{file}: {contents_text or 'nothing but the id'} of cluster {cluster}")
 
 
 @click.command()
@@ -154,26 +154,26 @@ def restore(
     from cluster.map_backup import bring_back  # noqa: PLC0415
 
     backup = read_backup(file)
-    at = needed_zookeeper(zookeeper, zookeeper_secret_file)
+    address = needed_zookeeper(zookeeper, zookeeper_secret_file)
     if not yes:
         confirm(f"restore {len(backup.nodes):,} nodes of cluster {backup.cluster}?", "not restored")
-    with session_with(at, may_be_new=True) as session:
+    with session_with(address, may_be_new=True) as session:
         try:
-            became = bring_back(session, backup.cluster, backup.nodes)
+            result = bring_back(session, backup.cluster, backup.nodes)
         except MapDisagrees as error:
             raise Failed(str(error)) from None
     if as_json:
         print_json(
             {
-                "created": became.created,
-                "unchanged": became.unchanged,
-                "others": became.others,
-                "without_topic": became.without_topic,
+                "created": result.created,
+                "unchanged": result.unchanged,
+                "others": result.others,
+                "without_topic": result.without_topic,
             }
         )
     else:
-        say(f"{len(became.created):,} restored, {len(became.unchanged):,} were there")
-    left = [*became.others, *became.without_topic]
-    if left:
-        words = "are otherwise there" if became.others else "are of topics that there are not"
-        raise Failed(f"{len(left):,} {words}, and were left out: {', '.join(left[:5])}")
+        say(f"{len(result.created):,} restored, {len(result.unchanged):,} already existed")
+    skipped = [*result.others, *result.without_topic]
+    if skipped:
+        reason = "exist with other data" if result.others else "belong to missing topics"
+        raise Failed(f"{len(skipped):,} nodes {reason}, and were skipped: {', '.join(skipped[:5])}")

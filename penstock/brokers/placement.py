@@ -1,16 +1,16 @@
 """Plans the placement of replicas when a broker is removed or added. Pure.
 
-Rule 1: a partition keeps as many replicas as it has, on brokers that are there, and on no fewer
-        racks. Where that cannot be, the plan says so instead; only a drain gives up a rack, if
-        nobody else is in it.
-Rule 2: nothing is moved that need not be. A drain moves the replicas that its broker has, each
-        once; a filled broker gets its share of all replicas from those that have most, and no more.
-Rule 3: within that, brokers have as many replicas as each other, and lead as many; those of a topic
-        are spread.
+Rule 1: a partition keeps its number of replicas, on live brokers, and on no fewer racks. If that
+        is impossible, the plan fails; only a drain gives up a rack, if
+        its broker is the only one there.
+Rule 2: no replica moves unnecessarily. A drain moves each replica of its broker once; a filled
+        broker gets its share of all replicas from the brokers with the most, and no more.
+Rule 3: within that, brokers get equal numbers of replicas and of leaders, and the replicas of a
+        topic are spread.
 
-What counts is replicas, not bytes. A broker without a rack is a rack of its own.
+Numbers of replicas count, not bytes. A broker without a rack is a rack of its own.
 
-A plan takes about as long as there are replicas to look at, and to move: a cluster may have tens of
+The time of a plan is about linear in the number of replicas, of which a cluster may have tens of
 thousands.
 """
 
@@ -32,7 +32,7 @@ Racks = Mapping[int, str | None]
 
 
 class NoPlace(Exception):
-    """There is no broker for a replica."""
+    """No broker can take a replica."""
 
 
 def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]:
@@ -104,11 +104,10 @@ def _widest(stay: Set[int], racks: Racks) -> Places:
 
 
 def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int]:
-    """Assign a broker to each partition, so that `loads`, which are updated, are as even as
-    possible.
+    """Assign a broker to each partition, so that `loads`, which are updated, become even.
 
-    Each goes to its least loaded candidate, beginning with those that have the fewest candidates.
-    Then chains of exchanges are made as long as one leads to a broker with two replicas less.
+    Each partition goes to its least loaded candidate, those with the fewest candidates first. Then
+    chains of exchanges are made as long as one leads to a broker with two replicas less.
     """
     gets: dict[Key, int] = {}
     of_topic: Counter[tuple[str, int]] = Counter()
@@ -140,47 +139,49 @@ _Having = dict[int, dict[Places, dict[Key, None]]]
 def _chain(has: _Having, loads: Mapping[int, int]) -> list[tuple[Key, int]]:
     """A chain of exchanges that evens out the loads; empty if there is none."""
     least = min(loads.values(), default=0)
-    for begin in sorted(has, key=lambda candidate: (-loads[candidate], candidate)):
-        if loads[begin] < least + 2:
+    for source in sorted(has, key=lambda candidate: (-loads[candidate], candidate)):
+        if loads[source] < least + 2:
             break
-        came: dict[int, tuple[Key, int]] = {}
-        row = [begin]
-        for here in row:
-            for places, keys in has.get(here, {}).items():
-                for place in places if keys else ():
-                    if place == begin or place in came:
+        steps: dict[int, tuple[Key, int]] = {}
+        queue = [source]
+        for giver in queue:
+            for places, keys in has.get(giver, {}).items():
+                for receiver in places if keys else ():
+                    if receiver == source or receiver in steps:
                         continue
-                    came[place] = next(iter(keys)), here
-                    if loads[place] <= loads[begin] - 2:
-                        return list(_back(came, place, begin))
-                    row.append(place)
+                    steps[receiver] = next(iter(keys)), giver
+                    if loads[receiver] <= loads[source] - 2:
+                        return list(_back(steps, receiver, source))
+                    queue.append(receiver)
     return []
 
 
-def _back(came: Mapping[int, tuple[Key, int]], place: int, begin: int) -> Iterator[tuple[Key, int]]:
-    while place != begin:
-        key, before = came[place]
-        yield key, place
-        place = before
+def _back(
+    steps: Mapping[int, tuple[Key, int]], receiver: int, source: int
+) -> Iterator[tuple[Key, int]]:
+    while receiver != source:
+        key, giver = steps[receiver]
+        yield key, receiver
+        receiver = giver
 
 
 # New brokers
 
 
 class _Has(msgspec.Struct):
-    """A broker's partitions, and how many of them it leads."""
+    """A broker's partitions, and the number that it leads."""
 
     keys: set[Key]
     leads: int
 
 
-class _Giving:
-    """What one broker could give to another, so that the best is found without looking at the rest.
+class _Offers:
+    """The partitions of equal worth that one broker could give to another, best first.
 
-    Partitions that are as good but for their topics are in one heap, by topic; of a topic the first
-    is the best. A topic is worth the more, the more of it the giver has and the less of it the
-    other: givers only give, so that this falls, and is set right when the topic comes up. What was
-    taken away meanwhile is thrown out then, too.
+    Topics are in a heap: the best has the largest difference between the giver's number of
+    partitions and the receiver's. Within a topic, the lowest partition is the best. Differences
+    only fall, as givers only give, so they are corrected when a topic comes up. Partitions that
+    were moved meanwhile are removed then, too.
     """
 
     __slots__ = ("_indexes", "_topics")
@@ -197,7 +198,7 @@ class _Giving:
         heappush(self._indexes[topic], index)
 
     def best(self, apart: Callable[[str], int], is_there: Callable[[Key], bool]) -> Key | None:
-        """`is_there`: whether it can be given, and is as good as it was."""
+        """The best partition. `is_there`: whether one can still be given, with the same worth."""
         while self._topics:
             known, topic = self._topics[0]
             indexes = self._indexes[topic]
@@ -214,8 +215,8 @@ class _Giving:
 
 
 _Worth = tuple[int, bool]
-"""Of a partition for a pair of brokers: how many racks it gains, and whether the giver is to lead
-it. Fewer racks: it is not to be given."""
+"""A partition's worth for a pair of brokers: the racks that it gains, and whether the giver is the
+preferred leader. A partition that would lose racks is not given."""
 
 
 class _Filling:
@@ -235,12 +236,12 @@ class _Filling:
                 self._brokers[replicas[0]].leads += 1
         total = sum(len(broker.keys) for broker in self._brokers.values())
         self._share = ceil(total / len(racks)) if racks else 0
-        self._open = set(new) & racks.keys()  # they may get more
+        self._open = set(new) & racks.keys()  # brokers that may get more
         self._old = racks.keys() - new
-        self._giving: dict[tuple[int, int], dict[_Worth, _Giving]] = {}
+        self._offers: dict[tuple[int, int], dict[_Worth, _Offers]] = {}
 
     def step(self) -> bool:
-        """Move one replica. False if there is none to move."""
+        """Moves one replica; False if no move is left."""
         while self._open:
             to = min(self._open, key=lambda broker: (len(self._brokers[broker].keys), broker))
             size = len(self._brokers[to].keys)
@@ -260,18 +261,18 @@ class _Filling:
 
     def _best(self, giver: int, to: int) -> Key | None:
         """The giver's best partition for this broker."""
-        if (giver, to) not in self._giving:
-            self._giving[giver, to] = {}
+        if (giver, to) not in self._offers:
+            self._offers[giver, to] = {}
             for key in self._brokers[giver].keys:
                 self._offer(giver, to, key)
         lead = self._brokers[giver].leads >= self._brokers[to].leads + 2
-        offers = self._giving[giver, to]
+        offers = self._offers[giver, to]
         for worth in sorted(offers, key=lambda offer: (offer[0], offer[1] == lead), reverse=True):
-            found = offers[worth].best(
+            partition = offers[worth].best(
                 partial(self._apart, giver, to), partial(self._is_worth, giver, to, worth)
             )
-            if found is not None:
-                return found
+            if partition is not None:
+                return partition
         return None
 
     def _is_worth(self, giver: int, to: int, worth: _Worth, key: Key) -> bool:
@@ -292,7 +293,7 @@ class _Filling:
     def _offer(self, giver: int, to: int, key: Key) -> None:
         worth = self._worth(giver, to, key)
         if worth is not None:
-            offers = self._giving[giver, to].setdefault(worth, _Giving())
+            offers = self._offers[giver, to].setdefault(worth, _Offers())
             offers.put(key, self._apart(giver, to, key[0]))
 
     def _move(self, key: Key, giver: int, to: int) -> None:
@@ -307,5 +308,5 @@ class _Filling:
         self._of_topic[key[0], to] += 1
         for replica in replicas:  # the best partitions of the others may have changed
             for other in self._open:
-                if (replica, other) in self._giving:
+                if (replica, other) in self._offers:
                     self._offer(replica, other, key)

@@ -3,12 +3,12 @@
     ca.pem          its certificate: what `ca` and `client_ca` of a configuration name
     ca.key          its key, readable for its user alone
     revoked.pem     the list of revoked certificates: what `revoked` names
-    signed.json     every certificate that it signed and that may still be shown
+    signed.json     the certificates that it signed, until they expire
     NAME.pem        a certificate, with its key before it
 
-Key and certificate are one file, so that a renewal is one rename: no program ever finds the one
-without the other. What is signed is written down first. A kill in between leaves an entry without
-a file, which can be revoked like any other, and never a certificate that nobody knows of.
+Key and certificate share a file, so that a renewal is one rename, and a program never reads a key
+with the wrong certificate. A certificate is recorded before its file is written: a kill in between
+leaves an entry without a file, which can be revoked, and never an unrecorded certificate.
 """
 
 from collections.abc import Iterator, Sequence
@@ -73,7 +73,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
-    """All of them, the earliest first. `lists` counts the lists of revoked ones that were made."""
+    """The certificates. `signed`: the earliest first. `lists`: the number of revocation lists so
+    far."""
 
     version: int
     lists: int = 0
@@ -81,7 +82,7 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authority:
-    """The one in a directory. Raises Refused if there is none, or its files do not fit."""
+    """The authority in a directory. Raises Refused if it has none, or its files do not match."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -93,22 +94,22 @@ class Authority:
             self.certificate = x509.load_pem_x509_certificate(self.ca.read_bytes())
         except FileNotFoundError:
             raise Refused(
-                f"{directory} has no authority: `penstock certificates make {directory}` makes "
-                "one, --authority DIR names another"
+                f"{directory} has no authority: create one with `penstock certificates make "
+                f"{directory}`, or pass --authority DIR"
             ) from None
         except ValueError:
-            raise Refused(f"{self.ca} has no certificate in it") from None
+            raise Refused(f"{self.ca} contains no certificate") from None
 
     @property
     def ends(self) -> datetime:
         return self.certificate.not_valid_after_utc
 
     def file_of(self, name: str) -> Path:
-        """Where its key and certificate are put. Raises BadName."""
+        """The path of a certificate with its key. Raises BadName."""
         return self.directory / f"{check_name(name)}{_ENDING}"
 
     def latest(self) -> list[Entry]:
-        """The latest certificate of each name, by name."""
+        """The latest certificate of each name, sorted by name."""
         return sorted(
             _latest(self._read().signed).values(), key=lambda certificate: certificate.name
         )
@@ -123,35 +124,35 @@ class Authority:
         now: datetime,
         force: bool = False,
     ) -> Entry:
-        """A new key with its certificate, in `file_of(name)`. Raises Refused, BadName."""
+        """Writes a new key with its certificate to `file_of(name)`. Raises Refused, BadName."""
         path = self.file_of(name)
-        wanted = tuple(dict.fromkeys(map(check_host, hosts)))
-        if len(wanted) > MOST_HOSTS:
-            raise BadName(f"{name} has {len(wanted)} hosts, at most {MOST_HOSTS} fit")
-        if purpose is not Purpose.CLIENT and not wanted:
-            raise BadName(f"{name} needs a host that its server is reached as")
+        host_names = tuple(dict.fromkeys(map(check_host, hosts)))
+        if len(host_names) > MOST_HOSTS:
+            raise BadName(f"{name} has {len(host_names)} hosts: at most {MOST_HOSTS} are allowed")
+        if purpose is not Purpose.CLIENT and not host_names:
+            raise BadName(f"{name} needs --host: the name or address of its server")
         with self._locked():
-            known = _latest(self._read().signed).get(name)
-            if not force and known and known.revoked is None and known.ends > now:
+            previous = _latest(self._read().signed).get(name)
+            if not force and previous and previous.revoked is None and previous.ends > now:
                 raise Refused(f"{name} was already signed: renew it, or replace it with --force")
             if not force and path.exists():
                 raise Refused(f"{path} exists: --force replaces it")
-            return self._issue(name, wanted, purpose, days=days, now=now)
+            return self._issue(name, host_names, purpose, days=days, now=now)
 
     def renew(self, name: str, *, days: int | None, now: datetime) -> Entry:
-        """The same for a longer time, with a new key. The old one is good until it ends."""
+        """Signs a certificate again with a new key. The old one remains valid until it expires."""
         check_name(name)
         with self._locked():
-            known = _latest(self._read().signed).get(name)
-            if known is None:
+            previous = _latest(self._read().signed).get(name)
+            if previous is None:
                 raise Refused(f"{self.directory} has no certificate {name}")
-            if known.revoked is not None:
+            if previous.revoked is not None:
                 raise Refused(f"{name} is revoked: sign a new one with --force")
-            days = days or known.days
-            return self._issue(name, known.hosts, known.purpose, days=days, now=now)
+            days = days or previous.days
+            return self._issue(name, previous.hosts, previous.purpose, days=days, now=now)
 
     def revoke(self, name: str, *, now: datetime) -> list[Entry]:
-        """All of this name that are not over, so that no earlier one is believed instead.
+        """Revokes all certificates of this name, also earlier ones that are still valid.
 
         If they are revoked already, the list is written again. Raises Refused, BadName.
         """
@@ -189,7 +190,7 @@ class Authority:
             ends = self.ends
         if not now < ends <= self.ends:
             raise Refused(
-                f"the authority itself ends on {self.ends:%Y-%m-%d}: give fewer --days, or make "
+                f"the authority itself expires on {self.ends:%Y-%m-%d}: pass fewer --days, or make "
                 "a new one in another directory"
             )
         serial = x509.random_serial_number()
@@ -202,7 +203,7 @@ class Authority:
             ends=ends,
         )
         record = self._read()
-        signed = (*_still_of_interest(record.signed, now), entry)
+        signed = (*_unexpired(record.signed, now), entry)
         self._write(msgspec.structs.replace(record, signed=signed))
         key = new_key()
         certificate = signed_certificate(
@@ -222,7 +223,7 @@ class Authority:
         return entry
 
     def _write_list(self, record: _Record, key: Key, now: datetime) -> None:
-        """The record first: what it says to be revoked is in the next list, whatever happens."""
+        """Writes the record first, so that after a crash the next list has its revocations."""
         record = msgspec.structs.replace(record, lists=record.lists + 1)
         self._write(record)
         revoked = [
@@ -251,8 +252,8 @@ class Authority:
             record = msgspec.json.decode(self._record.read_bytes(), type=known_type(_Record))
         except FileNotFoundError:
             raise Refused(
-                f"{self._record} is not there: what was signed is written in it; put back the "
-                "one of a backup"
+                f"{self._record}, the record of signed certificates, is missing: restore it from a "
+                "backup"
             ) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Refused(f"{self._record} cannot be read: {error}") from None
@@ -270,19 +271,19 @@ class Authority:
 
 
 def make_authority(directory: Path, name: str, *, now: datetime) -> Authority:
-    """Create an authority in a directory that has none. Raises Refused or BadName."""
+    """Creates an authority in a directory that has none. Raises Refused or BadName."""
     check_authority_name(name)
     directory.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
     with _lock(directory):
         _check_unused(directory)
         key = new_key()
         certificate = authority_certificate(name, key, now, AUTHORITY_DAYS)
-        # The record first and the certificate last: a kill in between leaves what can be told
-        # from an authority that signs.
+        # The record first and the certificate last: after a kill in between, _check_unused
+        # recognizes an incomplete authority.
         replace_file(_record_path(directory), _encoded(_Record(version=_VERSION)), mode=_FOR_ITSELF)
         replace_file(_key_path(directory), key_pem(key), mode=_FOR_ITSELF)
-        nobody = revocation_list(certificate, key, (), number=0, now=now)
-        replace_file(directory / f"{REVOKED}{_ENDING}", nobody, mode=_FOR_ALL)
+        empty_list = revocation_list(certificate, key, (), number=0, now=now)
+        replace_file(directory / f"{REVOKED}{_ENDING}", empty_list, mode=_FOR_ALL)
         replace_file(
             directory / f"{AUTHORITY}{_ENDING}", certificate_pem(certificate), mode=_FOR_ALL
         )
@@ -290,16 +291,16 @@ def make_authority(directory: Path, name: str, *, now: datetime) -> Authority:
 
 
 def _check_unused(directory: Path) -> None:
-    """Nothing of an authority is there, or what a kill left of one that was being made."""
+    """Raises Refused unless the directory has no authority, or an incomplete one."""
     if (directory / f"{AUTHORITY}{_ENDING}").exists():
         raise Refused(f"{directory} already has an authority: choose another directory")
     try:
-        begun = _record_path(directory).read_bytes() == _encoded(_Record(version=_VERSION))
+        is_incomplete = _record_path(directory).read_bytes() == _encoded(_Record(version=_VERSION))
     except FileNotFoundError:
-        begun = not _key_path(directory).exists()
-    if not begun:
+        is_incomplete = not _key_path(directory).exists()
+    if not is_incomplete:
         raise Refused(
-            f"{directory} has files of an authority, without its certificate: take another "
+            f"{directory} has files of an authority without its certificate: choose another "
             "directory"
         )
 
@@ -308,8 +309,8 @@ def _latest(signed: Sequence[Entry]) -> dict[str, Entry]:
     return {certificate.name: certificate for certificate in signed}
 
 
-def _still_of_interest(signed: Sequence[Entry], now: datetime) -> list[Entry]:
-    """What can still be shown to somebody, and the last of each name: it says how to renew it."""
+def _unexpired(signed: Sequence[Entry], now: datetime) -> list[Entry]:
+    """Certificates that are still valid, and the last of each name, for its renewal."""
     last = {certificate.serial for certificate in _latest(signed).values()}
     return [
         certificate

@@ -54,17 +54,17 @@ def warn_option(command: F) -> F:
     )(command)
 
 
-def days_option(otherwise: str) -> Callable[[F], F]:
+def days_option(default: str) -> Callable[[F], F]:
     return click.option(
         "--days",
         type=click.IntRange(1, _MOST_DAYS),
         metavar="N",
-        help=f"How long it is good; without it, {otherwise}.",
+        help=f"Days until it expires; default: {default}.",
     )
 
 
 @contextmanager
-def _words_for_what_fails() -> Iterator[None]:
+def _reported_errors() -> Iterator[None]:
     try:
         yield
     except BadName as error:
@@ -95,13 +95,14 @@ def make(directory: Path, name: str, as_json: bool) -> None:
     Example:
         penstock certificates make ./authority
     """
-    with _words_for_what_fails():
-        made = make_authority(directory, name, now=_now())
+    with _reported_errors():
+        authority = make_authority(directory, name, now=_now())
     if as_json:
-        files = {"ca": one_line(str(made.ca)), "revoked": one_line(str(made.revoked))}
-        print_json({**files, "ends": _text(made.ends)})
+        files = {"ca": one_line(str(authority.ca)), "revoked": one_line(str(authority.revoked))}
+        print_json({**files, "ends": _text(authority.ends)})
     else:
-        say(f"made an authority, good until {_day(made.ends)}: programs are told of {made.ca}")
+        ends = _day(authority.ends)
+        say(f"created an authority, valid until {ends}: configure {authority.ca} as `ca`")
 
 
 @click.command()
@@ -143,7 +144,7 @@ def sign(
         penstock certificates sign broker-1 --host broker-1.example --host 10.0.0.11
         penstock certificates sign agent-web-1 --client --days 90 --authority ./authority
     """
-    with _words_for_what_fails():
+    with _reported_errors():
         authority = Authority(directory)
         entry = authority.sign(
             name,
@@ -158,7 +159,7 @@ def sign(
 
 @click.command()
 @click.argument("names", metavar="NAME…", nargs=-1, required=True)
-@days_option("as long as last time")
+@days_option("as before")
 @authority_option
 @json_option
 def renew(names: tuple[str, ...], days: int | None, directory: Path, as_json: bool) -> None:
@@ -172,12 +173,12 @@ def renew(names: tuple[str, ...], days: int | None, directory: Path, as_json: bo
         penstock certificates renew broker-1
     """
     renewed = []
-    with _words_for_what_fails():
+    with _reported_errors():
         authority = Authority(directory)
         try:
             for name in names:
                 renewed.append(authority.renew(name, days=days, now=_now()))  # noqa: PERF401
-        finally:  # those before one that cannot be are renewed, and said to be
+        finally:  # report those that were renewed before a failure
             _say_signed("renewed", authority, renewed, as_json=as_json)
 
 
@@ -195,15 +196,15 @@ def revoke(name: str, directory: Path, as_json: bool) -> None:
     Example:
         penstock certificates revoke agent-web-1
     """
-    with _words_for_what_fails():
+    with _reported_errors():
         authority = Authority(directory)
         revoked = authority.revoke(name, now=_now())
     if as_json:
         serials = [certificate.serial for certificate in revoked]
         print_json({"name": name, "serials": serials, "file": one_line(str(authority.revoked))})
     else:
-        many = "1 certificate" if len(revoked) == 1 else f"{len(revoked)} certificates"
-        say(f"revoked {name} ({many}): bring {authority.revoked} to the servers")
+        count = "1 certificate" if len(revoked) == 1 else f"{len(revoked)} certificates"
+        say(f"revoked {name} ({count}): copy {authority.revoked} to the servers")
 
 
 @click.command()
@@ -219,7 +220,7 @@ def list_signed(warn_days: int | None, directory: Path, as_json: bool) -> None:
         penstock certificates list --warn-days 30
     """
     now = _now()
-    with _words_for_what_fails():
+    with _reported_errors():
         authority = Authority(directory)
         entries = authority.latest()
     rows = [_authority_row(authority, now), *(_row(entry, now) for entry in entries)]
@@ -248,7 +249,7 @@ def show(files: tuple[Path, ...], warn_days: int | None, as_json: bool) -> None:
     unread: list[str] = []
     for file in files:
         try:
-            found = certificates_in(file)
+            certificates = certificates_in(file)
         except NoCertificate as error:
             unread.append(str(error))
             continue
@@ -268,7 +269,7 @@ def show(files: tuple[Path, ...], warn_days: int | None, as_json: bool) -> None:
                 "serial": certificate.serial,
                 "fingerprint": certificate.fingerprint,
             }
-            for certificate in found
+            for certificate in certificates
         ]
     if as_json:
         print_json(rows)
@@ -316,24 +317,24 @@ def _say_signed(
         if as_json:
             print_json({**_row(entry, now), "file": one_line(str(file))})
         else:
-            say(f"{done} {entry.name}, good until {_day(entry.ends)}: {file}")
+            say(f"{done} {entry.name}, valid until {_day(entry.ends)}: {file}")
 
 
 def _ending(ends: Iterable[tuple[str, int]], warn_days: int | None) -> list[str]:
-    """The certificates that expire within so many days, the first to expire first."""
+    """The certificates that expire within `warn_days`, the earliest first."""
     soon = sorted((days, name) for name, days in ends if warn_days is not None and days < warn_days)
-    return [f"{name} {_when(days)}" for days, name in soon]
+    return [f"{name} {_expiry(days)}" for days, name in soon]
 
 
-def _fail(why: Sequence[str]) -> None:
-    if why:
-        raise Failed("; ".join(why))
+def _fail(problems: Sequence[str]) -> None:
+    if problems:
+        raise Failed("; ".join(problems))
 
 
-def _when(days: int) -> str:
+def _expiry(days: int) -> str:
     if days < 0:
-        return "has ended"
-    return "ends in less than a day" if not days else f"ends in {days} days"
+        return "has expired"
+    return "expires in less than a day" if not days else f"expires in {days} days"
 
 
 def _days_left(ends: datetime, now: datetime) -> int:

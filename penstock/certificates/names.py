@@ -1,7 +1,7 @@
 """Checks the names of certificates and their hosts, before they become file names or bytes.
 
-A certificate's name is its file's and its subject's common name, which is who a client is to a
-server that believes it. So it has letters, digits, `.`, `_` and `-`, and never leads elsewhere.
+A certificate's name is the name of its file, and the common name of its subject, by which servers
+identify a client. So it consists of letters, digits, `.`, `_` and `-`, and cannot leave the folder.
 """
 
 import ipaddress
@@ -18,25 +18,25 @@ _MOST_HOST: Final = 253
 
 
 class BadName(ValueError):
-    """Says what is wrong with it."""
+    """An invalid name; the message says why."""
 
 
 def check_name(name: str) -> str:
-    """The name. Raises BadName."""
+    """Returns the name. Raises BadName."""
     if not _NAME.fullmatch(name):
         raise BadName(
-            f"{name!r} is no name of a certificate: at most 64 letters, digits, ., _ and -, "
-            "the first a letter or a digit"
+            f"{name!r} is not a certificate name: use at most 64 letters, digits, ., _ and -, "
+            "beginning with a letter or a digit"
         )
     if name in {AUTHORITY, REVOKED}:
-        raise BadName(f"{name!r} is the name of a file of the authority's own")
+        raise BadName(f"{name!r} is reserved for a file of the authority")
     return name
 
 
 def check_host(host: str) -> str:
-    """A name in DNS, `*.` before it or not, or an address. Raises BadName.
+    """Returns a DNS name, which may begin with `*.`, or an address. Raises BadName.
 
-    `*` stands for one label, and OpenSSL takes it before two others at least.
+    `*` stands for one label; OpenSSL requires at least two labels after it.
     """
     try:
         return str(ipaddress.ip_address(host))
@@ -45,14 +45,14 @@ def check_host(host: str) -> str:
     if host.startswith("*.") and len(labels) < 2:
         raise BadName(f"{host!r} is not a valid wildcard: at least two labels must follow the *")
     if len(host) > _MOST_HOST or not all(map(_LABEL.fullmatch, labels)):
-        raise BadName(f"{host!r} is no host: a name such as web-1.example or an address")
+        raise BadName(f"{host!r} is not a host name such as web-1.example, or an address")
     if labels[-1].isdigit():
-        raise BadName(f"{host!r} is no address, and no name of a host ends with a number")
+        raise BadName(f"{host!r} is not an address, and host names cannot end with a number")
     return host
 
 
 def check_authority_name(name: str) -> str:
-    """What an authority is called by people. Raises BadName."""
+    """Returns the display name of an authority. Raises BadName."""
     if not name.strip() or len(name) > 64 or not name.isprintable():
-        raise BadName(f"{name!r} is no name of an authority: 1 to 64 printable characters")
+        raise BadName(f"{name!r} is not an authority name: use 1 to 64 printable characters")
     return name

@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-_MOST_BYTES: Final = 16 * 1024 * 1024  # the system's own file of authorities has a quarter of one
+_MOST_BYTES: Final = 16 * 1024 * 1024  # a Linux system's bundle of authorities has about 0.25 MB
 _WORDS: Final = {
     ExtendedKeyUsageOID.SERVER_AUTH: "server",
     ExtendedKeyUsageOID.CLIENT_AUTH: "client",
@@ -16,7 +16,7 @@ _WORDS: Final = {
 
 
 class NoCertificate(Exception):
-    """Nothing of the kind can be read in it; says why."""
+    """The file contains no readable certificate; the message says why."""
 
 
 class Shown(NamedTuple):
@@ -33,20 +33,17 @@ class Shown(NamedTuple):
 
 
 def certificates_in(path: Path) -> list[Shown]:
-    """In the file's order. Raises NoCertificate, OSError."""
+    """Returns a file's certificates in order. Raises NoCertificate, OSError."""
     with path.open("rb") as file:
         pem = file.read(_MOST_BYTES + 1)
     if len(pem) > _MOST_BYTES:
         raise NoCertificate(f"{path} has more than {_MOST_BYTES} bytes")
     try:
-        return [
-            _shown(load_pem_x509_certificate)
-            for load_pem_x509_certificate in x509.load_pem_x509_certificates(pem)
-        ]
+        return [_shown(certificate) for certificate in x509.load_pem_x509_certificates(pem)]
     except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
         if b"-----BEGIN CERTIFICATE-----" not in pem:
-            raise NoCertificate(f"{path} has no certificate (PEM) in it") from None
-        raise NoCertificate(f"{path} has a certificate that cannot be read: {error}") from None
+            raise NoCertificate(f"{path} contains no PEM certificate") from None
+        raise NoCertificate(f"{path} contains an invalid certificate: {error}") from None
 
 
 def _shown(certificate: x509.Certificate) -> Shown:
@@ -64,11 +61,13 @@ def _shown(certificate: x509.Certificate) -> Shown:
 
 def _hosts(certificate: x509.Certificate) -> tuple[str, ...]:
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        alternative_names = certificate.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        )
     except x509.ExtensionNotFound:
         return ()
-    names = found.value.get_values_for_type(x509.DNSName)
-    addresses = found.value.get_values_for_type(x509.IPAddress)
+    names = alternative_names.value.get_values_for_type(x509.DNSName)
+    addresses = alternative_names.value.get_values_for_type(x509.IPAddress)
     return (*names, *map(str, addresses))
 
 

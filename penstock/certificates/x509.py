@@ -1,8 +1,8 @@
 """Builds an authority's X.509 certificates and revocation lists. Pure.
 
-Keys are of the curve P-256, which every TLS that is in use knows. Certificates have the extensions
-that strict verifiers ask for (RFC 5280): who signed with which key, what a key may be used for.
-Each begins a day before it is made, since clocks differ.
+Keys use the curve P-256, which every TLS implementation in use supports. Certificates have the
+extensions that strict verifiers require (RFC 5280): key identifiers and key usage. They are valid
+from a day before they are made, since clocks differ.
 """
 
 import ipaddress
@@ -24,7 +24,7 @@ Key = ec.EllipticCurvePrivateKey
 
 
 class Purpose(StrEnum):
-    """What a certificate is shown as."""
+    """The side of a connection for which a certificate is valid."""
 
     SERVER = "server"
     CLIENT = "client"
@@ -43,7 +43,7 @@ def new_key() -> Key:
 
 
 def key_pem(key: Key) -> bytes:
-    """Without a password: a program that starts by itself would have to keep it beside the key."""
+    """Encodes a key, without a password: programs would have to store it beside the key."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -52,13 +52,13 @@ def key_pem(key: Key) -> bytes:
 
 
 def read_key(pem: bytes) -> Key:
-    """Raises ValueError."""
+    """Decodes a key. Raises ValueError."""
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except TypeError:
-        raise ValueError("it has a password") from None
+        raise ValueError("it is encrypted with a password") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError("it is of another kind than those that are made here")  # noqa: TRY004
+        raise ValueError("it is not an elliptic curve key")  # noqa: TRY004
     return key
 
 
@@ -67,7 +67,7 @@ def certificate_pem(certificate: x509.Certificate) -> bytes:
 
 
 def belong_together(certificate: x509.Certificate, key: Key) -> bool:
-    """Whether an authority's certificate is signed with this key, and says so."""
+    """Whether an authority's certificate is self-signed with this key."""
     try:
         certificate.verify_directly_issued_by(certificate)
     except (ValueError, TypeError, InvalidSignature):
@@ -76,10 +76,10 @@ def belong_together(certificate: x509.Certificate, key: Key) -> bool:
 
 
 def authority_certificate(name: str, key: Key, now: datetime, days: int) -> x509.Certificate:
-    """Signed with its own key. It signs nobody who signs others."""
+    """Returns a self-signed certificate, which cannot sign further authorities."""
     subject = _common_name(name)
     return (
-        _begun(
+        _builder(
             subject,
             subject,
             key,
@@ -105,18 +105,18 @@ def signed_certificate(
     ends: datetime,
     serial: int,
 ) -> x509.Certificate:
-    by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    made = (
-        _begun(authority.subject, _common_name(name), key, serial, now=now, ends=ends)
+    issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    builder = (
+        _builder(authority.subject, _common_name(name), key, serial, now=now, ends=ends)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(_USAGES[purpose]), critical=False)
-        .add_extension(by, critical=False)
+        .add_extension(issuer_key, critical=False)
     )
     if hosts:
         names = x509.SubjectAlternativeName(map(_general_name, hosts))
-        made = made.add_extension(names, critical=False)
-    return made.sign(authority_key, _HASH)
+        builder = builder.add_extension(names, critical=False)
+    return builder.sign(authority_key, _HASH)
 
 
 def revocation_list(
@@ -127,28 +127,27 @@ def revocation_list(
     number: int,
     now: datetime,
 ) -> bytes:
-    """As PEM: serial numbers, and since when. It is good for as long as the authority is.
+    """Returns a list in PEM, valid for as long as the authority.
 
-    Verifiers refuse everybody when a list's time is over. Whoever has no server that hands out
-    lists would find that out on one day for all clients; and a new list is a file like this one,
-    which is put in place when somebody was revoked, not by the calendar.
+    Verifiers reject all clients once a list expires. Lists are copied to servers by hand, after a
+    revocation and not by the calendar, so a shorter validity would end in an outage.
     """
-    by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    made = (
+    issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    builder = (
         x509.CertificateRevocationListBuilder()
         .issuer_name(authority.subject)
         .last_update(now - _EARLIER)
         .next_update(authority.not_valid_after_utc)
         .add_extension(x509.CRLNumber(number), critical=False)
-        .add_extension(by, critical=False)
+        .add_extension(issuer_key, critical=False)
     )
-    for serial, since in revoked:
-        each = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(since)
-        made = made.add_revoked_certificate(each.build())
-    return made.sign(authority_key, _HASH).public_bytes(serialization.Encoding.PEM)
+    for serial, time in revoked:
+        entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(time)
+        builder = builder.add_revoked_certificate(entry.build())
+    return builder.sign(authority_key, _HASH).public_bytes(serialization.Encoding.PEM)
 
 
-def _begun(
+def _builder(
     issuer: x509.Name, subject: x509.Name, key: Key, serial: int, *, now: datetime, ends: datetime
 ) -> x509.CertificateBuilder:
     return (

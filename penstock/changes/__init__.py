@@ -1,1 +1,1 @@
-"""`penstock changes`: shows who changed which topic, config, ACL, user, quota or schema."""
+"""`penstock changes`: shows changes of topics, configs, ACLs, users, quotas and schemas."""

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from ground.administration.entries import OK, Entry, Kind
-from penstock.changes.filters import COLUMNS, SinceType, Wanted, entry_time, row
+from penstock.changes.filters import COLUMNS, EntryFilter, SinceType, entry_time, row
 from penstock.changes.log_files import LogFile, default_places
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table
@@ -80,7 +80,7 @@ def command(
         penstock changes administration.log --refused --last 20
         penstock changes --topic administration --who alice --since yesterday
     """
-    wanted = Wanted(
+    entry_filter = EntryFilter(
         since="" if since is None else entry_time(since),
         until="" if until is None else entry_time(until),
         who=who or "",
@@ -91,40 +91,42 @@ def command(
     if topic is not None:
         if files:
             raise click.UsageError("--topic excludes files")
-        # Nobody else waits for Avro to be imported.
+        # Imported here because files need no Avro.
         from penstock.changes.shipped_logs import ShippedEntries  # noqa: PLC0415
 
         shipped = ShippedEntries(bootstrap, registry, topic, since)
-        _show(shipped, wanted, last, as_json=as_json)
-        _say_others(topic, shipped.others)
+        _show(shipped, entry_filter, last, as_json=as_json)
+        _report_skipped(topic, shipped.others)
         return
     logs = [LogFile(path) for path in files or default_places()]
     if not logs:
         raise Failed(
-            "no administration log in penstock-data or below /var/lib/penstock: give the file (a "
+            "no administration log in penstock-data or below /var/lib/penstock: pass a file (a "
             "broker's is in its `data_dir`), or --topic"
         )
-    _show(heapq.merge(*logs, key=lambda entry: entry.time), wanted, last, as_json=as_json)
+    _show(heapq.merge(*logs, key=lambda entry: entry.time), entry_filter, last, as_json=as_json)
     for log in logs:
-        _say_others(str(log.path), log.others)
+        _report_skipped(str(log.path), log.others)
 
 
-def _show(entries: Iterable[Entry], wanted: Wanted, last: int | None, *, as_json: bool) -> None:
-    chosen: Iterable[Entry] = filter(wanted.takes, entries)
+def _show(
+    entries: Iterable[Entry], entry_filter: EntryFilter, last: int | None, *, as_json: bool
+) -> None:
+    chosen: Iterable[Entry] = filter(entry_filter.takes, entries)
     if last is not None:
         chosen = deque(chosen, maxlen=last)
     if as_json:
         for entry in chosen:
             print_json(msgspec.to_builtins(entry))
         return
-    found: Sequence[Entry] = tuple(chosen)
-    if found:
-        colours = {entry.result: "red" for entry in found if entry.result != OK}
-        print_table(COLUMNS, [row(entry) for entry in found], styles=colours)
+    entries_shown: Sequence[Entry] = tuple(chosen)
+    if entries_shown:
+        colours = {entry.result: "red" for entry in entries_shown if entry.result != OK}
+        print_table(COLUMNS, [row(entry) for entry in entries_shown], styles=colours)
     else:
         click.echo("no changes", err=True)
 
 
-def _say_others(where: str, count: int) -> None:
+def _report_skipped(where: str, count: int) -> None:
     if count:
         click.echo(f"penstock: {where}: skipped {count} lines that are not entries", err=True)

@@ -1,4 +1,4 @@
-"""Filters entries, and makes rows of a table of them. Pure."""
+"""Filters entries, and formats them as rows of a table. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class SinceType(click.ParamType[int]):
 
 
 def since_millis(text: str, now: datetime) -> int:
-    """Raises ValueError."""
+    """Parses a time, a day, or an age. Raises ValueError."""
     ago = _AGO.fullmatch(text)
     if ago is not None:
         before = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
@@ -44,8 +44,8 @@ def since_millis(text: str, now: datetime) -> int:
     return time_millis(text)
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What an entry must be to be shown; empty is everything. Times as they stand in entries."""
+class EntryFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Conditions on entries; empty ones match everything. Times are in the format of entries."""
 
     since: str = ""
     until: str = ""
@@ -67,7 +67,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entry_time(millis: int) -> str:
-    """As it stands in entries: what is earlier is less."""
+    """Formats a time like those of entries, which sort in order of time."""
     time = datetime.fromtimestamp(millis / 1000, UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -86,27 +86,27 @@ def row(entry: Entry) -> Mapping[str, object]:
 
 
 def _change(entry: Entry) -> str:
-    """`retention.ms: 86400000 → 3600000, partitions: 8`."""
+    """The change in one line: `retention.ms: 86400000 → 3600000, partitions: 8`."""
     before, after = entry.before, entry.after
-    told = []
+    changed = []
     for key in dict.fromkeys((*before, *after)):
         match before.get(key), after.get(key):
             case None, new:
-                told.append(f"{key}: {new}")
+                changed.append(f"{key}: {new}")
             case old, None:
-                told.append(
+                changed.append(
                     f"{key}: {old} → -" if after or entry.action != "delete" else f"{key}: {old}"
                 )
             case old, new:
-                told.append(f"{key}: {old} → {new}")
-    return ", ".join(told) or entry.message or "-"
+                changed.append(f"{key}: {old} → {new}")
+    return ", ".join(changed) or entry.message or "-"
 
 
 def _names(entry: Entry) -> list[str]:
-    """A name, and those in it: `topic:page_views` is of page_views, `user=alice` of alice."""
+    """The name and its parts: also page_views for `topic:page_views`, alice for `user=alice`."""
     parts = (part.partition("=")[2] for part in entry.name.split(",") if "=" in part)
     return [entry.name, entry.name.partition(":")[2], *parts]
 
 
-def _is(wanted: str, text: str) -> bool:
-    return fnmatchcase(text, wanted) if "*" in wanted else text == wanted
+def _is(pattern: str, text: str) -> bool:
+    return fnmatchcase(text, pattern) if "*" in pattern else text == pattern

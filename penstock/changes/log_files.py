@@ -17,13 +17,13 @@ _LONGEST_LINE: Final = 256 * 1024
 
 
 def default_places() -> list[Path]:
-    """The logs of programs on this machine: of `penstock up` here, and of the system. Raises Failed
-    if this user may not look for them."""
+    """The logs of this machine: of `penstock up` in this directory, and of installed programs.
+    Raises Failed without the permission to look for them."""
     places = []
     denied = ""
-    for above in (_PIPELINE, _SYSTEM):
+    for folder in (_PIPELINE, _SYSTEM):
         for program in ("broker", "registry"):
-            path = above / program / FILE_NAME
+            path = folder / program / FILE_NAME
             try:
                 path.stat()
                 places.append(path)
@@ -33,27 +33,28 @@ def default_places() -> list[Path]:
                 continue
     if denied and not places:
         raise Failed(
-            f"{denied}: permission denied: use sudo, or --topic for what agents have shipped"
+            f"{denied}: permission denied: use sudo, or --topic for records shipped by agents"
         )
     return places
 
 
 class LogFile:
-    """One log. `others` is how many of its lines are no entries."""
+    """The entries of a log and its rotated files. `others`: the number of lines that are not
+    entries."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.others = 0
 
     def __iter__(self) -> Iterator[Entry]:
-        """Raises Failed."""
+        """Yields the entries, oldest first. Raises Failed."""
         with ExitStack() as opened:
             for file in reversed(self._opened(opened)):
                 yield from self._entries(iter(partial(file.readline, _LONGEST_LINE), b""))
 
     def _opened(self, opened: ExitStack) -> list[BinaryIO]:
-        """The newest first, and all before one is read: what is rotated meanwhile has a higher
-        number then, and is met a second time rather than missed."""
+        """Opens all files, the newest first, before any is read: a file that is rotated meanwhile
+        gets a higher number, and is found twice rather than missed."""
         files: dict[tuple[int, int], BinaryIO] = {}
         for number in range(MOST_KEPT + 1):
             path = rotated(self.path, number)

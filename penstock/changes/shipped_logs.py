@@ -17,7 +17,8 @@ from schemas.errors import BadMessage
 
 
 class ShippedEntries:
-    """What the topic holds now. `others` is how many of its messages are no entries."""
+    """The entries in a topic, up to its present end. `others`: the number of messages that are not
+    entries."""
 
     def __init__(self, bootstrap: str, registry: str, topic: str, since: int | None) -> None:
         """`since`: in milliseconds since 1970."""
@@ -28,9 +29,9 @@ class ShippedEntries:
         self.others = 0
 
     def __iter__(self) -> Iterator[Entry]:
-        """In the order of time. Raises Failed."""
+        """Yields the entries in order of time. Raises Failed."""
         start = Beginning() if self._since is None else AtTime(self._since)
-        found = []
+        entries = []
         with (
             connected(self._bootstrap) as brokers,
             registry_at(self._registry) as client,
@@ -39,17 +40,17 @@ class ShippedEntries:
             lines = EventLines(client)
             for message in consumer:
                 try:
-                    found.append(_entry(lines.event(message.record.value)))
+                    entries.append(_entry(lines.event(message.record.value)))
                 except (BadMessage, msgspec.ValidationError):
                     self.others += 1
-        return iter(sorted(found, key=lambda entry: entry.time))
+        return iter(sorted(entries, key=lambda entry: entry.time))
 
 
 def _entry(event: Any) -> Entry:
-    """The time of an event stands in its header. Raises ValidationError, or BadMessage."""
+    """The entry of an event, whose header has its time. Raises ValidationError, BadMessage."""
     try:
         time = datetime.fromtimestamp(event["header"]["time"] / 1000, UTC)
     except (KeyError, TypeError, ValueError, OverflowError):
         raise BadMessage("its header has no time") from None
-    said = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return msgspec.convert({**event, "time": said}, known_type(Entry))
+    entry_time = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return msgspec.convert({**event, "time": entry_time}, known_type(Entry))

@@ -42,7 +42,7 @@ def complete(group: click.Group, instruction: str) -> int:
 
 
 def _stand_in(lazy: "Lazy") -> click.Command:
-    # Who completes the name of a command does without it.
+    # Imported here because names of commands do not need it.
     from penstock.cli.outlines import outlined  # noqa: PLC0415
 
     return outlined(lazy)
@@ -65,7 +65,7 @@ def words(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
 @contextmanager
 def _for_a_moment() -> Iterator[None]:
     """Abandon the body when the time is over, with its open connections."""
-    # Only whoever asks a cluster needs them.
+    # Imported here because only requests to a cluster need them.
     import signal  # noqa: PLC0415
     import warnings  # noqa: PLC0415
 

@@ -48,8 +48,8 @@ class Lazy(NamedTuple):
 
 
 def without(missing: ModuleNotFoundError, command: str, extra: str) -> Failed:
-    """The error of a command whose extra is not installed. Raises `missing` if it is a module of
-    ours, or if the command has no extra."""
+    """The error of a command whose extra is not installed. Raises `missing` if it is one of our
+    modules, or if the command has no extra."""
     package = (missing.name or "").partition(".")[0]
     if not extra or package in _OURS:
         raise missing

@@ -49,6 +49,6 @@ _COMPLETERS: Final[dict[str, type[ShellComplete]]] = {
 def completer(
     shell: str, group: click.Command, variable: str, stand_in: StandIn | None = None
 ) -> ShellComplete:
-    """Of one of the shells that there are. `variable` says which of them asks; `stand_in` spares it
-    the import of a command."""
+    """Completion for a shell. `variable` has the instruction; `stand_in` replaces the import of a
+    command."""
     return _COMPLETERS[shell](group, {"obj": stand_in}, "penstock", variable)

@@ -90,7 +90,7 @@ class EveryType(click.ParamType[int]):
 
 
 def time_millis(text: str) -> int:
-    """Raises ValueError for an invalid time, or one before 1970."""
+    """Parses a time. Raises ValueError if it is invalid, or before 1970."""
     time = datetime.fromisoformat(text)
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)

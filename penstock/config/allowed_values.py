@@ -143,7 +143,7 @@ def _text_fits(value: str, kind: inspect.StrType) -> bool:
 
 
 def describe(kind: inspect.Type) -> str:
-    """What the type allows, in words."""
+    """A description of the allowed values."""
     match kind:
         case inspect.Metadata(inner, extra_json_schema):
             description = (extra_json_schema or {}).get("description")

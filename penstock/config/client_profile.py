@@ -15,7 +15,7 @@ from ground.settings import FilePath, HostAndPort, Url
 
 
 class ClientProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the `penstock` command finds a pipeline, and how it logs in there."""
+    """The addresses of a pipeline, and the credentials, for the `penstock` command."""
 
     cluster: str = ""
     """The audit's name of the cluster, for `penstock gate` and `penstock audit`."""

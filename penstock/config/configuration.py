@@ -227,7 +227,7 @@ class _Reader(msgspec.Struct, frozen=True):
         raise ConfigurationError(node.where, key, f"expected {describe(kind)}{shown}")
 
     def nothing(self, node: ScalarNode, kind: inspect.Type, key: str) -> "Value | _Wrong":
-        """What a key without a value means: its mapping or list may be commented out."""
+        """The value of an empty key: its mapping or list may be commented out."""
         if allows_null(kind):
             return None
         if struct := struct_in(kind):

@@ -39,9 +39,9 @@ def command(program: str, words: tuple[str, ...], *, as_json: bool) -> None:
     if as_json:
         print_json([_document(key) for key in keys])
     elif not keys:
-        said = " ".join(words)
+        words_text = " ".join(words)
         raise Failed(
-            f"no key of {program} matches {said}; `penstock keys {program}` shows all keys"
+            f"no key of {program} matches {words_text}; `penstock keys {program}` shows all keys"
         )
     elif stdout.isatty():
         _print_paragraphs(keys)
@@ -74,9 +74,9 @@ def _print_paragraphs(keys: Sequence[Key]) -> None:
     width = min(get_terminal_size().columns, _WIDEST)
     for key in keys:
         default = _default(key)
-        said = "" if default is None else f", {'' if key.required else 'default '}{default}"
+        default_text = "" if default is None else f", {'' if key.required else 'default '}{default}"
         name = click.style(key.name, bold=True) if has_colours() else key.name
-        click.echo(f"{name}  {_type(key)}{said}")
+        click.echo(f"{name}  {_type(key)}{default_text}")
         click.echo(textwrap.indent(textwrap.fill(key.plain_meaning, width - 4), "    "))
 
 

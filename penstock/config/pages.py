@@ -32,11 +32,11 @@ def with_tables(
 
 def links(reference: Sequence[Section], page: str = "") -> dict[type, str]:
     """The link to each struct's table in a page that has tables of these sections."""
-    found: dict[type, str] = {}
+    links_by_struct: dict[type, str] = {}
     for section in reference:
         if section.struct is not None:
-            found.setdefault(section.struct, _link(section, page))
-    return found
+            links_by_struct.setdefault(section.struct, _link(section, page))
+    return links_by_struct
 
 
 def _tables(reference: Sequence[Section], elsewhere: Mapping[type, str]) -> Iterator[str]:

@@ -51,22 +51,22 @@ KINDS: Final[Mapping[str, type[msgspec.Struct]]] = {
 
 
 def meanings(struct: type[msgspec.Struct]) -> Mapping[str, str]:
-    """By name, on one line each. A field that nothing is said about is not in it."""
+    """The explanations of fields by name, each on one line; fields without one are missing."""
     tree = ast.parse(getsource(sys.modules[struct.__module__]))
     (body,) = (
         node.body
         for node in tree.body
         if isinstance(node, ast.ClassDef) and node.name == struct.__name__
     )
-    found = {}
+    texts = {}
     for field, text in pairwise(body):
         match field, text:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
                 ast.Expr(value=ast.Constant(value=str(said))),
             ):
-                found[name] = " ".join(said.split())
-    return found
+                texts[name] = " ".join(said.split())
+    return texts
 
 
 def about(struct: type[msgspec.Struct]) -> str:
@@ -87,8 +87,8 @@ def allowed_texts(kind: inspect.Type) -> tuple[str, ...]:
 def type_word(kind: inspect.Type) -> str:
     """The word for a type other than an enumeration."""
     for member in _without_null(kind):
-        if said := _said(member):
-            return said
+        if text := _said(member):
+            return text
     if item := list_in(kind):
         return f"list of {_plural(type_word(item.item_type))}"
     if mapping := mapping_in(kind):
@@ -192,7 +192,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 def sections(program: type[msgspec.Struct]) -> tuple[Section, ...]:
-    """Raises `Unexplained`."""
+    """The sections of a program's reference. Raises `Unexplained`."""
     return tuple(_sections(_described(program), "", ""))
 
 
@@ -217,7 +217,7 @@ def _described(struct: type[msgspec.Struct]) -> inspect.StructType:
     return described
 
 
-def _sections(struct: inspect.StructType, name: str, said: str) -> Iterator[Section]:
+def _sections(struct: inspect.StructType, name: str, text: str) -> Iterator[Section]:
     texts = meanings(struct.cls)
     prefix = f"{name}." if name else ""
     keys = []
@@ -232,7 +232,7 @@ def _sections(struct: inspect.StructType, name: str, said: str) -> Iterator[Sect
         if not meaning:
             raise Unexplained(f"{struct.cls.__module__}: {struct.cls.__name__}.{field.name}")
         keys.append(_key(full, field, meaning))
-    yield Section(name, said, tuple(keys), struct.cls)
+    yield Section(name, text, tuple(keys), struct.cls)
     yield from below
 
 

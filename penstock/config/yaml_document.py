@@ -27,8 +27,8 @@ MAX_DEPTH = 20
 
 
 class ConfigurationError(Exception):
-    """`where` is file, line and column (or the option), `key` the dotted path; both may be empty.
-    `mistakes` has a line for each mistake of the file, this one first."""
+    """A mistake in a file. `where` is file, line and column (or the option), `key` the dotted path;
+    both may be empty. `mistakes` has a line for each mistake of the file, this one first."""
 
     def __init__(self, where: str, key: str, message: str) -> None:
         key = key if len(key) <= _LONGEST_KEY else key[:_LONGEST_KEY] + "…"
@@ -51,13 +51,13 @@ class Mistakes:
         return bool(self._lines)
 
     def add(self, mistake: ConfigurationError) -> None:
-        """Raises ConfigurationError if there are too many to go on."""
+        """Adds a mistake. Raises ConfigurationError if there are too many."""
         self._lines += mistake.mistakes
         if len(self._lines) >= _MOST_MISTAKES:
             raise ConfigurationError("", "", "there are more mistakes: correct these first")
 
     def error(self, last: ConfigurationError | None = None) -> ConfigurationError:
-        """One error for all of them, and for the one that ended the reading."""
+        """Returns one error for all mistakes. `last` is the one that ended the reading."""
         lines = (*self._lines, *(last.mistakes if last else ()))
         error = ConfigurationError("", "", lines[0])
         error.mistakes = lines
@@ -78,7 +78,7 @@ def nearest_key(name: str, known: Sequence[str]) -> str:
 
 
 class ScalarNode(msgspec.Struct, frozen=True):
-    """Text as it stands in the file; `plain` if it is not quoted."""
+    """Text as in the file; `plain` if it is not quoted."""
 
     where: str
     text: str
@@ -91,7 +91,7 @@ class ListNode(msgspec.Struct, frozen=True):
 
 
 class MappingNode(msgspec.Struct, frozen=True):
-    """`keys` has the position of each key."""
+    """A mapping. `keys` has the position of each key."""
 
     where: str
     entries: dict[str, "Node"] = {}
@@ -135,7 +135,7 @@ def read_document(path: Path, mistakes: Mistakes) -> MappingNode:
 
 
 def parse(text: str, source: str, mistakes: Mistakes) -> Node:
-    """The one node that `text` holds; `source` is what errors call it."""
+    """The single node in `text`; `source` names it in errors."""
     events = _Events(text, source, mistakes)
     event = events.next()
     if isinstance(event, yaml.StreamEndEvent):

@@ -52,20 +52,20 @@ def bootstrap_option(command: F) -> F:
 
 
 def brokers_security(bootstrap: str) -> Security:
-    """How the running command connects to these brokers."""
+    """The credentials of the running command for these brokers."""
     return chosen_security("security", "brokers", bootstrap, Security)
 
 
 @contextmanager
 def connected(bootstrap: str, security: Security | None = None) -> Iterator[Brokers]:
-    """Connections to the cluster, with the credentials of the running command if none are given.
-    Errors become the command's one line."""
+    """Connects to the cluster, by default with the credentials of the running command. Errors
+    become Failed or a UsageError."""
     try:
         with Brokers(Bootstrap.of(bootstrap, security or brokers_security(bootstrap))) as brokers:
             try:
                 yield brokers
             except UnknownTopic as error:
-                raise Failed(f"{error}{_like(brokers, error.topic)}") from None
+                raise Failed(f"{error}{_suggestion(brokers, error.topic)}") from None
     except BadAddress as error:
         raise click.UsageError(str(error)) from None
     except NotReachable as error:
@@ -77,8 +77,8 @@ def connected(bootstrap: str, security: Security | None = None) -> Iterator[Brok
         raise Failed(f"{error}{origin('brokers', bootstrap)}") from None
 
 
-def _like(brokers: Brokers, topic: str) -> str:
-    """The nearest name of a topic, for the end of a message."""
+def _suggestion(brokers: Brokers, topic: str) -> str:
+    """A hint with the most similar topic, for the end of a message."""
     try:
         return did_you_mean(topic, brokers.refresh(None).topics)
     except ClientError:
@@ -92,11 +92,11 @@ def existing_topics(context: click.Context, _: click.Parameter, incomplete: str)
         with connected(typed_bootstrap(context)) as brokers:
             return brokers.refresh(None).topics
 
-    with context.scope(cleanup=False):  # whose options name the credentials
+    with context.scope(cleanup=False):  # its options name the credentials
         return words(topics, incomplete)
 
 
 def typed_bootstrap(context: click.Context) -> str:
-    """The option as far as the line has been typed, else what the command would use."""
+    """The option's value on the incomplete command line, else the command's default."""
     typed = context.params.get("bootstrap") or os.environ.get(address_variables.BOOTSTRAP)
     return typed or default_address("brokers", DEFAULT_BOOTSTRAP)

@@ -1,6 +1,6 @@
 """Options for the HTTP port of a program: its URL, and a file with credentials for it.
 
-A file of credentials is read when the URLs are known, since its `tls` must fit them.
+A file of credentials is read once the URLs are known, since its `tls` must match them.
 """
 
 from collections.abc import Callable
@@ -84,9 +84,9 @@ def broker_http_option(help_: str) -> Callable[[F], F]:
 
 
 def broker_http_of(bootstrap: str) -> str | None:
-    """The profile's HTTP ports of brokers, if these brokers are the profile's; else None."""
-    found = profile()
-    return found.value("broker_http") if found.names("brokers", bootstrap) else None
+    """The HTTP ports of these brokers according to the profile; None if it names other brokers."""
+    current = profile()
+    return current.value("broker_http") if current.names("brokers", bootstrap) else None
 
 
 def http_security(program: str, *urls: HttpUrl) -> HttpSecurity:
@@ -104,5 +104,5 @@ def http_security(program: str, *urls: HttpUrl) -> HttpSecurity:
 
 
 def _key(program: str) -> str:
-    """Of the credentials in a profile."""
+    """The profile's key for these credentials."""
     return f"{program.replace('-', '_')}_security"

@@ -29,8 +29,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 SYSTEM: Final = Path("/etc/penstock/client.yaml")
-_PROFILE: Final = "penstock.profile"  # in a command's context: the file, then what was read
-_READ: Final = "penstock.profile.read"
+_PROFILE: Final = "penstock.profile"  # in a command's context: the file
+_READ: Final = "penstock.profile.read"  # its contents
 _SECURITY: Final = "penstock.security"  # in a command's context: the files of --…security, by key
 
 
@@ -46,8 +46,8 @@ class Profile(NamedTuple):
 
     def names(self, key: str, addresses: str) -> bool:
         """Whether the profile has all of these, separated by commas."""
-        known = {_bare(address) for address in self.value(key).split(",")}
-        return bool(addresses) and {_bare(address) for address in addresses.split(",")} <= known
+        own = {_bare(address) for address in self.value(key).split(",")}
+        return bool(addresses) and {_bare(address) for address in addresses.split(",")} <= own
 
 
 def _bare(address: str) -> str:
@@ -74,8 +74,8 @@ def profile_option(command: F) -> F:
 def address_option(
     key: str, *names: str, default: str, variable: str, is_needed: bool = True, **more: Any
 ) -> Callable[[F], F]:
-    """An option whose default is what the profile has under `key`, else `default`. One that is not
-    always needed is None then, so that no program fails for a profile that it may not read."""
+    """An option whose default is the profile's value of `key`, else `default`; None if it is not
+    always needed, so that no command fails for a profile that it may not read."""
     option = click.option(
         *names,
         default=(lambda: default_address(key, default)) if is_needed else None,
@@ -127,9 +127,9 @@ def chosen_security(key: str, address_key: str, addresses: str, kind: type[T]) -
             return load(kind, path)
         except ConfigurationError as error:
             raise WrongConfiguration(*error.mistakes) from None
-    found = readable_profile()
-    if found.content and found.names(address_key, addresses):
-        security: T = getattr(found.content, key)
+    current = readable_profile()
+    if current.content and current.names(address_key, addresses):
+        security: T = getattr(current.content, key)
         return security
     return kind()
 
@@ -141,15 +141,15 @@ def profile() -> Profile:
         return Profile()
     if _READ not in context.meta:
         context.meta[_READ] = _read(context.meta.get(_PROFILE))
-    found: Profile = context.meta[_READ]
-    return found
+    current: Profile = context.meta[_READ]
+    return current
 
 
 def readable_profile() -> Profile:
-    """The same; an empty profile if the user may not read the usual file. An option whose default
-    is in there has failed before."""
+    """The same, but empty if the user may not read the default file. Options that need a value of
+    it have failed before."""
     context = click.get_current_context(silent=True)
-    path = _usual_file()
+    path = _default_file()
     if context is None or (
         path is not None and _PROFILE not in context.meta and not os.access(path, os.R_OK)
     ):
@@ -159,20 +159,20 @@ def readable_profile() -> Profile:
 
 def origin(key: str, address: str) -> str:
     """Where an address came from, for the end of a message; empty if it is not the profile's."""
-    found = readable_profile()
-    if found.path is None or address != found.value(key):
+    current = readable_profile()
+    if current.path is None or address != current.value(key):
         return ""
-    return f" ({key} from {found.path})"
+    return f" ({key} from {current.path})"
 
 
 def hint(key: str, address: str, default: str, option: str, variable: str) -> str:
-    """What may be wrong with an address that does not answer; empty if the user named it."""
-    if said := origin(key, address):
-        return said
+    """Advice for an address that does not answer; empty if the user named it."""
+    if source := origin(key, address):
+        return source
     if address != default:
         return ""
     return (
-        f": `penstock up` starts a pipeline on this machine; for another one give {option}, set "
+        f": `penstock up` starts a pipeline on this machine; for another one pass {option}, set "
         f"{variable}, or write a profile ({SYSTEM})"
     )
 
@@ -182,11 +182,11 @@ def _remember_profile(context: click.Context, _: click.Parameter, path: Path | N
         context.meta[_PROFILE] = path
 
 
-def _read(named: Path | None) -> Profile:
-    path = named or _usual_file()
+def _read(chosen: Path | None) -> Profile:
+    path = chosen or _default_file()
     if path is None:
         return Profile()
-    # It stands on Kafka's client, which commands for schemas do without.
+    # Imported here because it needs Kafka's client.
     from penstock.config.client_profile import ClientProfile  # noqa: PLC0415
 
     try:
@@ -195,8 +195,8 @@ def _read(named: Path | None) -> Profile:
         raise WrongConfiguration(f"{error}{_who_may_read(path)}") from None
 
 
-def _usual_file() -> Path | None:
-    """Of a home that the user may not search, for instance under sudo, nothing is used."""
+def _default_file() -> Path | None:
+    """The default file; a home folder that may not be searched, as under sudo, is skipped."""
     # Path.exists raises PermissionError, Path.expanduser an error of its own.
     own = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
     files = (Path(own, "penstock", SYSTEM.name), SYSTEM)

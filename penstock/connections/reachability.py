@@ -1,5 +1,5 @@
-"""Whether brokers, registry and ZooKeeper answer at the addresses that a configuration names, and
-what answers there instead.
+"""Checks whether brokers, registry and ZooKeeper answer at the configured addresses, and detects
+swapped ports.
 
 Each question waits three seconds at most. A broker's address that answers HTTP, and a registry's
 that answers Kafka's protocol, are named as such: ports are easily swapped.
@@ -55,8 +55,8 @@ def registry_within(address: RegistryAddress) -> RegistryClient:
 
 
 def registry_failure(error: RegistryError, urls: str) -> str:
-    """The error's text, or which of the URLs is a broker's address. Brokers close a connection on
-    which HTTP arrives, so a server that is only silent is not asked again."""
+    """The error's text, or the URL that is a broker's address. Brokers close a connection on which
+    HTTP arrives, so a server that is only silent is not tried again."""
     if isinstance(error, RegistryNotReachable) and not isinstance(error, RegistryTimedOut):
         for url in parse_urls(urls):
             if _answers_kafka(url):

@@ -26,7 +26,7 @@ from schemas.registry_client import SUBJECT_NOT_FOUND, RegistryClient
 from schemas.remote.address import RegistryAddress
 
 DEFAULT_REGISTRY = "http://127.0.0.1:8081"
-PATIENCE_SECONDS = 20.0  # a new writer is elected within that
+PATIENCE_SECONDS = 20.0  # a new writer is elected within this time
 CONTACT_SECONDS: Final = 3.0
 SECURITY: Final = "PENSTOCK_REGISTRY_SECURITY"  # the environment's variable for the option
 _LONGEST = 500
@@ -55,7 +55,7 @@ def registry_option(command: F) -> F:
 
 
 def registry_address(urls: str) -> RegistryAddress:
-    """These instances, with the credentials of the running command."""
+    """The address of these instances, with the credentials of the running command."""
     return RegistryAddress(
         urls, chosen_security("registry_security", "registry", urls, HttpSecurity)
     )
@@ -63,8 +63,8 @@ def registry_address(urls: str) -> RegistryAddress:
 
 @contextmanager
 def registry_at(place: str | RegistryAddress) -> Iterator[RegistryClient]:
-    """A client of a registry that has just answered; errors of schemas or of the registry become
-    the command's one line. Plain URLs are used with the credentials of the running command."""
+    """A client of a registry that answers. Errors of schemas or the registry become Failed. Plain
+    URLs are used with the credentials of the running command."""
     address = registry_address(place) if isinstance(place, str) else place
     try:
         client = RegistryClient(
@@ -83,14 +83,14 @@ def registry_at(place: str | RegistryAddress) -> Iterator[RegistryClient]:
             except RegistryRefused as error:
                 raise Failed(_refusal(error, client) + origin("registry", address.urls)) from None
     except RegistryNotReachable as error:
-        # It stands on Kafka's client, which commands for schemas do without.
+        # Imported here because it needs Kafka's client.
         from penstock.connections.reachability import registry_failure  # noqa: PLC0415
 
-        why = registry_failure(error, address.urls)
+        reason = registry_failure(error, address.urls)
         advice = hint(
             "registry", address.urls, DEFAULT_REGISTRY, "--registry", address_variables.REGISTRY
         )
-        raise Failed(shortened(why) + advice) from None
+        raise Failed(shortened(reason) + advice) from None
     except SchemaError as error:
         raise Failed(shortened(str(error)) + origin("registry", address.urls)) from None
 
@@ -117,11 +117,11 @@ def existing_subjects(context: click.Context, _: click.Parameter, incomplete: st
         with registry_at(typed or default_address("registry", DEFAULT_REGISTRY)) as client:
             return client.subjects()
 
-    with context.scope(cleanup=False):  # whose options name the credentials
+    with context.scope(cleanup=False):  # its options name the credentials
         return words(subjects, incomplete)
 
 
 def shortened(text: str) -> str:
-    """A registry's message, shortened and printable, as it may quote whole schemas."""
+    """Makes a registry's message short and printable: it may quote whole schemas."""
     text = one_line(" ".join(text.split()))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

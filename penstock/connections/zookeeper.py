@@ -59,8 +59,8 @@ def zookeeper_options(address_help: str) -> Callable[[F], F]:
 
 
 def zookeeper_at(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt | None:
-    """What the options of the running command name; None without --zookeeper. The profile adds
-    credentials for the ZooKeeper that it names."""
+    """The address and credentials of the running command's options; None without --zookeeper. The
+    profile adds credentials for the ZooKeeper that it names."""
     if zookeeper is None:
         if secret_file is not None:
             raise click.UsageError("--zookeeper-secret-file needs --zookeeper")
@@ -68,10 +68,10 @@ def zookeeper_at(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt
             raise click.UsageError("--zookeeper-security needs --zookeeper")
         return None
     security = chosen_security(_SECURITY, "zookeeper", zookeeper, ZooKeeperSecurity)
-    known = readable_profile()
-    if secret_file is None and known.names("zookeeper", zookeeper):
-        named = known.value("zookeeper_secret_file")
-        secret_file = Path(named) if named else None
+    current_profile = readable_profile()
+    if secret_file is None and current_profile.names("zookeeper", zookeeper):
+        path = current_profile.value("zookeeper_secret_file")
+        secret_file = Path(path) if path else None
     try:
         secret = None if secret_file is None else Secret(file=str(secret_file)).read()
     except NoSecret as error:
@@ -80,22 +80,23 @@ def zookeeper_at(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt
 
 
 def needed_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt:
-    """The same for a command that cannot do without; the profile may name the address, too."""
+    """Returns ZooKeeper's address and login; without --zookeeper, the profile's. For a command
+    that needs ZooKeeper."""
     if zookeeper is None:
         zookeeper = profile().value("zookeeper")
     if not zookeeper:
         raise click.UsageError("this needs --zookeeper, or a profile with `zookeeper`")
-    at = zookeeper_at(zookeeper, secret_file)
-    assert at is not None
-    return at
+    address = zookeeper_at(zookeeper, secret_file)
+    assert address is not None
+    return address
 
 
 @contextmanager
 def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Session"]:
-    """A session with the map that the brokers made; with `may_be_new`, this makes it. Errors become
-    the command's one line, before it changes anything."""
+    """A session on the brokers' map; with `may_be_new`, it is created if missing. Errors become
+    Failed."""
     try:
-        # An agent's host has no kazoo, and asks brokers.
+        # Imported here because hosts with an agent alone have no kazoo.
         from cluster.records.identity import find_cluster_id  # noqa: PLC0415
         from cluster.session.session import Session  # noqa: PLC0415
     except ModuleNotFoundError as missing:
@@ -113,7 +114,7 @@ def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Sess
         finally:
             session.close()
     except NotAllowed as error:
-        hint = "" if at.secret or at.security.user else ": give it with --zookeeper-secret-file"
+        hint = "" if at.secret or at.security.user else ": pass --zookeeper-secret-file"
         raise Failed(f"{error}{hint}") from None
     except ClusterError as error:
         raise Failed(str(error)) from None

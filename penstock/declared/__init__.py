@@ -1,1 +1,1 @@
-"""Declarations in files: compared with what exists, shown, and carried out."""
+"""Declarations in files: compared with the existing state, shown, and applied."""

@@ -1,11 +1,11 @@
 """Plans for the things that a file declares, and their output.
 
-Rule 1: all is planned before anything is done, and the plan is what `--dry-run` shows.
-Rule 2: if anything would be refused, nothing is done.
-Rule 3: nothing is deleted that the file does not call absent, unless the command was told that the
-file names all there may be; and then somebody has said yes.
+Rule 1: everything is planned before anything is changed; `--dry-run` shows the plans.
+Rule 2: if anything would be refused, nothing is changed.
+Rule 3: only what the file calls absent is deleted, or with --exact what it does not name; and only
+        after a confirmation.
 
-A run that is cut off has done a part of it, and its next run does the rest.
+After an interrupted run, the next one carries out the rest.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,8 +24,8 @@ from penstock.config.configuration import ConfigurationError, load
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
-Document = Mapping[str, Any]  # what json can write
-_SHOWN: Final = 5  # names in a question
+Document = Mapping[str, Any]  # of JSON values
+_SHOWN: Final = 5  # names in a confirmation
 
 
 class State(StrEnum):
@@ -46,8 +46,8 @@ class Outcome(StrEnum):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Of one thing: as it is and as it will be, None where it is not there; if it is refused, for
-    which reasons."""
+    """The plan for one thing: its state before and after, None while it does not exist, and the
+    reasons of a refusal."""
 
     name: str
     outcome: Outcome
@@ -57,7 +57,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def between(name: str, before: Document | None, after: Document | None) -> Plan:
-    """Of something that becomes `after`."""
+    """The plan that turns `before` into `after`."""
     if before == after:
         return Plan(name, Outcome.UNCHANGED, before, after)
     if before is None:
@@ -79,7 +79,7 @@ def declaration_options(command: F) -> F:
 
 
 def declared_in(kind: type[T], path: Path) -> T:
-    """What the file says."""
+    """Reads a file of declarations. Raises WrongConfiguration."""
     try:
         return load(kind, path)
     except ConfigurationError as error:
@@ -87,12 +87,12 @@ def declared_in(kind: type[T], path: Path) -> T:
 
 
 def check_once(what: str, names: Iterable[str]) -> None:
-    """Raise if the file names something twice."""
-    seen: set[str] = set()
+    """Checks that the file declares each name once. Raises WrongConfiguration."""
+    declared: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in declared:
             raise WrongConfiguration(f"{what} {one_line(name)} is declared twice")
-        seen.add(name)
+        declared.add(name)
 
 
 def carry_out(
@@ -104,25 +104,26 @@ def carry_out(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Does what is planned, one after the other, and says so; `what` is their name in JSON."""
-    bad = [plan for plan in plans if plan.outcome is Outcome.REFUSED]
-    gone = [plan.name for plan in plans if plan.outcome is Outcome.DELETED]
-    if gone and not bad and not dry_run and not yes:
-        more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
-        confirm_deletion(f"{', '.join(gone[:_SHOWN])}{more}, for good")
+    """Carries out the plans in order, and reports them. `what` names the things, also in JSON.
+    Raises Failed if any are refused."""
+    refused_plans = [plan for plan in plans if plan.outcome is Outcome.REFUSED]
+    deleted = [plan.name for plan in plans if plan.outcome is Outcome.DELETED]
+    if deleted and not refused_plans and not dry_run and not yes:
+        more = f" and {len(deleted) - _SHOWN} more" if len(deleted) > _SHOWN else ""
+        confirm_deletion(f"{', '.join(deleted[:_SHOWN])}{more}, for good")
     done: set[str] = set()
     try:
-        if not bad and not dry_run:
+        if not refused_plans and not dry_run:
             for plan in plans:
                 if plan.outcome is not Outcome.UNCHANGED:
                     do(plan)
                     done.add(plan.name)
     finally:
-        # Also what was done before something failed.
+        # Also reports changes made before a failure.
         _report(what, plans, done, dry_run=dry_run, as_json=as_json)
-    if bad:
+    if refused_plans:
         would = "would be refused" if dry_run else "refused, and nothing was changed"
-        raise Failed(f"{len(bad)} of {len(plans)} {what} {would}")
+        raise Failed(f"{len(refused_plans)} of {len(plans)} {what} {would}")
 
 
 def _report(
@@ -152,7 +153,7 @@ def _report(
 
 
 def _differences(plan: Plan) -> list[str]:
-    """Of what is changed, key by key."""
+    """The changed keys, a line for each."""
     if plan.outcome is not Outcome.CHANGED:
         return []
     before, after = _flat(plan.before or {}), _flat(plan.after or {})
@@ -164,7 +165,7 @@ def _differences(plan: Plan) -> list[str]:
 
 
 def _flat(document: Document) -> dict[str, object]:
-    found: dict[str, object] = {}
+    flat: dict[str, object] = {}
     for key, value in document.items():
-        found |= _flat(value) if isinstance(value, Mapping) else {key: value}
-    return found
+        flat |= _flat(value) if isinstance(value, Mapping) else {key: value}
+    return flat

@@ -1,4 +1,4 @@
-"""`penstock demo`, its outcome, and what to look at afterwards.
+"""`penstock demo`, its outcome, and commands to try afterwards.
 
 The outcome is a table and a verdict in one line. It is followed by the paths of what remains, and
 three commands to try.
@@ -44,7 +44,7 @@ _INTERRUPTED: Final = 130
 
 
 def show_outcome(outcome: DemonstrationOutcome) -> None:
-    """Print the outcome. Its last sentence tells loss from what cannot be proven."""
+    """Print the outcome. Its last sentence distinguishes loss from missing proof."""
     print_table(_COLUMNS, [*map(dict, _rows(outcome))])
     print()
     if outcome.kills:
@@ -73,7 +73,7 @@ def _summary(outcome: DemonstrationOutcome, mark: str) -> Iterator[str]:
     elif outcome.any_twice:
         yield "✗ Every line arrived, but not all of them once."
     else:
-        yield "✗ Every line arrived, and events that nobody wrote."
+        yield "✗ Every line arrived, and also events that were never written."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -171,8 +171,8 @@ def _quoted(path: Path) -> str:
 def _penstock() -> str:
     """The command as it can be typed here, as it may not be on the PATH."""
     beside = Path(sys.executable).parent / "penstock"
-    found = shutil.which("penstock")
-    if not beside.exists() or (found and Path(found).samefile(beside)):
+    path = shutil.which("penstock")
+    if not beside.exists() or (path and Path(path).samefile(beside)):
         return "penstock"
     shown = beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside
     return _quoted(shown)

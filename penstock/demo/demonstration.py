@@ -51,7 +51,7 @@ class ApplicationProcess:
 
     @property
     def ended(self) -> str:
-        """How it ended, in words; empty while it runs."""
+        """The exit code or signal, in words; empty while it runs."""
         return self._child.ended
 
     def stop(self) -> None:
@@ -62,7 +62,7 @@ class ApplicationProcess:
         self._child.kill()
 
     def tally(self) -> WrittenTally:
-        """Raises OSError or DecodeError if it was killed."""
+        """Its tally. Raises OSError or DecodeError if it was killed."""
         return kept(self._directory / TALLY)
 
 
@@ -85,7 +85,7 @@ class Demonstration:
     """Runs once, in the context of its pipeline. All methods raise DemoFailed."""
 
     def __init__(self, watch: Watch, *, seconds: float, seed: int | None) -> None:
-        """Without a seed no program is killed."""
+        """Without a seed, no program is killed."""
         self._watch = watch
         self._places = watch.pipeline.places
         self._seconds = seconds

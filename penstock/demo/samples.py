@@ -64,7 +64,7 @@ NUMBER_IN_TEXT: Final = r"\(event (\d+)\)$"  # where a message is text only
 
 
 def schema_text(sample: Sample) -> str:
-    """The schema as it is registered, with the header included."""
+    """The registered form of the schema, with the header."""
     file = files(__package__).joinpath("schemas", f"{sample.subject}.avsc")
     text = file.read_text(encoding="utf-8")
     return parse(text, [built_in(HEADER).text]).resolved_text

@@ -50,7 +50,7 @@ def asked(pipeline_access: PipelineAccess, time_span: TimeSpan) -> ReportAnswer:
 
 
 def waits_for(report: ReportAnswer, topics: Collection[str]) -> str:
-    """What the final verdict on these topics waits for, in words; empty if nothing."""
+    """The reports that the final verdict on these topics waits for, in words; empty if none."""
     reports = {topic.topic: topic for topic in report.topics}
     for topic in topics:
         if topic not in reports:
@@ -61,7 +61,7 @@ def waits_for(report: ReportAnswer, topics: Collection[str]) -> str:
 
 
 def only_faults(report: ReportAnswer, topics: Collection[str]) -> bool:
-    """Whether something is wrong, and nothing else is still to come."""
+    """Whether there are faults, and no further reports are expected."""
     reports = [topic for topic in report.topics if topic.topic in topics]
     return (
         report.as_of >= report.to_time
@@ -93,7 +93,8 @@ def _is_under_way(topic: TopicReport) -> bool:
 
 
 def wait_for_verdict(watch: Watch, time_span: TimeSpan) -> str:
-    """Returns what the verdict still waits for, if it takes too long; else an empty text."""
+    """Waits for the verdict; returns its missing reports if that takes too long, else an empty
+    text."""
     audit = _Audit(watch.pipeline.access, time_span)
     if watch.until(audit.is_done, _SETTLE_SECONDS):
         return ""
@@ -111,7 +112,7 @@ class _Audit:
         self.waits_for = ""
 
     def is_done(self) -> bool:
-        """Whether waiting longer would change nothing."""
+        """Whether further waiting would change nothing."""
         now = time.monotonic()
         if now < self._next:
             return False

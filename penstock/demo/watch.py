@@ -1,6 +1,6 @@
-"""A pipeline that is looked after and shown while something else is waited for.
+"""Supervises and shows a pipeline during waits of the demonstration.
 
-And what keeps a demonstration from its end. That numbers differ is no error: it is what it shows.
+Also has the demonstration's errors. Different numbers are no error, but its result.
 """
 
 import time
@@ -19,39 +19,43 @@ _MOST_DEATHS: Final = 3  # of a program that has not been ready yet
 
 
 class DemoFailed(Exception):
-    """One line says why, and where to look."""
+    """The demonstration failed; the message is one line with the reason and where to look."""
 
 
 class DemonstrationStopped(Exception):
-    """Somebody wants it to end: Ctrl-C, SIGTERM."""
+    """Ctrl-C or SIGTERM."""
 
 
 class Watch:
-    """Belongs to the pipeline's thread. Whoever waits for something, waits here."""
+    """Waits for conditions while the pipeline is supervised. Belongs to the pipeline's thread."""
 
     def __init__(
-        self, pipeline: LocalPipeline, screen: Screen, following: LatestStatus, asked: StopRequests
+        self,
+        pipeline: LocalPipeline,
+        screen: Screen,
+        status: LatestStatus,
+        stop_requests: StopRequests,
     ) -> None:
         self.pipeline = pipeline
         self._screen = screen
-        self._following = following
-        self._asked = asked
+        self._status = status
+        self._stop_requests = stop_requests
         self._programs: dict[str, ProgramStatus] = {}
 
     def note(self, text: str) -> None:
         self._screen.note(text)
 
     def turn(self) -> None:
-        """Raises DemonstrationStopped once somebody wants that."""
-        if self._asked.times:
+        """Supervises the pipeline for a moment. Raises DemonstrationStopped after a signal."""
+        if self._stop_requests.times:
             raise DemonstrationStopped
         programs = self.pipeline.turn()
         self._programs = {program.name: program for program in programs}
-        self._screen.show(programs, self._following.latest)
-        self._asked.wait(_TURN_SECONDS)
+        self._screen.show(programs, self._status.latest)
+        self._stop_requests.wait(_TURN_SECONDS)
 
     def until(self, condition: Callable[[], bool], within: float) -> bool:
-        """Whether it came true in time, which is in seconds."""
+        """Waits for the condition; returns whether it was met within this number of seconds."""
         deadline = time.monotonic() + within
         while not condition():
             if time.monotonic() >= deadline:
@@ -60,11 +64,11 @@ class Watch:
         return True
 
     def runs(self, program: str) -> bool:
-        found = self._programs.get(program)
-        return found is not None and found.phase is ProgramPhase.RUNNING
+        status = self._programs.get(program)
+        return status is not None and status.phase is ProgramPhase.RUNNING
 
     def until_ready(self, within: float, meanwhile: Callable[[], None]) -> None:
-        """Raises DemoFailed if a program does not start."""
+        """Waits until all programs are ready. Raises DemoFailed if one does not start."""
 
         def ready() -> bool:
             meanwhile()
@@ -85,22 +89,22 @@ class Watch:
 
 
 def _died(program: ProgramStatus) -> str:
-    last = program.last_lines[-1] if program.last_lines else "it said nothing"
+    last = program.last_lines[-1] if program.last_lines else "without output"
     return f"{program.name} does not start ({program.ended}): {last}"
 
 
-def look_after(pipeline: LocalPipeline, asked: StopRequests) -> None:
-    """Until somebody wants it to end."""
-    while not asked.times:
+def look_after(pipeline: LocalPipeline, stop_requests: StopRequests) -> None:
+    """Supervises the pipeline until a signal."""
+    while not stop_requests.times:
         pipeline.turn()
-        asked.wait(_TURN_SECONDS)
+        stop_requests.wait(_TURN_SECONDS)
 
 
-def stop(pipeline: LocalPipeline, asked: StopRequests) -> None:
-    """Stops all programs, in their order; at once, if that is asked for twice."""
+def stop(pipeline: LocalPipeline, stop_requests: StopRequests) -> None:
+    """Stops all programs in order; a second signal kills them."""
     pipeline.begin_to_stop()
     while not pipeline.stopped:
-        if asked.times > 1:
+        if stop_requests.times > 1:
             pipeline.kill_all()
         pipeline.turn()
-        asked.wait(_STOPPING_TURN_SECONDS)
+        stop_requests.wait(_STOPPING_TURN_SECONDS)

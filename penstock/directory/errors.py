@@ -2,34 +2,34 @@
 
     UpError
     ├── AlreadyRunning       another `penstock up` has the directory
-    ├── DirectoryUnusable    it cannot be made, read or written
-    ├── DirectoryGone        it was removed under a pipeline that ran
-    ├── NotRestarted         no program was restarted, or it has not come back
-    └── WrongFollow          what was asked to be followed is no such thing
+    ├── DirectoryUnusable    the directory cannot be created, read or written
+    ├── DirectoryGone        the directory was removed while the pipeline ran
+    ├── NotRestarted         no program was restarted, or it did not become ready
+    └── WrongFollow          an invalid argument of --follow
 
-What else goes wrong afterwards is no error of ours: programs that die are shown, and started again.
+Programs that die later are no such errors: they are shown and restarted.
 """
 
 
 class UpError(Exception):
-    """A pipeline cannot start, or cannot go on; the message is one line that says what to do."""
+    """A pipeline cannot start or continue; the message is one line with the remedy."""
 
 
 class AlreadyRunning(UpError):
-    """Another process has the directory."""
+    """Another process uses the directory."""
 
 
 class DirectoryUnusable(UpError):
-    """The directory, or a file in it, is not what it must be."""
+    """The directory, or a file in it, is invalid."""
 
 
 class DirectoryGone(UpError):
-    """What its programs write is kept nowhere."""
+    """The directory was removed, so that programs' data would be lost."""
 
 
 class NotRestarted(UpError):
-    """No pipeline runs there, or the program does not run again."""
+    """No pipeline runs in the directory, or the program did not become ready."""
 
 
 class WrongFollow(UpError):
-    """No topic, no pattern, or none that an agent could follow."""
+    """An invalid topic or pattern."""

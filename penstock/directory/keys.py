@@ -1,9 +1,8 @@
 """The keys of a secure pipeline: created if missing, renewed before they expire.
 
-What is there is kept. The files of passwords and tokens are what counts: who removes one, or
-exchanges it, has another from the next start on. In the files of users, lines of others stay as
-they are. Files are replaced whole, so that a kill at any point leaves what the next start goes on
-with; nothing that was signed is believed without its key.
+Existing keys are kept. If a file with a password or token is removed or replaced, the next start
+updates the files of users to match; lines of other users in these stay unchanged. Files are
+replaced atomically, so a start after a crash at any point continues.
 """
 
 import hashlib
@@ -38,38 +37,38 @@ from penstock.directory.locks import (
 from penstock.directory.places import PRIVATE
 from penstock.directory.preparation import literal_in
 
-RENEW_BEFORE: Final = timedelta(days=30)  # programs warn from two weeks on
+RENEW_BEFORE: Final = timedelta(days=30)  # programs warn two weeks before
 _LAST_DAYS: Final = timedelta(days=2)
 _OWN: Final = 0o600
 _RANDOM_BYTES: Final = 24
 _NAME: Final = "Penstock on this machine"
 _FOR_COMMANDS: Final = """\
-# Written by `penstock up` at each start: changes are lost. `environment` tells commands of it.
+# Written by `penstock up` at each start: changes are lost. `environment` names it for commands.
 """
 
 
 def make_keys(locks: Locks, *, mirrored: bool = False) -> None:
-    """All that locks.py names. Raises DirectoryUnusable or OSError."""
+    """Creates all files that locks.py names. Raises DirectoryUnusable or OSError."""
     locks.folder.mkdir(PRIVATE, exist_ok=True)
     locks.folder.chmod(PRIVATE)
     renew_certificates(locks, datetime.now(UTC))
-    passwords = {user: _kept(locks.password(user)) for user in users(mirrored=mirrored)}
-    tokens = {user: _kept(locks.token(user)) for user in TOKENS}
-    _have_lines(locks.registry_users, passwords, _is_hash_of, _hash_of)
-    _have_lines(locks.audit_users, {ADMIN: passwords[ADMIN]}, _is_hash_of, _hash_of)
-    _have_lines(locks.audit_tokens, tokens, _is_digest_of, _digest_of)
-    for asked, said in (
+    passwords = {user: _secret(locks.password(user)) for user in users(mirrored=mirrored)}
+    tokens = {user: _secret(locks.token(user)) for user in TOKENS}
+    _update_lines(locks.registry_users, passwords, _is_hash_of, _hash_of)
+    _update_lines(locks.audit_users, {ADMIN: passwords[ADMIN]}, _is_hash_of, _hash_of)
+    _update_lines(locks.audit_tokens, tokens, _is_digest_of, _digest_of)
+    for server, credentials in (
         ("brokers", at_brokers(locks, ADMIN)),
         ("registry", at_registry(locks, ADMIN)),
         ("audit", at_audit(locks, ADMIN)),
     ):
-        text = _FOR_COMMANDS + _yaml(said)
-        replace_file(locks.for_commands(asked), text.encode(), mode=_OWN)
+        text = _FOR_COMMANDS + _yaml(credentials)
+        replace_file(locks.for_commands(server), text.encode(), mode=_OWN)
 
 
 def renew_certificates(locks: Locks, now: datetime) -> None:
-    """Those that end soon, or are missing. Programs that run take them over with their next
-    connection. Raises DirectoryUnusable or OSError."""
+    """Renews certificates that expire soon or are missing. Running programs use them from their
+    next connection. Raises DirectoryUnusable or OSError."""
     try:
         authority = (
             Authority(locks.authority)
@@ -77,7 +76,7 @@ def renew_certificates(locks: Locks, now: datetime) -> None:
             else make_authority(locks.authority, _NAME, now=now)
         )
         if authority.ends - now < _LAST_DAYS:
-            raise Refused(f"{locks.ca} ends on {authority.ends:%Y-%m-%d}, and all that it signed")
+            raise Refused(f"{locks.ca} and all that it signed expire on {authority.ends:%Y-%m-%d}")
         for server in SERVERS:
             if _is_good(authority, locks.certificate(server), now):
                 continue
@@ -91,49 +90,49 @@ def renew_certificates(locks: Locks, now: datetime) -> None:
             )
     except Refused as error:
         raise DirectoryUnusable(
-            f"{error}. What is in {locks.authority} is made anew if you remove it; clients "
-            "elsewhere then need the new ca.pem"
+            f"{error}. Remove {locks.authority} to create a new authority; clients on other hosts "
+            "then need its ca.pem"
         ) from None
 
 
 def _is_good(authority: Authority, path: Path, now: datetime) -> bool:
-    """Whether what is there is this authority's, and for long enough."""
+    """Whether the certificate was signed by this authority, and need not be renewed yet."""
     try:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
         certificate.verify_directly_issued_by(authority.certificate)
     except (FileNotFoundError, ValueError, TypeError, InvalidSignature):
         return False
-    # The authority's own end cannot be put off: once all end with it, nothing is gained.
-    wanted = min(now + RENEW_BEFORE, authority.ends - _LAST_DAYS)
-    return certificate.not_valid_after_utc >= wanted
+    # No certificate can outlive its authority, so renewal would gain nothing near its end.
+    required = min(now + RENEW_BEFORE, authority.ends - _LAST_DAYS)
+    return certificate.not_valid_after_utc >= required
 
 
-def _kept(path: Path) -> str:
-    """The secret that is there, or a new one. Raises DirectoryUnusable or OSError."""
+def _secret(path: Path) -> str:
+    """Returns the existing secret, or a new one. Raises DirectoryUnusable or OSError."""
     try:
         return Secret(file=str(path)).read()
     except NoSecret as error:
         if path.exists():
-            raise DirectoryUnusable(f"{error}: another is made if you remove it") from None
-    made = secrets.token_urlsafe(_RANDOM_BYTES)
-    replace_file(path, f"{made}\n".encode(), mode=_OWN)
-    return made
+            raise DirectoryUnusable(f"{error}: remove it to create a new one") from None
+    secret = secrets.token_urlsafe(_RANDOM_BYTES)
+    replace_file(path, f"{secret}\n".encode(), mode=_OWN)
+    return secret
 
 
-def _have_lines(
+def _update_lines(
     path: Path,
-    wanted: Mapping[str, str],
-    fits: Callable[[str, str], bool],
-    made: Callable[[str], str],
+    secrets_by_user: Mapping[str, str],
+    matches: Callable[[str, str], bool],
+    encode: Callable[[str], str],
 ) -> None:
-    """Each of these users has one line, that of his secret."""
+    """Updates the file so that each of these users has one line, which matches the secret."""
     lines = _lines(path)
     before = list(lines)
-    for name, secret in wanted.items():
-        own = [line for line in lines if line.startswith(f"{name}:")]
-        if len(own) != 1 or not fits(own[0].removeprefix(f"{name}:"), secret):
-            lines = [line for line in lines if line not in own]
-            lines.append(f"{name}:{made(secret)}")
+    for name, secret in secrets_by_user.items():
+        user_lines = [line for line in lines if line.startswith(f"{name}:")]
+        if len(user_lines) != 1 or not matches(user_lines[0].removeprefix(f"{name}:"), secret):
+            lines = [line for line in lines if line not in user_lines]
+            lines.append(f"{name}:{encode(secret)}")
     if lines != before:
         replace_file(path, "".join(f"{line}\n" for line in lines).encode(), mode=_OWN)
 
@@ -144,7 +143,7 @@ def _lines(path: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except UnicodeDecodeError:
-        raise DirectoryUnusable(f"{path} is not UTF-8: it is made anew if you remove it") from None
+        raise DirectoryUnusable(f"{path} is not UTF-8: remove it to create a new one") from None
 
 
 def _is_hash_of(text: str, password: str) -> bool:
@@ -166,5 +165,5 @@ def _digest_of(token: str) -> str:
     return f"sha256:{hashlib.sha256(token.encode()).hexdigest()}"
 
 
-def _yaml(said: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(literal_in(said), sort_keys=False, allow_unicode=True)
+def _yaml(content: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(literal_in(content), sort_keys=False, allow_unicode=True)

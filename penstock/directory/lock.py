@@ -9,7 +9,7 @@ from penstock.directory.errors import AlreadyRunning
 
 
 class Lock(DirectoryLock):
-    """Held from here on, until it is closed. Raises AlreadyRunning or OSError."""
+    """Held until it is closed. Raises AlreadyRunning or OSError."""
 
     def __init__(self, path: Path) -> None:
         try:

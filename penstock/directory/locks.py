@@ -1,14 +1,14 @@
-"""A secure pipeline: the places of its keys, its users, and their rights. Pure.
+"""A secure pipeline: the paths of its keys, its users, and their rights. Pure.
 
-{directory}/security/     its user's alone: 0700, and files 0600
-    authority/            as `penstock certificates` keeps one; its ca.pem is what clients believe
-    NAME.password         of each user, at the brokers and at the registry
-    NAME.token            of who asks the audit and is no person
-    registry.users audit.users audit.tokens      what those two know of them
-    brokers.yaml registry.yaml audit.yaml        how commands get in: `environment` names these
+{directory}/security/     mode 0700, files 0600
+    authority/            as made by `penstock certificates`; clients trust its ca.pem
+    NAME.password         the password of each user at the brokers and the registry
+    NAME.token            the token of each program that connects to the audit
+    registry.users audit.users audit.tokens      hashes of these, for the registry and the audit
+    brokers.yaml registry.yaml audit.yaml        the credentials of commands; see `environment`
 
-Each program is a user of its own, who may do what that program does and nothing else; the broker
-itself and `admin`, who gives commands and looks at the audit's page, may do everything.
+Each program is a user with the rights that it needs. The broker, and `admin` for commands and the
+audit's page, have all rights.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,12 +33,12 @@ ADMIN: Final = "admin"
 USERS: Final = (ADMIN, "broker", "registry", "agent", "loader", "audit")
 _MIRROR: Final = "mirror"
 TOKENS: Final = (ADMIN, "loader")
-SERVERS: Final = ("broker", "registry", "audit")  # those that show a certificate
-HOSTS: Final = (HOST, "localhost")  # that it is for
-# A browser that has been told `localhost` to be HTTPS alone would have it so at every other port.
+SERVERS: Final = ("broker", "registry", "audit")  # programs with a certificate
+HOSTS: Final = (HOST, "localhost")  # of these certificates
+# Without `localhost`: HSTS for that name would apply to all its ports.
 PAGE_HOSTS: Final = (HOST,)
 _LISTENER: Final = "CLIENTS"
-_LOGIN_SECONDS: Final = 3600  # so long a user who was removed stays logged in, at most
+_LOGIN_SECONDS: Final = 3600  # a removed user stays logged in for at most this time
 _SCHEMAS_TOPIC: Final = "_schemas"
 _LOADER_GROUP: Final = "penstock-loader"
 
@@ -47,12 +47,12 @@ Rule = tuple[ResourcePattern, Acl]
 
 
 def users(*, mirrored: bool = False) -> tuple[str, ...]:
-    """The same at both clusters, where there are two."""
+    """The users of each cluster."""
     return (*USERS, _MIRROR) if mirrored else USERS
 
 
 class Locks(NamedTuple):
-    """The files. They are there once keys.py has made them."""
+    """The files of a secure pipeline, which keys.py creates."""
 
     folder: Path
 
@@ -89,13 +89,13 @@ class Locks(NamedTuple):
     def audit_tokens(self) -> Path:
         return self.folder / "audit.tokens"
 
-    def for_commands(self, asked: str) -> Path:
+    def for_commands(self, server: str) -> Path:
         """The credentials of commands: `brokers`, `registry`, `audit`."""
-        return self.folder / f"{asked}.yaml"
+        return self.folder / f"{server}.yaml"
 
 
 def at_brokers(locks: Locks, user: str) -> Settings:
-    """A `security:`."""
+    """The user's `security`."""
     return {
         "tls": {"ca": str(locks.ca)},
         "login": {
@@ -107,7 +107,7 @@ def at_brokers(locks: Locks, user: str) -> Settings:
 
 
 def at_registry(locks: Locks, user: str) -> Settings:
-    """A `registry_security:`."""
+    """The user's `registry_security`."""
     return {
         "tls": {"ca": str(locks.ca)},
         "user": user,
@@ -116,14 +116,14 @@ def at_registry(locks: Locks, user: str) -> Settings:
 
 
 def at_audit(locks: Locks, user: str) -> Settings:
-    """An `audit_security:`."""
+    """The user's `audit_security`."""
     return {"tls": {"ca": str(locks.ca)}, "token_file": str(locks.token(user))}
 
 
 def locked_settings(
     locks: Locks, ports: Ports, mirror: MirrorPorts | None = None
 ) -> Mapping[str, Settings]:
-    """By program: what its configuration has beside, or in place of, that of an open pipeline."""
+    """The keys of each program's configuration that differ from those of an open pipeline."""
 
     def client(user: str) -> Settings:
         return {
@@ -147,7 +147,7 @@ def locked_settings(
             "registry_security": at_registry(locks, "broker"),
         }
 
-    found: dict[str, Settings] = {
+    settings: dict[str, Settings] = {
         "broker": broker(ports.broker),
         "registry": {
             "security": at_brokers(locks, "registry"),
@@ -173,20 +173,20 @@ def locked_settings(
         },
     }
     if mirror:
-        asked = client("audit")
-        page = {key: said for key, said in found["audit"].items() if key not in asked}
-        registry = found["registry"]
+        audit_client = client("audit")
+        page = {key: value for key, value in settings["audit"].items() if key not in audit_client}
+        registry = settings["registry"]
         allowed = [*registry["permissions"], _permission(_MIRROR, LEDGER_TOPIC, "read", "write")]
-        found |= {
+        settings |= {
             "mirror": {
                 "source": {"security": at_brokers(locks, _MIRROR)},
                 "target": client(_MIRROR),
             },
             "offline-broker": broker(mirror.offline_broker),
             "offline-registry": registry | {"permissions": allowed},
-            "audit": page | {"clusters": {SOURCE: asked, OFFLINE: asked}},
+            "audit": page | {"clusters": {SOURCE: audit_client, OFFLINE: audit_client}},
         }
-    return found
+    return settings
 
 
 def _permission(principal: str, subjects: str, *may: str) -> Settings:
@@ -194,8 +194,8 @@ def _permission(principal: str, subjects: str, *may: str) -> Settings:
 
 
 def rules(*, mirrored: bool = False) -> tuple[Rule, ...]:
-    """What brokers let programs do. Which topics there will be is known to nobody yet, but schemas
-    are the registry's alone: agents and loaders get to them through it."""
+    """The ACLs of the programs. They apply to any topic, except that only the registry may use the
+    topic of schemas: agents and loaders get schemas from the registry."""
     topic, group = ResourceType.TOPIC, ResourceType.GROUP
     everything = Operation.ALL
     read, write, create = Operation.READ, Operation.WRITE, Operation.CREATE
@@ -204,14 +204,14 @@ def rules(*, mirrored: bool = False) -> tuple[Rule, ...]:
         *_rules("registry", topic, _SCHEMAS_TOPIC, read, write, create, describe, configs),
         *_rules("agent", topic, ANYTHING, read, write, create, describe, configs),
         *_rules("agent", topic, _SCHEMAS_TOPIC, everything, permission=Permission.DENY),
-        # What it wrote there it never looks for: an entry is the same, however often it is sent.
+        # Agents never read the ledger: repeated entries are harmless.
         *_rules("agent", topic, LEDGER_TOPIC, read, permission=Permission.DENY),
         *_rules("loader", topic, ANYTHING, read, describe, configs),
         *_rules("loader", topic, _SCHEMAS_TOPIC, everything, permission=Permission.DENY),
         *_rules("loader", topic, LEDGER_TOPIC, write, create),
         *_rules("loader", group, _LOADER_GROUP, read, describe),
         *_rules("audit", topic, LEDGER_TOPIC, read, configs),
-        # A topic that the audit may not see is one that was deleted, to it. It shows messages.
+        # To describe all topics, as the audit takes hidden ones for deleted; to show messages.
         *_rules("audit", topic, ANYTHING, read, describe),
         *_rules("audit", topic, _SCHEMAS_TOPIC, read, permission=Permission.DENY),
         *_rules("audit", group, ANYTHING, describe),
@@ -220,16 +220,16 @@ def rules(*, mirrored: bool = False) -> tuple[Rule, ...]:
 
 
 def _rules_of_mirror() -> Iterator[Rule]:
-    """At both clusters: what it needs at the one does no harm at the other."""
+    """The ACLs of the mirror, the same at both clusters."""
     topic, group = ResourceType.TOPIC, ResourceType.GROUP
-    made = (Operation.CREATE, Operation.WRITE, Operation.ALTER, Operation.ALTER_CONFIGS)
+    write = (Operation.CREATE, Operation.WRITE, Operation.ALTER, Operation.ALTER_CONFIGS)
     read = (Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
-    yield from _rules(_MIRROR, topic, ANYTHING, *read, *made)
+    yield from _rules(_MIRROR, topic, ANYTHING, *read, *write)
     yield from _rules(_MIRROR, group, ANYTHING, Operation.READ, Operation.DESCRIBE)
     writer = ResourceType.TRANSACTIONAL_ID
     yield from _rules(_MIRROR, writer, MIRROR_ID, Operation.WRITE, Operation.DESCRIBE)
-    yield from _rules(_MIRROR, topic, _SCHEMAS_TOPIC, *made, permission=Permission.DENY)
-    # Schemas that were copied are served by the registry, as its own are.
+    yield from _rules(_MIRROR, topic, _SCHEMAS_TOPIC, *write, permission=Permission.DENY)
+    # The registry serves copied schemas, too.
     schemas = f"{SOURCE}.{_SCHEMAS_TOPIC}"
     yield from _rules("registry", topic, schemas, *read)
     for user in ("agent", "loader"):

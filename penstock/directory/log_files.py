@@ -1,9 +1,9 @@
-"""The programs' log files, which they append to and this process keeps short.
+"""The programs' log files, which `penstock up` truncates when they are long.
 
-A program writes with O_APPEND, so the file can be emptied under its hands and it goes on at the
-beginning. What was in it is kept once, as `{name}.log.1`: no program ever has more than two files
-of about `LONGEST` bytes. A line written between copying and emptying, some microseconds, is lost.
-Links in their places, which may lead to anything, are not written through.
+Programs write with O_APPEND, so they continue at the beginning after a truncation. The former
+content is kept in `{name}.log.1`, so a program has at most two files of about `LONGEST` bytes. A
+line written in the microseconds between copy and truncation is lost. Symbolic links are not
+followed.
 """
 
 import os
@@ -22,37 +22,37 @@ _LONGEST_LINE: Final = 500
 def open_log(path: Path) -> int:
     """A descriptor for a program's output. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    return os.open(path, how, 0o644)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.open(path, flags, 0o644)
 
 
 def size(path: Path) -> int:
-    """0 if there is none."""
+    """The size of the file; 0 if it does not exist."""
     with suppress(OSError):
         return path.stat().st_size
     return 0
 
 
 def cut(path: Path, longest: int = LONGEST) -> bool:
-    """Whether the file was too long, and therefore begins anew."""
+    """Truncates the file if it is too long; returns whether it was."""
     if size(path) <= longest:
         return False
-    kept = path.with_name(f"{path.name}.1")
-    # A full disk keeps no old part, and has all the more need for the file to be cut.
+    former = path.with_name(f"{path.name}.1")
+    # On a full disk there is no copy, but the truncation frees space.
     with suppress(OSError):
-        kept.unlink(missing_ok=True)
-        shutil.copyfile(path, kept)
+        former.unlink(missing_ok=True)
+        shutil.copyfile(path, former)
     with suppress(OSError):
         os.truncate(path, 0)
     return True
 
 
 def last_lines(path: Path, since: int, count: int) -> tuple[str, ...]:
-    """The last of those that were written beyond `since`, fit for a terminal."""
+    """The last lines written after position `since`, made printable."""
     try:
         with path.open("rb") as file:
             end = file.seek(0, os.SEEK_END)
-            begin = since if since <= end else 0  # it was cut meanwhile
+            begin = since if since <= end else 0  # truncated meanwhile
             file.seek(max(begin, end - _LAST_BYTES))
             text = file.read(_LAST_BYTES).decode(errors="replace")
     except OSError:

@@ -14,7 +14,7 @@ from schemas.remote.address import RegistryAddress
 
 
 class PipelineAccess(NamedTuple):
-    """The defaults are those of an open pipeline: no TLS and no login."""
+    """The defaults are an open pipeline's, without TLS and login."""
 
     addresses: Addresses = Addresses()
     security: Security = Security()
@@ -25,7 +25,7 @@ class PipelineAccess(NamedTuple):
 
     @classmethod
     def of(cls, places: Places, ports: Ports, *, secure: bool) -> "PipelineAccess":
-        """Names files that need not exist yet."""
+        """The access of a pipeline; its files need not exist yet."""
         if not secure:
             return cls(Addresses.of(ports))
         locks = Locks.of(places)
@@ -37,7 +37,7 @@ class PipelineAccess(NamedTuple):
         )
 
     def offline(self, ports: MirrorPorts | None) -> "PipelineAccess":
-        """The same at the cluster into which this one is copied; unchanged without one."""
+        """The access to the cluster into which the mirror copies; unchanged without a mirror."""
         return self._replace(addresses=self.addresses.offline(ports)) if ports else self
 
     @property

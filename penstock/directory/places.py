@@ -1,19 +1,19 @@
 """The layout of the directory of `penstock up`, and the addresses of its programs. Pure.
 
 {directory}/
-    config/         a file for each program, written anew at every start
-    inputs.d/       what the agent follows: the user's, and read again while it runs
-    logs/           a file for each program, cut when it is long
-    zookeeper/ broker/ registry/ agent/ audit/      each program's own, and with a mirror
-    offline-broker/ offline-registry/ mirror/
-    warehouse/      where the loader lands tables
-    security/       keys, where everything is behind locks (see locks.py)
-    environment     for `.`: the addresses, as variables that all commands know
-    environment-offline     the same of the offline cluster, where a mirror copies into one
-    alert-url       where alerts are sent to
-    up.json         what the next start goes on with
+    config/         a file for each program, replaced at every start
+    inputs.d/       the agent's inputs, which the user may edit at any time
+    logs/           a file for each program, truncated when it is long
+    zookeeper/ broker/ registry/ agent/ audit/      each program's data
+    offline-broker/ offline-registry/ mirror/       the same, with a mirror
+    warehouse/      the loader's tables
+    security/       keys and passwords of a secure pipeline (see locks.py)
+    environment     environment variables with the addresses, to be sourced by a shell
+    environment-offline     the same for the offline cluster, with a mirror
+    alert-url       the URL to which alerts are sent
+    up.json         the options of the last start
     restart/        a file for each program that is to be restarted
-    lock            held while it runs
+    lock            locked while the pipeline runs
 """
 
 from pathlib import Path
@@ -21,20 +21,20 @@ from typing import Final, NamedTuple
 
 HOST: Final = "127.0.0.1"
 _HIGHEST_PORT: Final = 65_535
-PRIVATE: Final = 0o700  # the directory's mode, if it is made here: logs of others may be in it
+PRIVATE: Final = 0o700  # for a new directory, as logs may be confidential
 _FOLDERS: Final = (
     "config", "inputs.d", "logs", "zookeeper", "broker", "registry", "agent", "audit", "loader",
     "offline-broker", "offline-registry", "mirror", "warehouse", "security", "restart",
 )  # fmt: skip
 CLUSTER: Final = "local"
-# With a mirror there are two in its place.
+# With a mirror, two clusters replace it.
 SOURCE: Final = "dc1"
 OFFLINE: Final = "offline"
-WINDOW_SECONDS: Final = 10  # short, so that a verdict is there soon; all programs have the same
+WINDOW_SECONDS: Final = 10  # of all programs: short, for early verdicts
 
 
 class Ports(NamedTuple):
-    """The ports of a pipeline on one machine, by default each program's own."""
+    """The ports of a pipeline on one machine, by default the usual ones."""
 
     zookeeper: int = 2181
     broker: int = 9092
@@ -45,15 +45,15 @@ class Ports(NamedTuple):
 
     @classmethod
     def beginning_at(cls, base: int) -> "Ports":
-        """One after the other. Raises ValueError where there are not so many."""
+        """Consecutive ports. Raises ValueError if they would exceed the highest port."""
         ports = range(base, base + len(cls._fields))
         if not 0 < base <= _HIGHEST_PORT - len(ports):
-            raise ValueError(f"{base} and the {len(ports) - 1} after it are not all ports")
+            raise ValueError(f"ports {base} to {ports[-1]} are not all valid")
         return cls(*ports)
 
 
 class MirrorPorts(NamedTuple):
-    """Those that a mirror and the cluster into which it copies have beside these."""
+    """The ports of a mirror, and of the cluster into which it copies."""
 
     offline_broker: int = 9192
     offline_broker_http: int = 9195
@@ -62,23 +62,22 @@ class MirrorPorts(NamedTuple):
 
     @classmethod
     def beginning_at(cls, base: int) -> "MirrorPorts":
-        """Behind those of the pipeline that begin there. Raises ValueError where there are not so
-        many."""
+        """The ports that follow the pipeline's, which begin at `base`. Raises ValueError."""
         first = base + len(Ports._fields)
         ports = range(first, first + len(cls._fields))
         if not 0 < base <= _HIGHEST_PORT - len(Ports._fields) - len(ports):
-            raise ValueError(f"{base} and the {ports[-1] - base} after it are not all ports")
+            raise ValueError(f"ports {base} to {ports[-1]} are not all valid")
         return cls(*ports)
 
 
 class Addresses(NamedTuple):
-    """Where commands find a pipeline. An empty `broker_http` or `agent` is not asked."""
+    """The addresses of a pipeline for commands. `broker_http` and `agent` may be empty."""
 
     brokers: str = f"{HOST}:{Ports().broker}"
     registry: str = f"http://{HOST}:{Ports().registry}"
     audit: str = f"http://{HOST}:{Ports().audit}"
     agent: str = f"http://{HOST}:{Ports().agent_http}"
-    broker_http: str = f"http://{HOST}:{Ports().broker_http}"  # some, by commas
+    broker_http: str = f"http://{HOST}:{Ports().broker_http}"  # separated by commas
 
     @classmethod
     def of(cls, ports: Ports, *, secure: bool = False) -> "Addresses":
@@ -92,7 +91,7 @@ class Addresses(NamedTuple):
         )
 
     def offline(self, ports: MirrorPorts) -> "Addresses":
-        """The same pipeline, asked for the cluster into which it is copied."""
+        """The addresses for commands about the cluster into which the mirror copies."""
         http = self.registry.partition(":")[0]
         return self._replace(
             brokers=f"{HOST}:{ports.offline_broker}",
@@ -102,12 +101,12 @@ class Addresses(NamedTuple):
 
     @property
     def page_wants_login(self) -> bool:
-        """Whether the audit's page lets nobody in unasked."""
+        """Whether the audit's page requires a login."""
         return self.audit.startswith("https:")
 
 
 class Places(NamedTuple):
-    """The directory's parts. Absolute, as the programs are told them."""
+    """The paths in the directory; absolute, for configurations of programs."""
 
     directory: Path
 
@@ -122,7 +121,7 @@ class Places(NamedTuple):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """All that there may be; whatever else is in the directory is somebody else's."""
+        """All folders of Penstock; other files in the directory are the user's."""
         return tuple(map(self.directory.joinpath, _FOLDERS))
 
     @property

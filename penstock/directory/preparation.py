@@ -1,14 +1,12 @@
 """Prepares the directory of a pipeline for a start. After a crash, the next start completes it.
 
-What a user keeps there is never touched: data, and all of `inputs.d` but `follow.yaml`, which is
-`--follow [TOPIC=]GLOB` as inputs of the agent. It stays for the next start, until other files are
-asked for. What `penstock up` writes itself is never followed: an agent that ships its own log would
-have something new to say of every line.
+The user's files are never changed: data, and all of `inputs.d` except `follow.yaml`, which has the
+inputs of `--follow [TOPIC=]GLOB` until the next --follow. Files of `penstock up` itself are never
+followed: an agent that ships its own log would log each line that it ships, and so never end.
 
-What each program is told is a configuration file. Everything listens on this machine only, open to
-whoever is on it or, if that is asked for, behind the locks of locks.py. Each
-time that counts is shorter than in production, so that a verdict is there soon: windows are ten
-seconds, and the ledger is written every two.
+Each program gets a configuration file. All listen on this machine only, without logins or, if
+`secure`, with those of locks.py. Intervals are shorter than in production, for early verdicts:
+windows are ten seconds, and programs write the ledger every two.
 """
 
 import glob
@@ -48,28 +46,28 @@ SETTINGS_HEADER: Final = """\
 # To run this program by itself, stop `penstock up` and copy this file.
 """
 _LEDGER_SECONDS: Final = 2.0
-_GRACE_SECONDS: Final = 10.0  # nothing is far away
-_POLL_SECONDS: Final = _LEDGER_SECONDS  # of the audit: entries come no sooner
+_GRACE_SECONDS: Final = 10.0  # all programs are local
+_POLL_SECONDS: Final = _LEDGER_SECONDS  # of the audit, as often as entries are written
 _GROUPS_SECONDS: Final = 5.0
 _ALERTS: Final = {"after": 20.0, "keep_for": 20.0, "gather": 2.0, "silent": 60.0}
-_LATE_SECONDS: Final = 120.0  # and three loads
-# Damage is found within a minute, at the cost of a megabyte a second.
+_LATE_SECONDS: Final = 120.0  # plus three intervals of loads
+# Finds damage within a minute, at the cost of reading a megabyte per second.
 _CHECKS: Final = {"young_seconds": 30.0, "young_bytes_per_second": 1_000_000}
-_DRAIN_SECONDS: Final = 3.0  # all must be stopped within ten
-_LOOKS_SECONDS: Final = 2.0  # a mirror for new topics
-_OFFLINE_IDS: Final = 1_000_000_000  # of its own schemas, apart from those that are copied
-# Loads are small here, and over before Java's second compiler is worth its start.
+_DRAIN_SECONDS: Final = 3.0  # the whole pipeline must stop within ten
+_LOOKS_SECONDS: Final = 2.0  # between a mirror's checks for new topics
+_OFFLINE_IDS: Final = 1_000_000_000  # keeps ids of its own schemas apart from copied ones
+# Loads are too short for Java's second compiler to pay off.
 _SPARK: Final = {
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-_PROGRAMS: Final = Path(sys.executable).parent  # of this installation
+_PROGRAMS: Final = Path(sys.executable).parent  # the commands of this installation
 Settings = Mapping[str, Any]
 DEFAULT_TOPIC: Final = "logs"
 FOLLOW_FILE: Final = "follow.yaml"
 FOLLOW_HEADER: Final = """\
 # Written by `penstock up --follow`, and again at the next start with --follow.
-# Inputs of your own go into other files beside this one: they are taken while it runs.
+# Put inputs of your own into other files of this folder: they are read at any time.
 """
 _TOPIC: Final = re.compile(r"([^/=]*)=(.*)", re.DOTALL)
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
@@ -84,38 +82,39 @@ def settings(
     alerts: bool = False,
     load_every: int = 60,
 ) -> Mapping[str, Settings]:
-    """By program. With a mirror, lines land by way of the cluster into which it copies. With
-    `alerts` they are sent to the URL in the directory's file."""
+    """The settings of each program. With a mirror, the loader reads the cluster into which it
+    copies. With `alerts`, alerts are sent to the URL in the directory's file."""
     addresses = Addresses.of(ports, secure=secure)
-    found = _settings(places, ports, addresses)
-    found["audit"]["alerts"] = _ALERTS | {"late": _LATE_SECONDS + 3 * load_every}
+    programs = _settings(places, ports, addresses)
+    programs["audit"]["alerts"] = _ALERTS | {"late": _LATE_SECONDS + 3 * load_every}
     if alerts:
         receiver = {"url_file": literal(str(places.alert_url))}
-        found["audit"]["alerts"]["receivers"] = {"alert": receiver}
+        programs["audit"]["alerts"]["receivers"] = {"alert": receiver}
     if mirror:
-        found = _with_mirror(found, places, addresses, mirror)
+        programs = _with_mirror(programs, places, addresses, mirror)
     if secure:
         added = locked_settings(Locks.of(places), ports, mirror)
         return {
-            program: _joined(said, literal_in(added[program])) for program, said in found.items()
+            program: _merged(content, literal_in(added[program]))
+            for program, content in programs.items()
         }
-    found["broker"]["port"] = ports.broker
+    programs["broker"]["port"] = ports.broker
     if mirror:
-        found["offline-broker"]["port"] = mirror.offline_broker
-    return found
+        programs["offline-broker"]["port"] = mirror.offline_broker
+    return programs
 
 
-def _joined(some: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings in them likewise."""
-    found = dict(some)
-    for key, value in more.items():
-        both = isinstance(value, dict) and isinstance(found.get(key), dict)
-        found[key] = _joined(found[key], value) if both else value
-    return found
+def _merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    """Merges two mappings recursively."""
+    merged = dict(base)
+    for key, value in override.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merged(merged[key], value) if both else value
+    return merged
 
 
 def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, dict[str, Any]]:
-    """All but where the broker listens, and for whom."""
+    """The settings, except for the broker's listeners."""
     shared = {"cluster": CLUSTER, "window": WINDOW_SECONDS}
     reached = {"brokers": [addresses.brokers], "registry": addresses.registry}
     return {
@@ -175,21 +174,21 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
 def _with_mirror(
     alone: Mapping[str, dict[str, Any]], places: Places, addresses: Addresses, ports: MirrorPorts
 ) -> dict[str, dict[str, Any]]:
-    """Of these programs as they are alone: two clusters, in one ZooKeeper, and a mirror between."""
+    """Derives settings for two clusters in one ZooKeeper, with a mirror between them."""
     offline = addresses.offline(ports)
     zookeeper = alone["broker"]["zookeeper"]
-    there = {"brokers": [addresses.brokers], "registry": addresses.registry}
-    here = {"brokers": [offline.brokers], "registry": offline.registry}
+    source = {"brokers": [addresses.brokers], "registry": addresses.registry}
+    target = {"brokers": [offline.brokers], "registry": offline.registry}
     log = literal(str(places.data("offline-registry") / FILE_NAME))
-    audit = {key: said for key, said in alone["audit"].items() if key not in {"cluster", *there}}
+    audit = {key: value for key, value in alone["audit"].items() if key not in {"cluster", *source}}
     return {
         "broker": alone["broker"] | {"cluster": SOURCE, "zookeeper": f"{zookeeper}/{SOURCE}"},
         "registry": alone["registry"] | {"cluster": SOURCE},
         "agent": alone["agent"] | {"cluster": SOURCE},
         "mirror": {
             "name": f"{SOURCE}-to-{OFFLINE}",
-            "source": {"cluster": SOURCE, "brokers": there["brokers"]},
-            "target": {"cluster": OFFLINE, **here},
+            "source": {"cluster": SOURCE, "brokers": source["brokers"]},
+            "target": {"cluster": OFFLINE, **target},
             "schemas": True,
             "interval": _LOOKS_SECONDS,
             "window": WINDOW_SECONDS,
@@ -209,24 +208,24 @@ def _with_mirror(
         "offline-registry": alone["registry"]
         | {
             "cluster": OFFLINE,
-            "brokers": here["brokers"],
+            "brokers": target["brokers"],
             "port": ports.offline_registry,
             "administration_log": {"file": log},
             "id_base": _OFFLINE_IDS,
             "mirrored": [{"topic": f"{SOURCE}._schemas"}],
         },
-        "loader": alone["loader"] | here | {"cluster": OFFLINE, "topics": [f"{SOURCE}.*"]},
-        "audit": audit | {"clusters": {SOURCE: there, OFFLINE: here}},
+        "loader": alone["loader"] | target | {"cluster": OFFLINE, "topics": [f"{SOURCE}.*"]},
+        "audit": audit | {"clusters": {SOURCE: source, OFFLINE: target}},
     }
 
 
 def literal(text: str) -> str:
-    """As it must stand in a configuration file, where ${NAME} would be filled in."""
+    """Escapes a text for a configuration file, in which ${NAME} is substituted."""
     return text.replace("${", "$${")
 
 
 def literal_in(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of every text in it."""
+    """Escapes all texts in a mapping, recursively."""
 
     def value(of: Any) -> Any:
         match of:
@@ -247,13 +246,13 @@ def settings_text(content: Settings) -> str:
 
 
 class Follow(NamedTuple):
-    """Files to be followed, from their beginning, as plain lines."""
+    """Files to follow from their beginning, as plain lines."""
 
     pattern: str  # absolute
     topic: str = DEFAULT_TOPIC
 
     def has_files(self) -> bool:
-        """Whether there is one now; taken for granted of `**`, as a whole disk may be below it."""
+        """Whether a file matches; assumed for `**`, which may stand for a whole disk."""
         if "**" in self.pattern:
             return True
         try:
@@ -263,33 +262,36 @@ class Follow(NamedTuple):
 
 
 def parse_follow(text: str, working_directory: Path) -> Follow:
-    """Raises WrongFollow. `./a=b.log` is a file, `a=b.log` is the file b.log for the topic a."""
-    found = _TOPIC.fullmatch(text)
-    topic, pattern = found.groups() if found else (DEFAULT_TOPIC, text)
+    """Parses an argument of --follow. Raises WrongFollow. `a=b.log` is the file b.log for the topic
+    a; `./a=b.log` is a file."""
+    match = _TOPIC.fullmatch(text)
+    topic, pattern = match.groups() if match else (DEFAULT_TOPIC, text)
     if not pattern or "\0" in pattern:
-        raise WrongFollow(f"{text!r} names no file: '/var/log/*.log' or 'TOPIC=/var/log/*.log'")
+        raise WrongFollow(
+            f"{text!r} names no file: expected '/var/log/*.log' or 'TOPIC=/var/log/*.log'"
+        )
     if not _NAME.fullmatch(topic):
         raise WrongFollow(
-            f"{text}: no topic can be called {topic!r}: letters, digits, '.', '_' and '-' can be "
-            f"in its name. If a file is called so, say './{text}'"
+            f"{text}: {topic!r} is not a topic name: use letters, digits, '.', '_' and '-'. For a "
+            f"file of this name, pass './{text}'"
         )
     if topic.startswith("_"):
-        raise WrongFollow(f"{text}: topics that begin with _ are Penstock's own")
+        raise WrongFollow(f"{text}: topics that begin with _ are reserved for Penstock")
     try:
-        asked = Path(pattern).expanduser()
-        # What is not a pattern is no pattern even if its name looks like one.
-        path = Path(glob.escape(str(working_directory))) / asked
-        if pattern.endswith("/") or (working_directory / asked).is_dir():
+        given_path = Path(pattern).expanduser()
+        # The name of the working directory is no pattern, even if it looks like one.
+        path = Path(glob.escape(str(working_directory))) / given_path
+        if pattern.endswith("/") or (working_directory / given_path).is_dir():
             path = path / "*"
-        meant = f"/{str(path).lstrip('/')}"  # two slashes at the beginning would stay two
-        Input(paths=(meant,), topic=topic)
+        absolute = f"/{str(path).lstrip('/')}"  # pathlib keeps two slashes at the beginning
+        Input(paths=(absolute,), topic=topic)
     except (OSError, RuntimeError, ValueError) as error:
         raise WrongFollow(f"{text}: {error}") from None
-    return Follow(meant, topic)
+    return Follow(absolute, topic)
 
 
 def follow(places: Places, follows: Sequence[Follow]) -> None:
-    """From the next start on, these and no others. Raises OSError."""
+    """Replaces the inputs of --follow for the next start. Raises OSError."""
     places.inputs.mkdir(parents=True, exist_ok=True)
     replace_file(places.inputs / FOLLOW_FILE, follow_text(places, follows).encode())
 
@@ -297,13 +299,13 @@ def follow(places: Places, follows: Sequence[Follow]) -> None:
 def follow_text(places: Places, follows: Sequence[Follow]) -> str:
     """The file's text: one input for each topic."""
     topics = dict.fromkeys(followed.topic for followed in follows)
-    ours = [f"{glob.escape(name)}/**" for name in _names_of(places.directory, follows)]
+    own = [f"{glob.escape(name)}/**" for name in _names_of(places.directory, follows)]
     inputs: list[dict[str, Any]] = [
         {
             "name": f"follow-{topic}",
             "topic": topic,
             "paths": [literal(followed.pattern) for followed in follows if followed.topic == topic],
-            "exclude": [literal(our) for our in ours],
+            "exclude": [literal(pattern) for pattern in own],
         }
         for topic in topics
     ]
@@ -311,12 +313,12 @@ def follow_text(places: Places, follows: Sequence[Follow]) -> str:
 
 
 def _names_of(directory: Path, follows: Iterable[Follow]) -> list[str]:
-    """All names under which these patterns may come upon it: links lead to it, too."""
+    """The names by which these patterns may reach the directory, also through symbolic links."""
     real = directory.resolve()
     names = {directory, real}
     for followed in follows:
         root = Path(split(followed.pattern)[0])
-        with suppress(OSError, RuntimeError):  # links that lead to each other lead nowhere
+        with suppress(OSError, RuntimeError):  # a cycle of links
             begin = root.resolve()
             if begin.is_relative_to(real):
                 names.add(root)
@@ -335,10 +337,9 @@ def prepare(
     alert: str | None = None,
     load_every: int = 60,
 ) -> None:
-    """`alert`: a URL for alerts from now on, or empty for none; None: as before.
-
-    Raises DirectoryUnusable. Behind locks the keys are keys.py's to make, and nobody else may
-    look into the folders, also where the directory was there before."""
+    """Writes the files for a start. `alert`: a URL for alerts from now on, or empty for none; None
+    keeps the current one. If `secure`, existing folders are made private, too; keys.py creates
+    the keys. Raises DirectoryUnusable."""
     try:
         for folder in (
             places.config("").parent,
@@ -378,14 +379,14 @@ def prepare(
 
 
 def _on_path(folder: Path) -> str:
-    """Has a shell find `penstock` there, if it has none."""
+    """A shell's line that adds the folder to PATH unless `penstock` is found already."""
     return f'command -v penstock > /dev/null || export PATH={shlex.quote(str(folder))}:"$PATH"'
 
 
 def environment(
     places: Places, addresses: Addresses, *, secure: bool, programs: Path = _PROGRAMS
 ) -> str:
-    """For the shell's `.`: all commands are found, talk to this pipeline, and get in."""
+    """A file for the shell's `.`, which makes commands use this pipeline and its credentials."""
     locks = Locks.of(places)
     files = {
         "PENSTOCK_SECURITY": locks.for_commands("brokers"),
@@ -394,9 +395,9 @@ def environment(
         "PENSTOCK_AUTHORITY": locks.authority,
     }
     if secure:
-        ways = [f"export {name}={shlex.quote(str(path))}" for name, path in files.items()]
+        credentials = [f"export {name}={shlex.quote(str(path))}" for name, path in files.items()]
     else:
-        ways = [f"unset {' '.join(files)}"]  # of another pipeline
+        credentials = [f"unset {' '.join(files)}"]  # those of another pipeline
     lines = [
         "# . this file, and all penstock commands talk to this pipeline.",
         *([_on_path(programs)] if (programs / "penstock").exists() else []),
@@ -406,6 +407,6 @@ def environment(
         f"export PENSTOCK_AGENT={addresses.agent}",
         f"export PENSTOCK_BROKER_HTTP={addresses.broker_http}",
         f"export PENSTOCK_UP={shlex.quote(str(places.directory))}",
-        *ways,
+        *credentials,
     ]
     return "".join(f"{line}\n" for line in lines)

@@ -34,7 +34,7 @@ class SavedStart(NamedTuple):
 
 
 class _Content(msgspec.Struct, frozen=True, kw_only=True):
-    """The file's."""
+    """The contents of the file."""
 
     version: int
     ports: dict[str, int]
@@ -43,14 +43,14 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_start(directory: Path) -> SavedStart:
-    """Raises DirectoryUnusable."""
+    """Reads the file. Raises DirectoryUnusable."""
     path = Places(directory).saved_start
     try:
         has_keys = Locks.of(Places(directory)).ca.exists()
         mirror = MirrorPorts() if Places(directory).data("mirror").exists() else None
         with path.open("rb") as file:
             text = file.read(_LONGEST)
-    except (FileNotFoundError, NotADirectoryError):  # others say what is wrong with the directory
+    except (FileNotFoundError, NotADirectoryError):  # reported later, with its reason
         return SavedStart(secure=has_keys, there_was_one=False, mirror=mirror)
     except OSError as error:
         raise DirectoryUnusable(f"{path} cannot be read: {error.strerror}") from None
@@ -68,10 +68,10 @@ def load_start(directory: Path) -> SavedStart:
     ports = Ports(**_known(content.ports, Ports._fields))
     if content.mirror is not None:
         mirror = MirrorPorts(**_known(content.mirror, MirrorPorts._fields))
-    every = [*ports, *(mirror or ())]
-    if len(set(every)) < len(every):
+    used = [*ports, *(mirror or ())]
+    if len(set(used)) < len(used):
         raise DirectoryUnusable(
-            f"{path} has one port twice: delete it to start with the usual ports"
+            f"{path} names a port twice: delete it to start with the usual ports"
         )
     secure = has_keys if content.secure is None else content.secure
     return SavedStart(ports, secure, mirror=mirror)
@@ -82,7 +82,7 @@ def _known(ports: Mapping[str, int], names: Collection[str]) -> dict[str, Any]:
 
 
 def save_start(places: Places, start: SavedStart) -> None:
-    """Raises OSError."""
+    """Writes the file. Raises OSError."""
     content = _Content(
         version=VERSION,
         ports=start.ports._asdict(),

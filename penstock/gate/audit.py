@@ -1,7 +1,7 @@
 """The gate's check that an audit has no findings that it did not have before the change.
 
-Its answer counts once it has read the ledgers up to a moment after the gate began, by its own
-clock, as an audit that has stopped reading answers with the past.
+The check passes only after the audit has read the ledgers beyond the time at which the gate began,
+by the audit's clock: an audit that has stopped reading would show an old state.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,29 +38,29 @@ class GateAudit:
         return self.get("topics", TopicsAnswer, size=1)
 
     def findings(self) -> list[tuple[KnownFinding, str]]:
-        """All findings that were not accepted, with their words."""
-        found: list[tuple[KnownFinding, str]] = []
+        """Returns all findings that were not accepted, with their texts."""
+        findings: list[tuple[KnownFinding, str]] = []
         for page in range(1, _MOST_PAGES + 1):
             answer = self.get("findings", Findings, accepted="false", page=page, size=MOST_ITEMS)
-            found += [
+            findings += [
                 (KnownFinding.of(topic, item), item.words)
                 for topic, item in zip(answer.topics, answer.items, strict=True)
             ]
             if page * MOST_ITEMS >= answer.page.total:
-                return found
+                return findings
         raise Failed(
             f"the audit at {self.at} has {answer.page.total:,} findings, too many to compare"
         )
 
     def silent(self) -> list[AgentRow]:
-        """Agents that were heard and are silent. Hosts that were never heard are not among them: no
-        change silenced them, and the run that adds a host to the inventory installs it last."""
-        found: list[AgentRow] = []
+        """Returns agents that have become silent. Hosts that never reported are left out: no change
+        silenced them, and a run that adds a host to the inventory installs it last."""
+        agents: list[AgentRow] = []
         for page in range(1, _MOST_PAGES + 1):
             answer = self.get("agents", AgentsAnswer, state="silent", page=page, size=MOST_ITEMS)
-            found += answer.items
+            agents += answer.items
             if page * MOST_ITEMS >= answer.page.total:
-                return found
+                return agents
         raise Failed(f"the audit at {self.at} has too many silent agents to compare")
 
     def before(self) -> AuditBefore:

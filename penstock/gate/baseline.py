@@ -3,8 +3,8 @@
     {"version": 1, "made": 1795158000000, "cluster": "…", "brokers": [1, 2, 3], "topics": 12,
      "audit": {"findings": […], "failing_loads": […], "silent": […]}, "remarks": {…}}
 
-Faults that existed before do not fail the gate. What was not recorded cannot be compared, which
-does fail it. Reading the file is capped, and it holds no secret.
+Faults that existed before do not fail the gate; parts that were not recorded do. The size that is
+read is capped. The file contains no secrets.
 """
 
 from collections.abc import Iterator, Sequence
@@ -76,7 +76,7 @@ class KnownFinding(msgspec.Struct, frozen=True, kw_only=True):
         if not all(_covers(own, theirs) for own, theirs in places):
             return False
         is_located = any(NOWHERE not in place for place in places)
-        # Where no place of both says what it is about, its time and its size do.
+        # Without positions, times and the number of events are compared.
         return is_located or (_covers(self.times, other.times) and other.events <= self.events)
 
     def _places(self) -> Iterator[Span]:
@@ -93,7 +93,7 @@ def _span(first: int, count: int) -> Span:
 
 
 def _covers(own: Span, theirs: Span) -> bool:
-    """Whether `theirs` is inside `own`; a span that is not given covers all."""
+    """Whether `theirs` is inside `own`; NOWHERE covers every span."""
     return own == NOWHERE or (theirs != NOWHERE and own[0] <= theirs[0] and theirs[1] <= own[1])
 
 
@@ -129,10 +129,10 @@ def read_baseline(file: BinaryIO) -> Baseline:
     body = file.read(_MOST_BYTES + 1)
     try:
         if len(body) > _MOST_BYTES:
-            raise msgspec.ValidationError("it is too long")
+            raise msgspec.ValidationError(f"larger than {_MOST_BYTES} bytes")
         baseline = msgspec.json.decode(body, type=known_type(Baseline))
         if baseline.version != VERSION:
-            raise msgspec.ValidationError(f"it is of version {baseline.version}, not {VERSION}")
+            raise msgspec.ValidationError(f"version {baseline.version}, not {VERSION}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WrongConfiguration(
             f"{file.name} was not made by `penstock gate record`: {error}"

@@ -1,5 +1,4 @@
-"""The gate's checks that a cluster is in sync, by the account of any broker and of the changed
-ones.
+"""The gate's checks that a cluster is in sync, as reported by any broker and by the changed ones.
 
 A broker that was just killed is listed as live until its session ends, and as in sync until its
 leaders notice. So the changed brokers are asked themselves, and the state must hold for a while.
@@ -30,8 +29,8 @@ _LASTING: Final = (
 
 
 class BrokersCheck:
-    """`before`: the brokers of the baseline; `cluster_id`: its cluster, if known; `wanted`: the
-    changed brokers."""
+    """Checks the cluster. `before`: the brokers of the baseline; `cluster_id`: its cluster, if
+    known; `wanted`: the changed brokers."""
 
     about = ABOUT
 
@@ -57,7 +56,7 @@ class BrokersCheck:
             self._brokers = None
 
     def look(self) -> Sequence[Reason]:
-        """Raises WrongConfiguration."""
+        """Checks the cluster once. Raises WrongConfiguration."""
         try:
             cluster = self.ask()
         except ClientError as error:
@@ -81,7 +80,7 @@ class BrokersCheck:
         return list(dict.fromkeys(reasons))
 
     def ask(self) -> ClusterMetadata:
-        """Raises ClientError."""
+        """Requests the cluster's metadata. Raises ClientError."""
         if self._brokers is None:
             self._brokers = Brokers(self._bootstrap, patience_seconds=0)
         return self._brokers.refresh(None)
@@ -94,7 +93,7 @@ class BrokersCheck:
             words = f"broker {broker} does not answer: {error}"
             return [Reason(ABOUT, Trouble.SILENCE, words)]
         return [
-            Reason(ABOUT, Trouble.WAITING, f"{problem} (as broker {broker} has it)")
+            Reason(ABOUT, Trouble.WAITING, f"{problem} (according to broker {broker})")
             for problem in out_of_sync(cluster, self._wanted)
         ]
 
@@ -113,7 +112,7 @@ def absent(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
 
 
 def out_of_sync(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[str]:
-    """What keeps the cluster from being in sync: a sentence for each kind."""
+    """Reasons why the cluster is not in sync: a sentence for each kind."""
     if cluster.controller not in cluster.brokers:
         yield "no broker is the controller"
     hidden, leaderless, under_replicated, led_by_others = (
@@ -146,7 +145,7 @@ def out_of_sync(cluster: ClusterMetadata, wanted: Collection[int]) -> Iterator[s
 
 
 class PagesCheck:
-    """What brokers report on their pages: lost, damaged and offline partitions."""
+    """The check of brokers' pages, which report lost, damaged and offline partitions."""
 
     about = ABOUT
 
@@ -183,7 +182,7 @@ class PagesCheck:
         return reasons
 
     def remarks(self) -> dict[str, list[str]]:
-        """Raises NoStatus."""
+        """The remarks of brokers by address. Raises NoStatus."""
         return {at: list(query.ask()) for at, query in self._queries.items()}
 
 

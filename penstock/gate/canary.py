@@ -71,7 +71,7 @@ class Shipped(NamedTuple):
 
 
 def write_line(path: Path) -> Line:
-    """Raises Failed."""
+    """Writes a line to the file. Raises Failed."""
     token = secrets.token_hex(16)
     written = time.time_ns() // 1_000_000
     when = datetime.fromtimestamp(written / 1000, UTC).isoformat(timespec="milliseconds")
@@ -96,7 +96,7 @@ def write_line(path: Path) -> Line:
 
 
 class CanaryCheck:
-    """`audit` is None with the proof `stored`."""
+    """Checks that a line arrives. `audit` is None with the proof `stored`."""
 
     about = ABOUT
 
@@ -225,8 +225,8 @@ class CanaryCheck:
 
 
 def shipped(status: Status, line: Line) -> tuple[Shipped | None, str]:
-    """Where the line went, once acknowledged; else the reason why it is not. The inode tells a
-    renamed file of that path from this one."""
+    """The offset of the line once it is acknowledged; else the reason why it is not. The inode
+    distinguishes a renamed file of that path from this one."""
     followed = [
         file
         for file in status.files
@@ -256,8 +256,8 @@ def _stalled(status: Status, file: FileStatus) -> str:
 
 
 def why_not_counted(answer: TopicAnswer, *, by_all: bool) -> str:
-    """Why the brokers are not known to have what agents read in these windows; with `by_all`, why
-    not every line of them is accounted for."""
+    """Why the brokers may not have all lines that agents read in these windows; with `by_all`, why
+    some of their lines are unaccounted for."""
     tiers = [tier.tier for tier in answer.tiers]
     cells = [cell for cell in answer.cells if any(sums.events for sums in cell.sums)]
     if not cells:

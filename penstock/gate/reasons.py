@@ -19,7 +19,7 @@ class Trouble(IntEnum):
 
 
 class Reason(NamedTuple):
-    """`about` is the part of the gate: brokers, canary or audit."""
+    """A reason to wait. `about` is the part of the gate: brokers, canary or audit."""
 
     about: str
     trouble: Trouble
@@ -43,6 +43,6 @@ def worst(reasons: Sequence[Reason]) -> Trouble:
 
 
 def some(names: Sequence[str]) -> str:
-    """The first few names, and the number of the others."""
+    """The first few names, and the number of further ones."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")

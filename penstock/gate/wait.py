@@ -26,7 +26,7 @@ def wait(
     """Run all checks every second, and call `tell` when the reasons have changed. The result has
     the reasons of the last round. If all checks pass when the limit is reached, they get the time
     to hold for `steady` seconds."""
-    begun = time.monotonic()
+    began = time.monotonic()
     holds_since: float | None = None
     reported: Sequence[Reason] = ()
     try:
@@ -39,12 +39,12 @@ def wait(
                 if reasons != reported:
                     tell(reasons)
                     reported = reasons
-                if now - begun >= within:
-                    return Waited(reasons, now - begun)
+                if now - began >= within:
+                    return Waited(reasons, now - began)
             else:
                 holds_since = started if holds_since is None else holds_since
                 if now - holds_since >= steady:
-                    return Waited((), now - begun)
+                    return Waited((), now - began)
             time.sleep(max(0.0, _LOOKS_SECONDS - (now - started)))
     finally:
         for check in checks:

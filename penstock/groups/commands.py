@@ -31,7 +31,7 @@ def existing_groups(context: click.Context, _: click.Parameter, incomplete: str)
 
     def groups() -> Iterable[str]:
         with connected(typed_bootstrap(context)) as brokers:
-            return [list_group.name for list_group in list_groups(brokers)]
+            return [group.name for group in list_groups(brokers)]
 
     with context.scope(cleanup=False):  # its options name the credentials
         return words(groups, incomplete)
@@ -45,7 +45,7 @@ def list_groups_command(bootstrap: str, as_json: bool) -> None:
 
     The partitions of a `kafka` group are assigned by a broker: it is a group of Kafka's clients, of
     Kafka Connect or the like. Members of a `penstock` group (`penstock consume --group`) share them
-    by ZooKeeper. A group without members keeps its offsets until they expire.
+    through ZooKeeper. A group without members keeps its offsets until they expire.
 
     \b
     Example:

@@ -27,8 +27,8 @@ def delete_offsets_command(
 ) -> None:
     """Delete a group's offsets of topics that none of its members reads.
 
-    Otherwise it would be shown as lagging there for ever. If it reads the topic again, it starts
-    like a new group.
+    Otherwise the group would be shown as lagging there forever. If it reads the topic again, it
+    starts like a new group.
 
     \b
     Example:
@@ -58,7 +58,7 @@ def _chosen(
     group: str, committed: Collection[TopicPartition], topics: Iterable[TopicArgument]
 ) -> list[TopicPartition]:
     """The partitions to delete. Topics may no longer exist, so only committed partitions count."""
-    partitions_: set[TopicPartition] = set()
+    chosen: set[TopicPartition] = set()
     for topic in topics:
         wanted = {TopicPartition(topic.topic, number) for number in topic.partitions} or {
             partition for partition in committed if partition.topic == topic.topic
@@ -67,5 +67,5 @@ def _chosen(
         if missing or not wanted:
             names = ", ".join(map(str, missing)) or f"topic {topic.topic}"
             raise Failed(f"group {group} has no offsets in {names}")
-        partitions_ |= wanted
-    return sorted(partitions_)
+        chosen |= wanted
+    return sorted(chosen)

@@ -1,5 +1,7 @@
-"""Files with offsets of groups: lines of `group,topic,partition,offset`, the format of Kafka's tool
-for several groups, or without the group, its format for one; or the same as JSON."""
+"""Files with offsets of groups, in the formats of Kafka's tool, or as JSON.
+
+Lines are `group,topic,partition,offset`; in a file about one group, the group may be missing.
+"""
 
 import csv
 import json
@@ -24,7 +26,7 @@ def write_csv(stream: TextIO, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read(path: Path, alone: str | None = None) -> dict[str, Offsets]:
-    """The offsets of each group. `alone`: the group of lines that name none."""
+    """Reads the offsets of each group. `alone`: the group of lines without one."""
     try:
         text = path.read_bytes().decode("utf-8-sig")  # spreadsheets write a byte order mark
     except OSError as error:

@@ -162,7 +162,7 @@ def export(*, groups: tuple[str, ...], all_groups: bool, bootstrap: str, as_json
         raise click.UsageError("name the groups, or pass --all")
     with connected(bootstrap) as brokers:
         if all_groups:
-            names = [list_group.name for list_group in list_groups(brokers)]
+            names = [group.name for group in list_groups(brokers)]
         else:
             names = list(existing(brokers, groups))
         rows = [
@@ -206,11 +206,11 @@ def import_offsets(*, file: Path, dry_run: bool, yes: bool, bootstrap: str, as_j
 
 
 def _one_of(options: Mapping[str, To | None]) -> To:
-    given = {name: to for name, to in options.items() if to is not None}
-    if len(given) != 1:
-        surplus = f", not {' and '.join(given)}" if given else ""
+    passed = {name: to for name, to in options.items() if to is not None}
+    if len(passed) != 1:
+        surplus = f", not {' and '.join(passed)}" if passed else ""
         raise click.UsageError(f"pass one of {', '.join(options)}{surplus}")
-    return next(iter(given.values()))
+    return next(iter(passed.values()))
 
 
 def _given(path: Path, group: str) -> Given:

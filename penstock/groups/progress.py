@@ -39,7 +39,7 @@ def listed_rows(
 
 
 def existing(brokers: Brokers, names: Sequence[str]) -> dict[str, GroupOfMembers]:
-    """The groups of these names. Failed if one does not exist."""
+    """Returns the groups of these names. Raises Failed if one does not exist."""
     groups = describe_groups(brokers, names)
     missing = [name for name, group in groups.items() if not group.is_there]
     if missing:
@@ -57,7 +57,7 @@ def _like(brokers: Brokers, group: str) -> str:
 
 
 def without_members(group: GroupOfMembers) -> None:
-    """Raise Failed, with the members, if the group has any."""
+    """Checks that the group has no members. Raises Failed, which names them."""
     if not group.has_members:
         return
     count = len(group.members)
@@ -66,8 +66,8 @@ def without_members(group: GroupOfMembers) -> None:
         names.append(f"and {count - _NAMED} more")
     raise Failed(
         f"group {group.name} has {count} member{'' if count == 1 else 's'}, which would overwrite "
-        "the "
-        f"offsets: stop {'it' if count == 1 else 'them'} first: {', '.join(names) or group.state}"
+        f"the offsets: stop {'it' if count == 1 else 'them'} first: "
+        f"{', '.join(names) or group.state}"
     )
 
 
@@ -138,17 +138,17 @@ def _partitions(
     rows = []
     for target in sorted({*committed, *reader}):
         member = reader.get(target)
-        lag_ = lags.get((group.name, target))
+        partition_lag = lags.get((group.name, target))
         rows.append(
             {
                 "topic": target.topic,
                 "partition": target.partition,
                 "committed": committed[target].offset if target in committed else None,
-                "end": lag_.end if lag_ else None,
-                "lag": lag_.messages if lag_ else None,
-                "lag_seconds": _rounded(lag_.seconds) if lag_ else None,
+                "end": partition_lag.end if partition_lag else None,
+                "lag": partition_lag.messages if partition_lag else None,
+                "lag_seconds": _rounded(partition_lag.seconds) if partition_lag else None,
                 "member": member.member_id if member else None,
-                WHY: _why(lag_),
+                WHY: _why(partition_lag),
             }
         )
     return rows
@@ -158,14 +158,14 @@ def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 1)
 
 
-def _why(lag_: Lag | None) -> str:
-    if lag_ is None:
+def _why(partition_lag: Lag | None) -> str:
+    if partition_lag is None:
         return "nothing committed yet"
-    if lag_.unknown:
-        return lag_.unknown
-    if lag_.begins is not None and lag_.committed < lag_.begins:
-        deleted = lag_.begins - lag_.committed
+    if partition_lag.unknown:
+        return partition_lag.unknown
+    if partition_lag.begins is not None and partition_lag.committed < partition_lag.begins:
+        deleted = partition_lag.begins - partition_lag.committed
         return f"{deleted:,} messages were deleted before the group read them"
-    if lag_.end is not None and lag_.committed > lag_.end:
+    if partition_lag.end is not None and partition_lag.committed > partition_lag.end:
         return "the log ends before that: it was truncated or recreated"
     return ""

@@ -63,14 +63,14 @@ def chosen(
             raise Failed(f"group {group} has no committed offsets: name topics with --topic")
         return sorted(committed)
     _check_topics(brokers, [topic.topic for topic in topics])
-    wanted: set[TopicPartition] = set()
+    partitions: set[TopicPartition] = set()
     for topic in topics:
-        known = brokers.known.topic(topic.topic)
-        numbers = topic.partitions or tuple(range(len(known.partitions)))
+        metadata = brokers.known.topic(topic.topic)
+        numbers = topic.partitions or tuple(range(len(metadata.partitions)))
         for number in numbers:
-            known.partition(number)
-        wanted.update(TopicPartition(topic.topic, number) for number in numbers)
-    return sorted(wanted)
+            metadata.partition(number)
+        partitions.update(TopicPartition(topic.topic, number) for number in numbers)
+    return sorted(partitions)
 
 
 def changes(
@@ -84,16 +84,16 @@ def changes(
         offsets_of(brokers, dict.fromkeys(targets, EARLIEST)),
         offsets_of(brokers, dict.fromkeys(targets, LATEST)),
     )
-    wanted = _wanted(brokers, to, committed, logs)
+    offsets = _target_offsets(brokers, to, committed, logs)
     return [
         _change(
-            target, committed.get(target), wanted[target], logs.begins[target], logs.ends[target]
+            target, committed.get(target), offsets[target], logs.begins[target], logs.ends[target]
         )
         for target in targets
     ]
 
 
-def _wanted(
+def _target_offsets(
     brokers: Brokers, to: To, committed: Mapping[TopicPartition, int], logs: _Logs
 ) -> Mapping[TopicPartition, int]:
     match to:
@@ -106,37 +106,37 @@ def _wanted(
         case Given(offsets):
             return offsets
         case Shift(by):
-            return {end: _where(end, committed) + by for end in logs.ends}
+            return {end: _committed_offset(end, committed) + by for end in logs.ends}
         case AtTime(timestamp):
-            found = offsets_of(brokers, dict.fromkeys(logs.ends, timestamp))
+            offsets_at_time = offsets_of(brokers, dict.fromkeys(logs.ends, timestamp))
             return {
                 partition: at if at >= 0 else logs.ends[partition]
-                for partition, at in found.items()
+                for partition, at in offsets_at_time.items()
             }
         case Ago(millis):
             at = AtTime(max(0, time.time_ns() // 1_000_000 - millis))
-            return _wanted(brokers, at, committed, logs)
+            return _target_offsets(brokers, at, committed, logs)
 
 
-def _where(target: TopicPartition, committed: Mapping[TopicPartition, int]) -> int:
+def _committed_offset(target: TopicPartition, committed: Mapping[TopicPartition, int]) -> int:
     if target not in committed:
         raise Failed(f"the group has no offset in {target} that could be shifted")
     return committed[target]
 
 
 def _change(
-    target: TopicPartition, before: int | None, wanted: int, begins: int, ends: int
+    target: TopicPartition, before: int | None, offset: int, begins: int, ends: int
 ) -> Change:
-    if wanted < begins:
-        return Change(target, before, begins, f"{wanted} does not exist: the log begins here")
-    if wanted > ends:
-        return Change(target, before, ends, f"{wanted} does not exist: the log ends here")
-    return Change(target, before, wanted)
+    if offset < begins:
+        return Change(target, before, begins, f"{offset} does not exist: the log begins here")
+    if offset > ends:
+        return Change(target, before, ends, f"{offset} does not exist: the log ends here")
+    return Change(target, before, offset)
 
 
 def _check_topics(brokers: Brokers, names: Collection[str]) -> None:
     """Raise Failed for a missing topic, for which later requests would wait."""
-    known = brokers.persist(lambda: brokers.refresh(names))
-    missing = sorted(name for name in set(names) if not known.has(name))
+    metadata = brokers.persist(lambda: brokers.refresh(names))
+    missing = sorted(name for name in set(names) if not metadata.has(name))
     if missing:
         raise Failed(f"no topic {', '.join(missing)}")

@@ -53,12 +53,12 @@ def status(config: Path | None, overrides: tuple[str, ...], as_json: bool) -> in
         penstock mirror status --config mirror.yaml
     """
     loaded = configured(MirrorConfig, config, overrides)
-    found = _standing(_pages(loaded))
+    standing = _standing(_pages(loaded))
     if as_json:
-        print_json(found)
+        print_json(standing)
     else:
-        _show(found)
-    return 1 if found["not_ready"] or found["remarks"] else 0
+        _show(standing)
+    return 1 if standing["not_ready"] or standing["remarks"] else 0
 
 
 @click.command
@@ -88,7 +88,9 @@ def promote(
     """
     with _opened(config, overrides) as opening:
         compared = opening.promote(topic, without_source=without_source)
-    _done(topic, "promoted", f"{topic} is open: it is an ordinary topic now", as_json, compared)
+    _done(
+        topic, "promoted", f"{topic} is an ordinary topic now, open for writing", as_json, compared
+    )
 
 
 @click.command
@@ -98,7 +100,7 @@ def promote(
     "--cut",
     is_flag=True,
     help="Delete messages that the source lacks, after showing them. Groups that have "
-    "read of it are put back.",
+    "read them are moved back.",
 )
 @yes_option
 @json_option
@@ -128,13 +130,13 @@ def demote(
             print_table(_THROWN_AWAY, [_thrown_away(excess) for excess in due])
         if not yes:
             count = sum(excess.offsets for excess in due)
-            confirm(f"throw away {count} messages of {topic}, for good?", "nothing was changed")
+            confirm(f"permanently delete {count} messages of {topic}?", "nothing was changed")
 
     with _opened(config, overrides) as opening:
         done = opening.demote(topic, may_cut=may_cut if cut else None)
     if not as_json:
         for group in done.groups:
-            say(f"group {group} was put back to where {topic} was cut")
+            say(f"group {group} was moved back to the new end of {topic}")
     more = {"cut": [_thrown_away(excess) for excess in done.cut], "groups": done.groups}
     _done(topic, "demoted", f"{topic} is a copy again", as_json, done.partitions, more=more)
 
@@ -181,7 +183,7 @@ def _opened(config: Path | None, overrides: tuple[str, ...]) -> Iterator[Promoti
 
 
 def _pages(config: MirrorConfig) -> HttpUrl:
-    """Where the worker's are, on this machine if it listens on all addresses."""
+    """The URL of the worker's pages; on this machine if it listens on all addresses."""
     host = "127.0.0.1" if is_everywhere(config.http_host) else config.http_host
     return HttpUrl("https" if config.http.tls else "http", host, config.http_port)
 
@@ -192,29 +194,29 @@ def _standing(url: HttpUrl) -> dict[str, Any]:
     if answer.status != HTTPStatus.OK:
         raise Failed(f"{url} is not a mirror, or it refused the request (HTTP {answer.status})")
     try:
-        found = msgspec.json.decode(answer.body, type=dict[str, Any])
+        content = msgspec.json.decode(answer.body, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Failed(f"the server is not a mirror of this release: {error}") from None
-    return found
+    return content
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(standing: dict[str, Any]) -> None:
     say(
-        f"mirror {found['name']}: {found['source']} to {found['target']}, "
-        f"offsets {found['offsets']}"
+        f"mirror {standing['name']}: {standing['source']} to {standing['target']}, "
+        f"offsets {standing['offsets']}"
     )
-    if found["not_ready"]:
-        say(f"not ready: {found['not_ready']}")
-    for remark in found["remarks"]:
+    if standing["not_ready"]:
+        say(f"not ready: {standing['not_ready']}")
+    for remark in standing["remarks"]:
         say(remark)
-    compared = found.get("compared")
+    compared = standing.get("compared")
     if compared and compared["passes"]:
         say(f"last complete comparison with the source: {compared['age_seconds']:.0f} s ago")
     elif compared:
-        say("not all was compared with the source yet")
+        say("the comparison with the source is not complete yet")
     rows = [
         {**partition, "topic": topic["topic"], "remark": partition["trouble"] or None}
-        for topic in found["topics"]
+        for topic in standing["topics"]
         for partition in topic["partitions"]
     ]
     if rows:
@@ -235,7 +237,7 @@ def _thrown_away(excess: Excess) -> dict[str, Any]:
 def _done(
     topic: str,
     what: str,
-    said: str,
+    message: str,
     as_json: bool,
     compared: Sequence[Compared] = (),
     *,
@@ -250,4 +252,4 @@ def _done(
         return
     if ends:
         print_table(_ENDS, ends)
-    say(said)
+    say(message)

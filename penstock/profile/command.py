@@ -54,7 +54,9 @@ def command(
     client_profile = profile()
     profile_addresses = {key: client_profile.value(key) for key in _FROM_PROFILE}
     rows = [_row(key, address) for key, address in addresses.items()] + [
-        _as_row(key, address, str(client_profile.path), _named(key, f"{key}_security", address))
+        _as_row(
+            key, address, str(client_profile.path), _credentials(key, f"{key}_security", address)
+        )
         for key, address in profile_addresses.items()
         if address
     ]
@@ -81,20 +83,20 @@ def _row(key: str, address: str) -> dict[str, object]:
         case ParameterSource.ENVIRONMENT:
             origin = variable
         case _:
-            found = profile()
-            origin = str(found.path) if found.value(key) else "default"
-    return _as_row(key, address, origin, _named(key, security, address))
+            current = profile()
+            origin = str(current.path) if current.value(key) else "default"
+    return _as_row(key, address, origin, _credentials(key, security, address))
 
 
-def _named(key: str, security: str, address: str) -> str | None:
+def _credentials(key: str, security: str, address: str) -> str | None:
     """The file with the credentials; a profile has them for its own addresses only."""
     path = security_file(security)
     if path is not None:
         return str(path)
-    found = profile()
-    named = getattr(found.content, security, None)
-    has_some = named is not None and named != type(named)()
-    return str(found.path) if has_some and found.names(key, address) else None
+    current = profile()
+    credentials = getattr(current.content, security, None)
+    has_credentials = credentials is not None and credentials != type(credentials)()
+    return str(current.path) if has_credentials and current.names(key, address) else None
 
 
 def _as_row(server: str, address: str, origin: str, credentials: str | None) -> dict[str, object]:

@@ -26,13 +26,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def entity_options(command: F) -> F:
     """Adds `user`, `client_id` and `ip`."""
-    for name, whom in (
+    for name, condition in (
         ("--ip", "connect from this address"),
         ("--client-id", "have this client id"),
         ("--user", "have logged in as this user"),
     ):
         command = click.option(
-            name, metavar="NAME", help=f"Clients that {whom}; {EVERYBODY}: each of the others."
+            name, metavar="NAME", help=f"Clients that {condition}; {EVERYBODY}: each of the others."
         )(command)
     return command
 
@@ -155,7 +155,7 @@ def _alter(
     *,
     as_json: bool,
 ) -> None:
-    """Change the quotas, and show the result."""
+    """Changes the quotas, and prints the result."""
     with connected(bootstrap) as brokers:
         alter_quotas(brokers, entity, changes)
         _print([quota for quota in quotas(brokers) if quota.entity == entity], as_json=as_json)

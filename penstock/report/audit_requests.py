@@ -68,8 +68,8 @@ def ask(
     seconds: float = _SECONDS,
     posted: msgspec.Struct | None = None,
 ) -> T:
-    """The answer. Raises Failed if there is none of that kind. Without `access`, the credentials of
-    the running command are used. `posted`: an operator's statement.
+    """Sends a request. Raises Failed without an answer of this kind. Without `access`, the
+    credentials of the running command are used. `posted`: an operator's statement.
 
     An answer may take long, but one that hangs is not waited for."""
     query = urlencode({name: value for name, value in parameters.items() if value != ""})
@@ -98,7 +98,8 @@ def ask(
 
 
 def restart_audit(audit: HttpUrl, directory: str = "") -> Cure:
-    """By the `penstock up` of this directory, or that whose `environment` the shell has read."""
+    """A restart by the `penstock up` of this directory, or the one whose `environment` the shell
+    has read."""
     if not directory and os.environ.get(address_variables.AUDIT) == str(audit):
         directory = os.environ.get(address_variables.UP, "")
     return ProgramCommands(commands=CommandsConfig(up=directory)).restart("audit")
@@ -130,7 +131,8 @@ _RECENT_MILLIS: Final = 60_000  # a reading of the ledger that is no older count
 def asked_report(
     audit: HttpUrl, topics: Sequence[str], cluster: str, range_: TimeRange
 ) -> ReportAnswer:
-    """The report on all topics, or on these. Failed without an answer or such a topic."""
+    """The report on all topics, or on these. Raises Failed without an answer, or if a topic is
+    unknown."""
     reports = [_one(audit, topic, cluster, range_) for topic in dict.fromkeys(topics) or [""]]
     return msgspec.structs.replace(
         reports[0],

@@ -61,7 +61,7 @@ reason_option = click.option(
 
 
 class LedgerPlace(NamedTuple):
-    """The cluster whose `_audit` is written, and the way to it."""
+    """The cluster whose `_audit` is written, and its addresses and credentials."""
 
     cluster: str
     bootstrap: str
@@ -424,7 +424,7 @@ def retire(
     ledgers: Sequence[LedgerPlace],
     as_json: bool,
 ) -> None:
-    """Expect nothing more of a host until it is heard from again.
+    """Expect nothing more of a host until it reports again.
 
     The reports of its agents remain valid: their missing events stay missing. Lines in its files
     that were not shipped will remain unknown.

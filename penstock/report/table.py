@@ -71,8 +71,8 @@ def show_report(
     newer: ReportAnswer | None = None,
     alerts: Sequence[NotedAlert] = (),
 ) -> None:
-    """Print the report. `everything`: also details of topics without faults. Of what is `newer`
-    than the report, only faults are shown."""
+    """Print the report. `everything`: also details of topics without faults. Only faults are shown
+    of anything `newer` than the report."""
     headline = headline_on(verdict(report), report.topics)
     words = remarked(headline, report.topics)
     _print(headline.mark, _COLOURS_OF_SIGNS[headline.mark], f" {words}")

@@ -79,7 +79,7 @@ def delays_of(tier: TierTotals) -> tuple[str, ...]:
 
 
 class ShownVerdict(NamedTuple):
-    """A topic's state as it is shown, with what its worst state would hide."""
+    """A topic's state for display, with states that its worst state would hide."""
 
     state: State
     mark: str
@@ -158,14 +158,14 @@ def headline_words(headline: Headline) -> str:
 
 
 def failing_words(load: FailingLoad) -> str:
-    """Since when a table has not been loaded, why, and what to do."""
+    """The time and reason since which a table has not been loaded, and the remedy."""
     since = time_text(load.since // 1000 * 1000)
     cure = f". What to do: {load.cure}" if load.cure else ""
     return one_line(f"not loaded into {load.destination} since {since}: {load.reason}{cure}")
 
 
 def wait_words(wait: Wait) -> str:
-    """Which program is waited for, and why."""
+    """The program that is waited for, and the reason."""
     return one_line(f"waits for {_WAITED_FOR.get(wait.on, f'the {wait.on}')}: {wait.words}")
 
 
@@ -181,8 +181,8 @@ def subject(report: ReportAnswer) -> str:
 def topic_name(topic: TopicReport) -> str:
     """The name, with the id if it was deleted or retired, as another topic may have that name
     now."""
-    gone = f" (deleted or retired, id {topic.topic_id})"
-    return topic.topic + gone if topic.deleted else topic.topic
+    suffix = f" (deleted or retired, id {topic.topic_id})"
+    return topic.topic + suffix if topic.deleted else topic.topic
 
 
 def flow(topic: TopicReport) -> str:
@@ -243,7 +243,7 @@ def finding_words(finding: Finding) -> str:
 
 
 class Line(NamedTuple):
-    """One topic: events by place (None: not expected there), and sums of what does not add up."""
+    """One topic: events by place (None: not expected there), and sums of discrepancies."""
 
     topic: TopicReport
     events: tuple[Count | None, ...]

@@ -1,6 +1,6 @@
 """`penstock schemas apply`: registers the changed schemas of a folder.
 
-`schemas.yaml`, which may lie in the folder, says which levels of compatibility it wants.
+An optional file `schemas.yaml` in the folder sets levels of compatibility.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,31 +31,31 @@ class SubjectSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FolderSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`compatibility` is of every subject of the folder that is given none under `subjects`."""
+    """`schemas.yaml`. `compatibility` applies to each subject without a level under `subjects`."""
 
     compatibility: Level | None = None
     subjects: dict[str, SubjectSettings] = {}
 
     def levels(self, files: Iterable[SchemaFile]) -> dict[str, Level]:
-        """By subject; those that are not here keep what they have."""
+        """The levels to set, by subject; other subjects keep theirs."""
         names = {file.subject for file in files}
-        if strangers := sorted(self.subjects.keys() - names):
-            raise WrongConfiguration(f"{FILE}: subjects: no file is named {strangers[0]}.avsc")
-        found = {}
+        if unknown := sorted(self.subjects.keys() - names):
+            raise WrongConfiguration(f"{FILE}: subjects: no file is named {unknown[0]}.avsc")
+        levels = {}
         for name in names:
-            own = self.subjects.get(name, SubjectSettings()).compatibility or self.compatibility
-            if own is not None:
-                found[name] = own
-        return found
+            level = self.subjects.get(name, SubjectSettings()).compatibility or self.compatibility
+            if level is not None:
+                levels[name] = level
+        return levels
 
 
 def folder_settings(folder: Path) -> FolderSettings:
-    """What the file says, or nothing if it is not there."""
+    """Reads `schemas.yaml`, which may be missing. Raises WrongConfiguration."""
     path = folder / FILE
     if not path.exists() and not path.is_symlink():
         return FolderSettings()
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise WrongConfiguration(f"{path}: it is a link to a path outside of the folder")
+        raise WrongConfiguration(f"{path} is a link to a path outside of the folder")
     try:
         return load(FolderSettings, path)
     except ConfigurationError as error:
@@ -92,7 +92,7 @@ def command(*, folder: Path, dry_run: bool, force: bool, registry: str, as_json:
             if not refused and not dry_run:
                 _register(client, plans, done)
         finally:
-            # Also what was done before the registry went away.
+            # Also reports what was registered before a failure.
             _report(plans, done, dry_run=dry_run, as_json=as_json)
     if refused:
         would = "would be refused" if dry_run else "refused, and nothing was registered"
@@ -136,15 +136,15 @@ def _report(
 
 
 def _document(plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]) -> dict[str, Any]:
-    there = done.get(plan.file.subject) or plan.registered
+    registered = done.get(plan.file.subject) or plan.registered
     change = plan.level_change
     return {
         "file": plan.file.path,
         "subject": plan.file.subject,
         "outcome": plan.outcome,
         "applied": plan.file.subject in done,
-        "version": there.version if there else None,
-        "id": there.id if there else None,
+        "version": registered.version if registered else None,
+        "id": registered.id if registered else None,
         "level": {"old": change.before, "new": change.after} if change else None,
         "differences": difference_documents(plan.differences),
         "reasons": list(plan.reasons),
@@ -153,19 +153,19 @@ def _document(plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]) -> d
 
 
 def _say(plan: RegistrationPlan, done: RegisteredSchema | None) -> None:
-    there = done or plan.registered
-    at = f": version {there.version}, id {there.id}" if there else ""
+    registered = done or plan.registered
+    detail = f": version {registered.version}, id {registered.id}" if registered else ""
     if plan.outcome is Outcome.REFUSED:
-        at = f" ({plan.file.path})"
+        detail = f" ({plan.file.path})"
     if plan.registered and plan.latest and plan.latest.version > plan.registered.version:
-        at += f"; the latest is version {plan.latest.version}, and stays the latest"
+        detail += f"; the latest is version {plan.latest.version}, and stays the latest"
     colour = "red" if plan.outcome is Outcome.REFUSED else None
-    say(f"{plan.outcome:<9}  {plan.file.subject}{at}", colour=colour)
+    say(f"{plan.outcome:<9}  {plan.file.subject}{detail}", colour=colour)
     if plan.level_change:
         before = plan.level_change.before or "no level of its own"
         say(f"  ~ compatibility: {before} → {plan.level_change.after}", colour="yellow")
     say_differences(plan.differences, indent="  ")
     for reason in plan.reasons:
         say(f"  {reason}", colour=colour)
-    if (why := why_no_event(plan)) and plan.outcome is not Outcome.UNCHANGED:
-        say(f"  no event for Penstock's agent and loader: {why}", colour="yellow")
+    if (not_event := why_no_event(plan)) and plan.outcome is not Outcome.UNCHANGED:
+        say(f"  not an event for Penstock's agent and loader: {not_event}", colour="yellow")

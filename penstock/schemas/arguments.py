@@ -17,12 +17,12 @@ Which: TypeAlias = int | Literal["latest"]
 HIGHEST: Final = 2**31 - 1  # of an int in Java
 _DIGITS: Final = 10
 SCHEMA_ID: Final = click.IntRange(0, HIGHEST)
-VALUES: Final = "-value"  # ends the subjects of topics' values, for Confluent's clients as well
+VALUES: Final = "-value"  # the suffix of the subjects of topics' values, as in Confluent's clients
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Subject(click.ParamType[str]):
-    """Any text that can be sent; which of them are legal, the registry says."""
+    """A name that can be encoded; the registry decides whether it is valid."""
 
     name = "subject"
 
@@ -57,7 +57,7 @@ VERSION: Final = VersionArgument()
 
 
 def subject_options(command: F) -> F:
-    """`--subject` and `--topic`."""
+    """Adds `subject` and `topic`."""
     subject = click.option(
         "-s",
         "--subject",
@@ -72,7 +72,7 @@ def subject_options(command: F) -> F:
 
 
 def schema_file(path: Path, subject: str | None, topic: str | None) -> SchemaFile:
-    """The file with its subject; what is wrong with it becomes the command's one line."""
+    """Reads the file. Raises UsageError or Failed."""
     if subject is not None and topic is not None:
         raise click.UsageError("pass either --subject or --topic")
     if topic is not None:

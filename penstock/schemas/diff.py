@@ -42,7 +42,7 @@ def say_differences(found: Iterable[Difference], indent: str = "") -> None:
 
 
 def say_unit_changes(changes: Sequence[UnitChange]) -> None:
-    """Prints on stderr what becomes of old events."""
+    """Prints on stderr what happens to old events."""
     for change in changes[:_MOST_UNIT_CHANGES]:
         colour = "red" if change.is_refused else "yellow"
         click.secho(one_line(str(change)), fg=colour, err=True)
@@ -97,30 +97,32 @@ def command(
     if is_file and new is not None:
         raise click.UsageError("a file is compared with one version")
     if not is_file and (subject is not None or topic is not None):
-        raise click.UsageError(f"--subject and --topic are of a file (*{ENDING})")
+        raise click.UsageError(f"--subject and --topic need a file (*{ENDING})")
     file = schema_file(Path(what), subject, topic) if is_file else None
     with registry_at(registry) as client:
-        found = _between(client, what, old, new) if file is None else _to_file(client, file, old)
-    say_unit_changes(found.unit_changes)
+        comparison = (
+            _between(client, what, old, new) if file is None else _to_file(client, file, old)
+        )
+    say_unit_changes(comparison.unit_changes)
     if as_json:
         print_json(
             {
-                "subject": found.subject,
-                "old": found.old,
-                "new": found.new,
-                "differences": difference_documents(found.differences),
+                "subject": comparison.subject,
+                "old": comparison.old,
+                "new": comparison.new,
+                "differences": difference_documents(comparison.differences),
             }
         )
         return
-    shown = f"version {found.new}" if isinstance(found.new, int) else found.new
-    say(f"{found.subject}: version {found.old} → {shown}")
-    say_differences(found.differences)
-    if not found.differences:
+    new_words = f"version {comparison.new}" if isinstance(comparison.new, int) else comparison.new
+    say(f"{comparison.subject}: version {comparison.old} → {new_words}")
+    say_differences(comparison.differences)
+    if not comparison.differences:
         say("no difference")
 
 
-class _Found(msgspec.Struct, frozen=True):
-    """`new` is a version, or the file."""
+class _Comparison(msgspec.Struct, frozen=True):
+    """Two versions of a schema. `new` is a version, or the path of a file."""
 
     subject: str
     old: int
@@ -129,17 +131,21 @@ class _Found(msgspec.Struct, frozen=True):
     unit_changes: list[UnitChange]
 
 
-def _to_file(client: RegistryClient, file: SchemaFile, old: Which | None) -> _Found:
+def _to_file(client: RegistryClient, file: SchemaFile, old: Which | None) -> _Comparison:
     new = Planner(client).read(file)
-    found = _version(client, file.subject, old or "latest")
-    return _found(file.subject, (found.version, file.path), client.resolved(found), new)
+    version = _version(client, file.subject, old or "latest")
+    return _compared(file.subject, (version.version, file.path), client.resolved(version), new)
 
 
-def _found(subject: str, names: tuple[int, int | str], old: AvroSchema, new: AvroSchema) -> _Found:
-    return _Found(subject, *names, differences(old, new), unit_changes(old, new))
+def _compared(
+    subject: str, names: tuple[int, int | str], old: AvroSchema, new: AvroSchema
+) -> _Comparison:
+    return _Comparison(subject, *names, differences(old, new), unit_changes(old, new))
 
 
-def _between(client: RegistryClient, subject: str, old: Which | None, new: Which | None) -> _Found:
+def _between(
+    client: RegistryClient, subject: str, old: Which | None, new: Which | None
+) -> _Comparison:
     after = _version(client, subject, new or "latest")
     if old is None:
         earlier = [version for version in client.versions(subject) if version < after.version]
@@ -148,9 +154,9 @@ def _between(client: RegistryClient, subject: str, old: Which | None, new: Which
         old = earlier[-1]
     before = _version(client, subject, old)
     names = before.version, after.version
-    return _found(subject, names, client.resolved(before), client.resolved(after))
+    return _compared(subject, names, client.resolved(before), client.resolved(after))
 
 
 def _version(client: RegistryClient, subject: str, which: Which) -> RegisteredSchema:
-    """A version that is named may have been deleted."""
+    """Looks up a version; a numbered one may be deleted."""
     return client.version(subject, which, deleted=which != "latest")

@@ -77,7 +77,7 @@ def new(
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise Failed(f"{path} is there already") from None
+        raise Failed(f"{path} already exists") from None
     except OSError as error:
         raise Failed(f"{path}: {error.strerror or error}") from None
     if as_json:
@@ -142,14 +142,14 @@ def check(
         penstock schemas check page_views-value.avsc
         penstock schemas check page_views.avsc --topic page_views
     """
-    wanted = schema_file(file, subject, topic)
+    schema = schema_file(file, subject, topic)
     with registry_at(registry) as client:
-        plan = Planner(client).plan(wanted)
-        level = client.level(wanted.subject)
+        plan = Planner(client).plan(schema)
+        level = client.level(schema.subject)
     if as_json:
         print_json(
             {
-                "subject": wanted.subject,
+                "subject": schema.subject,
                 "level": level,
                 "outcome": plan.outcome,
                 "reasons": plan.reasons,
@@ -161,31 +161,31 @@ def check(
         _say(plan, level)
     say_unit_changes(plan.unit_changes)
     if plan.outcome is Outcome.REFUSED:
-        raise Failed(f"{file} cannot be registered as {wanted.subject}")
+        raise Failed(f"{file} cannot be registered as {schema.subject}")
     require_readable(plan, force=force)
-    if not any_writer and (why := why_no_event(plan)):
+    if not any_writer and (reason := why_no_event(plan)):
         raise Failed(
-            f"{file}: no agent can write it: {why} (--any-writer if only applications of yours do)"
+            f"{file}: no agent can write it: {reason} (--any-writer if only your applications do)"
         )
 
 
 def require_readable(plan: RegistrationPlan, *, force: bool) -> None:
-    """Raises `Failed` if events of earlier versions would become dead letters."""
+    """Checks that no events of earlier versions would become dead letters. Raises `Failed`."""
     if not force and (changes := [change for change in plan.unit_changes if change.is_refused]):
         paths = ", ".join(dict.fromkeys(change.path or "the value" for change in changes))
         raise Failed(
             shortened(
                 f"{plan.file.path}: old events would become dead letters, because of {paths}: "
-                "add a field of another name, or give --force"
+                "add a field with another name, or pass --force"
             )
         )
 
 
 def why_no_event(plan: RegistrationPlan) -> str | None:
-    """What keeps a topic's values from being events that agents write and loaders expect."""
+    """The reason why a topic's values are not events that agents write and loaders expect."""
     if plan.schema is None or not plan.file.subject.endswith(VALUES):
         return None
-    # Commands for other subjects wait for no encoder to be imported.
+    # Imported here because other subjects need no encoder.
     from agent.encoding.topic_schemas.writable import why_unwritable  # noqa: PLC0415
 
     return why_unwritable(plan.schema) or None
@@ -195,7 +195,7 @@ def _say(plan: RegistrationPlan, level: str) -> None:
     subject = plan.file.subject
     match plan.outcome:
         case Outcome.UNCHANGED if plan.registered:
-            say(f"unchanged: it is {subject}, version {plan.registered.version}")
+            say(f"unchanged: registered as {subject}, version {plan.registered.version}")
         case Outcome.NEW:
             say(f"new: there is no {subject} yet")
         case Outcome.REFUSED:
@@ -205,8 +205,8 @@ def _say(plan: RegistrationPlan, level: str) -> None:
         case _:
             say(f"compatible ({level}) with {subject}:")
     say_differences(plan.differences, indent="  ")
-    if why := why_no_event(plan):
-        say(f"no event for Penstock's agent and loader: {why}", colour="yellow")
+    if not_event := why_no_event(plan):
+        say(f"not an event for Penstock's agent and loader: {not_event}", colour="yellow")
 
 
 @click.command()
@@ -234,13 +234,13 @@ def register_schema(
         penstock schemas register page_views-value.avsc
         penstock schemas register page_views.avsc --topic page_views
     """
-    wanted = schema_file(file, subject, topic)
+    schema = schema_file(file, subject, topic)
     with registry_at(registry) as client:
-        plan = Planner(client).plan(wanted)
+        plan = Planner(client).plan(schema)
         if plan.outcome is Outcome.REFUSED:
             reasons = "; ".join(plan.reasons)
-            what = f"{file} cannot be registered as {wanted.subject}"
-            raise Failed(shortened(f"{what}: {reasons}"))
+            problem = f"{file} cannot be registered as {schema.subject}"
+            raise Failed(shortened(f"{problem}: {reasons}"))
         say_unit_changes(plan.unit_changes)
         require_readable(plan, force=force)
         done = register(client, plan, {})

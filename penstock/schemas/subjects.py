@@ -1,4 +1,4 @@
-"""`penstock schemas list`, `show`, `config` and `delete`: what a registry holds of its subjects."""
+"""`penstock schemas list`, `show`, `config` and `delete`: the subjects of a registry."""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ def list_subjects(*, deleted: bool, registry: str, as_json: bool) -> None:
         penstock schemas list --json | jq -r '.[].subject'
     """
     with registry_at(registry) as client:
-        rows = [_row(all_schema) for all_schema in client.all_schemas(latest_only=True)]
+        rows = [_row(schema) for schema in client.all_schemas(latest_only=True)]
         if deleted:
             rows = [row | {"deleted": False} for row in rows] + _deleted_rows(client)
     rows.sort(key=lambda row: (row["subject"], row["version"]))
@@ -53,10 +53,12 @@ def list_subjects(*, deleted: bool, registry: str, as_json: bool) -> None:
 
 
 def _deleted_rows(client: RegistryClient) -> list[dict[str, object]]:
-    there = {(all_schema.subject, all_schema.version) for all_schema in client.all_schemas()}
-    every = client.all_schemas(deleted=True)
-    gone = [version for version in every if (version.subject, version.version) not in there]
-    return [_row(version) | {"deleted": True} for version in gone]
+    existing = {(schema.subject, schema.version) for schema in client.all_schemas()}
+    return [
+        _row(schema) | {"deleted": True}
+        for schema in client.all_schemas(deleted=True)
+        if (schema.subject, schema.version) not in existing
+    ]
 
 
 def _row(schema: RegisteredSchema) -> dict[str, object]:
@@ -111,26 +113,26 @@ def show(
 
 
 def _of_id(client: RegistryClient, schema_id: int) -> dict[str, Any]:
-    found = client.text_of(schema_id)
+    schema = client.text_of(schema_id)
     places = [
         {"subject": place.subject, "version": place.version}
         for place in client.places_of(schema_id)
     ]
-    return {"id": schema_id, "places": places, **schema_document(found)}
+    return {"id": schema_id, "places": places, **schema_document(schema)}
 
 
 def _of_subject(client: RegistryClient, subject: str, version: Which) -> dict[str, Any]:
-    found = client.version(subject, version, deleted=version != "latest")
-    place = {"subject": found.subject, "version": found.version, "id": found.id}
-    return {**place, **schema_document(found)}
+    registered = client.version(subject, version, deleted=version != "latest")
+    place = {"subject": registered.subject, "version": registered.version, "id": registered.id}
+    return {**place, **schema_document(registered)}
 
 
-def schema_document(found: RegisteredSchema | SchemaOfId) -> dict[str, Any]:
-    """With the names that registries use."""
+def schema_document(schema: RegisteredSchema | SchemaOfId) -> dict[str, Any]:
+    """The schema with the field names of registries' API."""
     return {
-        "schemaType": found.type,
-        "references": [_reference_document(reference) for reference in found.references],
-        "schema": found.text,
+        "schemaType": schema.type,
+        "references": [_reference_document(reference) for reference in schema.references],
+        "schema": schema.text,
     }
 
 
@@ -139,8 +141,8 @@ def _reference_document(reference: Reference) -> dict[str, Any]:
 
 
 def indented(text: str) -> str:
-    """A schema as people write it; what is not printable is escaped, as JSON allows it."""
-    # Other registries have schemas that are no JSON.
+    """Indents a schema, and escapes characters that are not printable."""
+    # Foreign registries may have schemas that are not JSON.
     with contextlib.suppress(ValueError, RecursionError):
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
@@ -227,7 +229,7 @@ def delete(
     """
     what = subject if version is None else f"{subject}, version {version}"
     if not yes:
-        confirm_deletion(f"{what}{' for good' if permanent else ''}")
+        confirm_deletion(f"{what}{' permanently' if permanent else ''}")
     with registry_at(registry) as client:
         versions = _delete(client, subject, version, again=permanent)
         if permanent:
@@ -236,11 +238,11 @@ def delete(
         print_json({"subject": subject, "versions": versions, "permanent": permanent})
     else:
         shown = ", ".join(map(str, versions))
-        say(f"deleted {subject}{' for good' if permanent else ''}: version {shown}")
+        say(f"deleted {subject}{' permanently' if permanent else ''}: version {shown}")
 
 
 def _delete(client: RegistryClient, subject: str, version: int | None, *, again: bool) -> list[int]:
-    """`again` says that it may be deleted already."""
+    """Deletes the versions. `again`: they may be deleted already."""
     try:
         if version is None:
             return client.delete_subject(subject)
@@ -248,12 +250,12 @@ def _delete(client: RegistryClient, subject: str, version: int | None, *, again:
     except RegistryRefused as error:
         if error.code == REFERENCE_EXISTS:
             users = _users(client, subject, version)
-            raise Failed(f"{subject} is used by {users}: delete that first") from None
+            raise Failed(f"{subject} is referenced by {users}: delete these first") from None
         if error.code not in {SUBJECT_SOFT_DELETED, VERSION_SOFT_DELETED}:
             raise
         if again:
             return []
-        raise Failed("it is already deleted; --permanent deletes it permanently") from None
+        raise Failed("already deleted: pass --permanent to delete it permanently") from None
 
 
 def _purge(client: RegistryClient, subject: str, version: int | None) -> list[int]:

@@ -1,3 +1,2 @@
 """The commands that run a program in the foreground: agent, audit, broker, registry, zookeeper,
-mirror, load; and `penstock check-config`, which says what they would do.
-"""
+mirror, load; and `penstock check-config`."""

@@ -26,7 +26,7 @@ class InputsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def load_agent(config: Path | None, overrides: Sequence[str]) -> AgentConfig:
-    """Raises ConfigurationError."""
+    """Reads an agent's configuration. Raises ConfigurationError."""
     loaded = load(AgentConfig, config, overrides)
     if config is None:
         return loaded
@@ -42,7 +42,7 @@ def load_agent(config: Path | None, overrides: Sequence[str]) -> AgentConfig:
 
 
 def load_inputs(path: Path) -> tuple[Input, ...]:
-    """Raises ConfigurationError."""
+    """Reads a file of inputs. Raises ConfigurationError."""
     return _beside(path.absolute().parent, load(InputsFile, path).inputs)
 
 

@@ -84,7 +84,7 @@ def listening(host: str, port: int, *, in_tls: bool = False) -> HttpUrl:
 
 
 def ask_status(agent: HttpUrl) -> bytes:
-    """The agent's answer, as JSON; Failed if there is none."""
+    """The agent's answer, as JSON. Raises Failed without one."""
     access = access_to(agent_security(agent))
     try:
         answer = get(agent, STATUS_PATH, program="agent", seconds=_SECONDS, access=access)

@@ -48,7 +48,7 @@ def command(
     """
     if context.invoked_subcommand is not None:
         if config or overrides or count:
-            raise click.UsageError(f"put options after {context.invoked_subcommand}")
+            raise click.UsageError(f"pass options after {context.invoked_subcommand}")
         return 0
     loaded = configured(AuditConfig, config, overrides)
     if config is not None and not loaded.commands.audit:

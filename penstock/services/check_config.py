@@ -1,4 +1,4 @@
-"""`penstock check-config`: validates a configuration file, and reports what it would do."""
+"""`penstock check-config`: validates a configuration file, and predicts its effect."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -57,7 +57,7 @@ def command(
     """
     if context.invoked_subcommand is not None:
         if config or overrides or gaps:
-            raise click.UsageError(f"put options after {context.invoked_subcommand}")
+            raise click.UsageError(f"pass options after {context.invoked_subcommand}")
         return 0
     loaded = configured(MirrorConfig, config, overrides)
     accepted = [_gap(gap) for gap in gaps]

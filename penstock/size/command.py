@@ -19,7 +19,7 @@ _HOUR: Final = 3_600_000
 
 
 class SizeType(click.ParamType[float]):
-    """Bytes, as people write them; powers of ten."""
+    """A size such as 300GB, in powers of ten."""
 
     name = "size"
 
@@ -28,15 +28,15 @@ class SizeType(click.ParamType[float]):
     ) -> float:
         if isinstance(value, float):
             return value
-        found = _SIZE.fullmatch(str(value).strip())
-        bytes_ = float(found[1]) * 1000 ** _UNITS.index(found[2].upper()) if found else 0.0
+        match = _SIZE.fullmatch(str(value).strip())
+        bytes_ = float(match[1]) * 1000 ** _UNITS.index(match[2].upper()) if match else 0.0
         if not 1 <= bytes_ <= _MOST_BYTES:
             self.fail(f"{value!r} is not a size such as 300GB, 1.5TB or 200B")
         return bytes_
 
 
 class Cores(float):
-    """Aligned as a number, with as many digits as say something."""
+    """Number of cores, right-aligned, with significant digits only."""
 
     def __str__(self) -> str:
         return _digits(self)
@@ -201,7 +201,7 @@ def _show(site: Site, needed: Plan) -> None:
     print_table(_COLUMNS, [_row(need) for need in needed.needs])
     every = site.load_seconds / 60
     print(
-        "\nEach row is for one of them; - is negligible or has not been measured.\n"
+        "\nEach row is for one process; - is negligible or has not been measured.\n"
         f"Disks: {_bytes(site.full * _disks(needed))} in {site.replicas} copies, {site.days:g} days"
         f", on disks that are {site.full:.0%} full then: {_bytes(_disks(needed))} in all.\n"
         f"Loads: each takes {needed.load_seconds / 60:,.1f} of {every:,.0f} minutes, and a day is "
@@ -216,7 +216,7 @@ def _show(site: Site, needed: Plan) -> None:
 
 
 def _by_number(site: Site, needed: Plan) -> bool:
-    """Whether fewer batches would be another plan."""
+    """Whether the number of batches determines the plan."""
     return site.replicas > 1 and needed.broker_cores > 1 and needed.batches_a_second > 1000
 
 

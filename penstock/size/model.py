@@ -1,9 +1,9 @@
 """Computes a site's needs. Pure: values in, values out.
 
-Rule 1: rates are the average day's times the headroom; what is kept on disks is the average day's.
-Rule 2: what has not been measured is None, and never a guess. What is assumed is a field of `Site`.
-Rule 3: work goes by size and by number. A broker's cost is for bytes that it appends and sends and
-        for batches, an agent's for lines and for reads of files.
+Rule 1: rates are those of an average day times the headroom; disks hold average days.
+Rule 2: costs that have not been measured are None, never guessed. Assumptions are fields of `Site`.
+Rule 3: costs depend on bytes and on numbers: a broker's on bytes appended and sent and on batches,
+        an agent's on lines and on reads of files.
 Rule 4: a broker has one core.
 
 MB and GB are powers of ten, as in docs/benchmarks.
@@ -22,27 +22,27 @@ _ENSEMBLE = 3
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be carried."""
+    """The load, and the assumptions."""
 
     hosts: int
-    bytes_a_day: float  # of all hosts together, as they lie in the log files
-    days: float  # for which the brokers keep it
+    bytes_a_day: float  # of all hosts together, uncompressed
+    days: float  # of retention at the brokers
     line_bytes: float = unit_costs.LINE_BYTES
     json: bool = False
     files_a_host: int = 10
     replicas: int = 3
     topics: int = 1
-    topics_a_host: int = 1  # to how many a host writes
+    topics_a_host: int = 1  # written by each host
     partitions: int = 16  # of a topic
-    load_seconds: float = 3600.0  # from one load to the next
+    load_seconds: float = 3600.0  # between loads
     linger_seconds: float = unit_costs.LINGER_SECONDS
-    headroom: float = 2.0  # the busiest hour beside the average one
-    full: float = 0.8  # of a disk that is used when all days are on it
+    headroom: float = 2.0  # the busiest hour relative to the average
+    full: float = 0.8  # the share of a disk in use at full retention
     mirror: bool = False
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one process of a kind, of which there are `count`. None: not measured."""
+    """The needs of each of `count` equal processes. None: not measured."""
 
     program: str
     count: int
@@ -60,9 +60,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     batches_a_second: float
     wire_mb_s: float
     broker_cores: float  # of all brokers together
-    broker_start_seconds: float  # until one serves all that it has
+    broker_start_seconds: float  # until a broker serves all its partitions
     loaded_gb_a_day: float  # before the file system's own replication
-    load_seconds: float  # what a load takes on the loader's cores
+    load_seconds: float  # the duration of a load
     needs: tuple[Need, ...]
 
     def need(self, program: str) -> Need:
@@ -76,31 +76,34 @@ def agent_cores(
     json: bool = False,
     reads: float = 0.0,
 ) -> float:
-    """For so many lines a second, found by so many reads a second that found little."""
-    a_line = unit_costs.AGENT_JSON_LINE_SECONDS if json else unit_costs.AGENT_PLAIN_LINE_SECONDS
-    by_bytes = unit_costs.AGENT_SHARE_OF_BYTES
-    longer = line_bytes / unit_costs.LINE_BYTES
+    """Cores for `lines` per second, of which `reads` per second get few lines each."""
+    line_seconds = (
+        unit_costs.AGENT_JSON_LINE_SECONDS if json else unit_costs.AGENT_PLAIN_LINE_SECONDS
+    )
+    byte_share = unit_costs.AGENT_SHARE_OF_BYTES
+    relative_length = line_bytes / unit_costs.LINE_BYTES
     return (
-        lines * a_line * (1 - by_bytes + by_bytes * longer) + reads * unit_costs.AGENT_READ_SECONDS
+        lines * line_seconds * (1 - byte_share + byte_share * relative_length)
+        + reads * unit_costs.AGENT_READ_SECONDS
     )
 
 
 def wire_bytes(line_bytes: float, *, json: bool) -> float:
-    """Of a line in a topic, with zstd."""
+    """The size of a line in a topic, compressed with zstd."""
     measured_bytes = unit_costs.JSON_WIRE_BYTES if json else unit_costs.PLAIN_WIRE_BYTES
     return line_bytes * measured_bytes / unit_costs.LINE_BYTES
 
 
 def broker_cores(*, in_gb_s: float, batches: float, fetched_gb_s: float, replicas: int) -> float:
-    """Of all brokers together; `fetched_gb_s` by others than followers."""
-    a_batch = unit_costs.BROKER_BATCH_SECONDS
+    """Cores of all brokers together. `fetched_gb_s`: by consumers, not followers."""
+    batch_seconds = unit_costs.BROKER_BATCH_SECONDS
     if replicas > 1:
-        a_batch = unit_costs.BROKER_REPLICATED_BATCH_SECONDS * replicas
+        batch_seconds = unit_costs.BROKER_REPLICATED_BATCH_SECONDS * replicas
     copied = in_gb_s * (replicas - 1)
     return (
         in_gb_s * replicas * unit_costs.BROKER_APPEND_GB_SECONDS
         + (copied + fetched_gb_s) * unit_costs.BROKER_FETCH_GB_SECONDS
-        + batches * a_batch
+        + batches * batch_seconds
     )
 
 
@@ -115,9 +118,9 @@ def plan(site: Site) -> Plan:
 
 
 def _batches(site: Site, lines: float, byte_rate: float) -> float:
-    """A second, of one host: when they are full, or have waited; none without a line."""
-    waited = min(site.topics_a_host / site.linger_seconds, lines)
-    return max(waited, byte_rate / unit_costs.FULL_BATCH_BYTES)
+    """Batches per second of one host: a batch is sent when it is full, or after `linger`."""
+    after_linger = min(site.topics_a_host / site.linger_seconds, lines)
+    return max(after_linger, byte_rate / unit_costs.FULL_BATCH_BYTES)
 
 
 def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan:
@@ -132,7 +135,7 @@ def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan
     )
     brokers = max(replicas, ceil(cores))
     kept_gb = wire_bytes_s / site.headroom * _DAY_SECONDS * site.days * replicas / site.full / _GB
-    started = site.topics * site.partitions * replicas / brokers
+    partitions_per_broker = site.topics * site.partitions * replicas / brokers
     loads = lines * unit_costs.LOADER_ROW_SECONDS
     loader_cores = max(1, ceil(loads))
     needs = [
@@ -183,7 +186,7 @@ def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan
         batches_a_second=batches,
         wire_mb_s=in_mb_s,
         broker_cores=cores,
-        broker_start_seconds=started * unit_costs.BROKER_START_PARTITION_SECONDS,
+        broker_start_seconds=partitions_per_broker * unit_costs.BROKER_START_PARTITION_SECONDS,
         loaded_gb_a_day=_landed_gb(site),
         load_seconds=loads * site.load_seconds / loader_cores,
         needs=tuple(needs),
@@ -191,7 +194,7 @@ def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan
 
 
 def _agent(site: Site, lines: float, mb_s: float) -> Need:
-    # A file is read again when it has grown, at most as often as a batch is closed.
+    # A file is read when it has grown, at most once per `linger`.
     reads = min(lines, site.files_a_host / site.linger_seconds)
     return Need(
         program="agent",

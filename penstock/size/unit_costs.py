@@ -1,7 +1,7 @@
 """Unit costs: figures of docs/benchmarks, named by profile and case.
 
-All are of one machine of two cores, and lines of 200 bytes. Whoever measures again changes them
-here. docs/capacity.md says which other figures they are held against, and how far they are off.
+All were measured on one machine with two cores, with lines of 200 bytes. Update them after new
+measurements. docs/capacity.md compares them with other figures, and states their accuracy.
 """
 
 from typing import Final
@@ -11,28 +11,28 @@ LINE_BYTES: Final = 200
 # agent-steady, "plain, one file" and "JSON, one file": CPU-s per million lines.
 AGENT_PLAIN_LINE_SECONDS: Final = 1.21e-6
 AGENT_JSON_LINE_SECONDS: Final = 1.40e-6
-# agent-steady, "1,000 files, a line a second from each": every line is a read of its own.
+# agent-steady, "1,000 files, a line a second from each": a read per line.
 AGENT_READ_SECONDS: Final = 0.154 / 1000
 # The same case: peak RSS, MB.
 AGENT_MB: Final = 78.9
-# agent-backlog, what stands out: compression is three quarters of a plain line, and goes by bytes.
+# agent-backlog: compression, whose cost depends on bytes, is three quarters of a plain line's.
 AGENT_SHARE_OF_BYTES: Final = 3 / 4
-# agent-backlog, "plain" and "JSON, six typed fields and a time": bytes a line in the topic.
+# agent-backlog, "plain" and "JSON, six typed fields and a time": bytes per line in the topic.
 PLAIN_WIRE_BYTES: Final = 66.6
 JSON_WIRE_BYTES: Final = 65.4
 
 # produce-1mb, "acks=all, 1 connection": broker CPU-s/GB.
 BROKER_APPEND_GB_SECONDS: Final = 0.80
-# produce-50, "acks=all, 4 connections": what 5.66 CPU-s/GB leave for a batch of 10 kB.
+# produce-50, "acks=all, 4 connections": the rest of 5.66 CPU-s/GB, per batch of 10 kB.
 BROKER_BATCH_SECONDS: Final = (5.66 - BROKER_APPEND_GB_SECONDS) * 10e3 / 1e9
-# cluster-produce, "batches of fifty", three replicas: 144.08 CPU-s/GB of all brokers, by the batch
-# of 10 kB and the replica. It has in it that each batch is flushed and fetched alone.
+# cluster-produce, "batches of fifty", three replicas: 144.08 CPU-s/GB of all brokers, per batch
+# of 10 kB and replica. This includes a flush and a fetch for each batch.
 BROKER_REPLICATED_BATCH_SECONDS: Final = 144.08 * 10e3 / 1e9 / 3
 # consume, "raw, batches of 1 MB, fetches of 1 MB": broker CPU-s/GB.
 BROKER_FETCH_GB_SECONDS: Final = 0.23
 # produce-1mb: broker peak RSS, MB.
 BROKER_MB: Final = 66.0
-# connections, "idle connections": bytes a connection.
+# connections, "idle connections": bytes per connection.
 CONNECTION_BYTES: Final = 3424
 # startup, "after a graceful stop": 1.07 s for 1,000 partitions.
 BROKER_START_PARTITION_SECONDS: Final = 1.07 / 1000
@@ -49,12 +49,12 @@ LOADER_JVM_MB: Final = 805.0
 LOADER_WORKER_MB: Final = 447.0
 ROW_FILE_BYTES: Final = 22.7
 
-# audit-folding, "decoded and folded": entries a second on a core.
+# audit-folding, "decoded and folded": entries per second and core.
 AUDIT_ENTRIES: Final = 120_081
 # docs/audit-configuration.md: an agent that ships, and a broker, write an entry every ten seconds.
 LEDGER_INTERVAL_SECONDS: Final = 10.0
 
-# groups, what offsets weigh: MB resident with 10,000 offsets.
+# groups, memory of offsets: MB resident with 10,000 offsets.
 ZOOKEEPER_MB: Final = 84.3
 # registry, "resident memory, all in use": MB with 10,000 schemas.
 REGISTRY_MB: Final = 113.0

@@ -38,8 +38,8 @@ Name = tuple[str, str]  # a topic's, with its cluster's
 
 
 class OpenTopic(NamedTuple):
-    """The time up to which a topic is complete, and what the rest waits for, in words; the longest
-    wait first."""
+    """The time up to which a topic is complete, and the reports that the rest waits for, in words;
+    the longest wait first."""
 
     complete_until: int
     waits: str
@@ -69,7 +69,7 @@ class AuditQuery:
         self._client.close()
 
     def ask(self) -> AuditPart:
-        """Raises NoStatus."""
+        """Requests the audit's part of the status. Raises NoStatus."""
         # The worst come first, where there are more than an answer has.
         topics = self._get("topics", answers.TopicsAnswer, size=MOST_ITEMS, sort="state")
         kept = self._kept

@@ -35,7 +35,7 @@ Remarks = Mapping[str, Sequence[str]]  # by address, as brokers make them
 
 
 class StoredTopic(msgspec.Struct, frozen=True):
-    """One topic; -1 where the amount is unknown because a partition has no leader."""
+    """One topic; -1 if an amount is unknown because a partition has no leader."""
 
     partitions: int
     stored: int
@@ -49,7 +49,7 @@ class ClusterPart(msgspec.Struct, frozen=True):
 
 
 class ClusterQuery:
-    """For one thread at a time."""
+    """Queries the cluster. For one thread at a time."""
 
     def __init__(self, bootstrap: str, security: Security) -> None:
         """BadAddress if `bootstrap` is malformed."""
@@ -64,7 +64,7 @@ class ClusterQuery:
             self._brokers = None
 
     def ask(self) -> ClusterPart:
-        """Raises ClientError."""
+        """Requests the cluster's part of the status. Raises ClientError."""
         if self._brokers is None:
             self._brokers = Brokers(self._bootstrap, patience_seconds=0)
         brokers = self._brokers
@@ -135,7 +135,7 @@ def _sum(offsets: Offsets, partitions: Iterable[TopicPartition]) -> int:
 
 
 class BrokerPageQuery:
-    """For one thread at a time."""
+    """Queries brokers' pages. For one thread at a time."""
 
     def __init__(self, at: HttpUrl, *, within: float, access: HttpAccess | None = None) -> None:
         self._within = within

@@ -45,7 +45,7 @@ class StatusCollector:
         *,
         within: float = _SECONDS,
     ) -> None:
-        """Connect to nothing yet. ValueError or BadAddress if an address is malformed.
+        """Connects to nothing yet. Raises ValueError or BadAddress if an address is malformed.
 
         `within`: seconds until a server that has not answered counts as silent.
         """
@@ -157,7 +157,7 @@ def _pages_part(at: HttpUrl, within: float, access: HttpAccess) -> Part[Sequence
 
 
 class LatestStatus:
-    """Collects repeatedly from when it is entered until it is left. A context."""
+    """Collects the status repeatedly within its context."""
 
     def __init__(self, collector: StatusCollector, every_seconds: float = EVERY_SECONDS) -> None:
         """`collector` is closed at the end."""
@@ -177,7 +177,7 @@ class LatestStatus:
 
     @property
     def latest(self) -> PipelineStatus | None:
-        """None until the first collection has ended."""
+        """The latest status; None before the first collection has ended."""
         return self._latest
 
     def _run(self) -> None:

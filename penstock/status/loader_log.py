@@ -73,7 +73,7 @@ class LoaderLog:
         self._loaded: set[str] = set()
 
     def read(self) -> None:
-        """Read what was appended. Called several times a second, mostly to find nothing."""
+        """Reads appended lines; cheap if there are none, as it is called several times a second."""
         try:
             if self._path.stat().st_size == self._read:
                 return

@@ -29,8 +29,8 @@ class NoStatus(Exception):
 
 
 class Part(Generic[T]):
-    """Runs `query` at most every so many seconds, and keeps its answer meanwhile. `end` closes what
-    the query keeps open, and is never called while a query runs."""
+    """Runs `query` at most once per interval, and keeps its answer. `end` releases the query's
+    resources, and is never called while a query runs."""
 
     def __init__(
         self, name: str, query: Callable[[], T], end: Callable[[], None], *, every: float
@@ -66,7 +66,7 @@ class Part(Generic[T]):
         ).start()
 
     def answer(self, deadline: float) -> T:
-        """The answer, waited for until `deadline`. Raises Silent, or what the query raised."""
+        """The answer, for which it waits until `deadline`. Raises Silent, or the query's error."""
         assert self._answer is not None, "not asked yet"
         if self._answer.done():
             return self._answer.result()

@@ -50,7 +50,7 @@ class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent, by the audit's account or its own."""
+    """One agent, as reported by the audit or by itself."""
 
     agent: str
     host: str
@@ -125,7 +125,7 @@ class Rates:
         self._seen: deque[tuple[int, dict[str, int]]] = deque()
 
     def add(self, status: PipelineStatus) -> None:
-        """Take a status into account. Adding the same one twice changes nothing."""
+        """Adds a status. Adding the same one twice changes nothing."""
         if self._seen and status.now == self._seen[-1][0]:
             return
         if self._seen and status.now < self._seen[-1][0]:
@@ -136,7 +136,7 @@ class Rates:
             self._seen.popleft()
 
     def of(self, topic: str) -> float:
-        """-1 while unknown: the topic was seen only once, or was recreated."""
+        """The rate of a topic; -1 while unknown, as it was seen only once, or was recreated."""
         history = [(now, seen[topic]) for now, seen in self._seen if topic in seen]
         if len(history) < 2 or history[-1][0] != self._seen[-1][0]:
             return -1.0

@@ -24,7 +24,7 @@ _TERMINATED: Final = 128 + signal.SIGTERM
 
 
 def watch(show: Callable[[], object], every_seconds: float, *, has_blank_lines: bool) -> NoReturn:
-    """Call `show`, which prints to stdout, every so many seconds until KeyboardInterrupt."""
+    """Calls `show`, which prints to stdout, at this interval until KeyboardInterrupt."""
     if sys.stdout.isatty():
         with _alternate_screen() as draw:
             while True:
@@ -45,7 +45,7 @@ def _sleep(began: float, every_seconds: float) -> None:
 
 
 class _Picture(io.StringIO):
-    """Collects output that is meant for a terminal."""
+    """Collects output for a terminal."""
 
     def isatty(self) -> bool:
         return True

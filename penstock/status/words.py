@@ -78,7 +78,7 @@ def _cannot_be_loaded(status: PipelineStatus) -> str:
 
 
 def failing_words(status: PipelineStatus) -> list[Words]:
-    """Each table that cannot be loaded: since when, why, and what to do."""
+    """Each table that cannot be loaded: the time, the reason, and the remedy."""
     lines = []
     for failing_load in status.failing_loads:
         ago = duration((status.now - failing_load.since) // 1000)
@@ -92,7 +92,7 @@ def failing_words(status: PipelineStatus) -> list[Words]:
 
 
 def alert_words(alerts: Sequence[AlertStatus]) -> list[Words]:
-    """Each raised alert: since when, what, and what to do."""
+    """Each raised alert: the time, the condition, and the remedy."""
     lines = []
     for alert in alerts:
         words = f"{alert.kind}, raised {_moment(alert.raised)}: {alert.words}"
@@ -146,7 +146,7 @@ def load_words(load: LoadStatus | None, now: int) -> str:
 
 
 def silence_words(agent: str, host: str, heard: int, now: int) -> str:
-    """The words for a silent agent, or for an expected host that was never heard from."""
+    """The text for a silent agent, or for an expected host that never reported."""
     if heard <= 0:
         return f"host {host} is in the inventory, and none of its agents was ever heard from"
     ago = duration((now - heard) // 1000)
@@ -180,7 +180,7 @@ def size(number: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """In whole units: 5 s, 12 min, 3 h."""
+    """A duration in whole units: 5 s, 12 min, 3 h."""
     seconds = min(seconds, _MOST)
     for length, unit in _SPANS:
         if seconds >= length:

@@ -64,7 +64,7 @@ class DeclaredTopics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Topics:
-    """The declared topics beside those of a cluster."""
+    """The declared topics and those of a cluster."""
 
     def __init__(self, brokers: Brokers, declared: list[DeclaredTopic], *, exact: bool) -> None:
         self._brokers = brokers

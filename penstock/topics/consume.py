@@ -4,10 +4,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
+from client.connection.brokers import Brokers
 from client.reading.consumer import Consumer
 from client.reading.offsets import AtOffset, AtTime, Beginning, End, Start
 from penstock.cli.output import json_option
@@ -19,7 +20,7 @@ from penstock.schemas.arguments import VERSION, Which
 from penstock.topics.avro_files.new_file import STDOUT, check_destination
 from penstock.topics.message_lines import Decode, MessageLines
 
-# The first is what every implementation of Avro can read, and smaller than the next.
+# The default comes first: every implementation of Avro reads it, and it is smaller than `null`.
 AVRO_CODECS: Final = ("deflate", "null", "snappy", "zstandard", "bzip2")
 
 
@@ -69,8 +70,7 @@ class StartType(click.ParamType[Start]):
     "--group",
     metavar="NAME",
     help="Share the partitions with the other members of this group, and continue where it "
-    "stopped. "
-    "Needs --zookeeper.",
+    "stopped. Needs --zookeeper.",
 )
 @click.option("--key-separator", metavar="TEXT", help="Print the key and TEXT before each value.")
 @click.option(
@@ -149,6 +149,7 @@ def command(
         penstock consume page_views --from beginning --to-end --avro-file page_views.avro
         penstock consume page_views --group reports --zookeeper 127.0.0.1:2181/penstock
     """
+    messages = _Range(topic, start, partitions, count, to_end=to_end)
     zookeeper_address = zookeeper_at(zookeeper, zookeeper_secret_file)
     if group is not None:
         zookeeper_address = zookeeper_address or needed_zookeeper(None, None)
@@ -165,47 +166,81 @@ def command(
         if as_json and avro_file == STDOUT:
             raise click.UsageError("--json needs a file, but - is stdout")
         check_destination(avro_file, overwrite=overwrite)
-        # Apache's avro is imported only if needed.
-        from penstock.topics.avro_files.consume_to_file import FileConsumer  # noqa: PLC0415
-        from penstock.topics.avro_files.topic_schema import version_of  # noqa: PLC0415
-
-        with (
-            connected(bootstrap) as brokers,
-            registry_at(registry) as client,
-            Consumer(brokers, topic, start, partitions or None, to_end=to_end) as consumer,
-        ):
-            file_consumer = FileConsumer(
-                topic,
-                avro_file,
-                version_of(client, topic, schema_version or "latest"),
-                client,
-                codec=codec or AVRO_CODECS[0],
-                overwrite=overwrite,
-                count=count,
-                has_end=to_end or count is not None,
-            )
-            return file_consumer.run(consumer, as_json=as_json)
+        destination = _Destination(avro_file, schema_version or "latest", codec, overwrite)
+        return _write_file(messages, destination, bootstrap, registry, as_json=as_json)
     if schema_version is not None or codec is not None or overwrite:
         raise click.UsageError("--schema-version, --codec and --overwrite need --avro-file")
     separator = key_separator.encode() if key_separator is not None else None
     with connected(bootstrap) as brokers, _decoding(registry if events else None) as decode:
         lines = MessageLines(topic, decode, separator, as_json=as_json)
-        if group is not None and zookeeper_address is not None:
-            # Whoever reads alone needs no kazoo.
+        if group is None or zookeeper_address is None:
+            _print_all(messages, lines, brokers)
+        else:
+            # Imported here because it needs kazoo, which other reads do not.
             from penstock.topics.consume_group import print_shared  # noqa: PLC0415
 
             print_shared(lines, brokers, zookeeper_address, group, start, count=count)
-            return 0
-        remaining = count
-        with Consumer(brokers, topic, start, partitions or None, to_end=to_end) as consumer:
-            while not consumer.finished and remaining != 0:
-                for message in consumer.poll(1.0):
-                    if remaining == 0:
-                        break
-                    remaining = None if remaining is None else remaining - 1
-                    lines.add(message.partition, message.record)
-                sys.stdout.flush()
     return 0
+
+
+class _Range(NamedTuple):
+    """The messages to read."""
+
+    topic: str
+    start: Start
+    partitions: tuple[int, ...]  # empty: all
+    limit: int | None  # of messages
+    to_end: bool
+
+    def consumer(self, brokers: Brokers) -> Consumer:
+        partitions = self.partitions or None
+        return Consumer(brokers, self.topic, self.start, partitions, to_end=self.to_end)
+
+
+class _Destination(NamedTuple):
+    """The container file to write."""
+
+    path: Path
+    schema_version: Which
+    codec: str | None
+    overwrite: bool
+
+
+def _write_file(
+    messages: _Range, destination: _Destination, bootstrap: str, registry: str, *, as_json: bool
+) -> int:
+    # Imported here because Apache's avro is slow to import.
+    from penstock.topics.avro_files.consume_to_file import FileConsumer  # noqa: PLC0415
+    from penstock.topics.avro_files.topic_schema import version_of  # noqa: PLC0415
+
+    with (
+        connected(bootstrap) as brokers,
+        registry_at(registry) as client,
+        messages.consumer(brokers) as consumer,
+    ):
+        file_consumer = FileConsumer(
+            messages.topic,
+            destination.path,
+            version_of(client, messages.topic, destination.schema_version),
+            client,
+            codec=destination.codec or AVRO_CODECS[0],
+            overwrite=destination.overwrite,
+            count=messages.limit,
+            has_end=messages.to_end or messages.limit is not None,
+        )
+        return file_consumer.run(consumer, as_json=as_json)
+
+
+def _print_all(messages: _Range, lines: MessageLines, brokers: Brokers) -> None:
+    remaining = messages.limit
+    with messages.consumer(brokers) as consumer:
+        while not consumer.finished and remaining != 0:
+            for message in consumer.poll(1.0):
+                if remaining == 0:
+                    break
+                remaining = None if remaining is None else remaining - 1
+                lines.add(message.partition, message.record)
+            sys.stdout.flush()
 
 
 @contextmanager
@@ -214,7 +249,7 @@ def _decoding(registry: str | None) -> Iterator[Decode | None]:
     if registry is None:
         yield None
         return
-    # Whoever wants bytes waits for no Avro to be imported.
+    # Imported here because reading bytes needs no Avro.
     from penstock.topics.event_lines import EventLines  # noqa: PLC0415
 
     with registry_at(registry) as client:

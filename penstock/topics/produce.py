@@ -138,7 +138,7 @@ def command(
         if avro_file is None:
             _send_lines(source, producer(), key_separator, partition, counted)
         else:
-            # Nobody else waits for Apache's avro to be imported.
+            # Imported here because Apache's avro is slow to import.
             from penstock.topics.avro_files.produce_from_file import FileProducer  # noqa: PLC0415
 
             file_producer = FileProducer(topic, avro_file, source)

@@ -23,8 +23,8 @@ from penstock.directory.places import HOST, OFFLINE, SOURCE, Places, Ports
 
 
 class Admission:
-    """For one start. `is_done` takes the place of the test whether ZooKeeper answers, and is called
-    by one thread at a time. `failure` says why it can never be done."""
+    """The admission of one start. `is_done` replaces the check whether ZooKeeper answers, and is
+    called by one thread at a time. `failure`: why it can never succeed."""
 
     def __init__(self, places: Places, ports: Ports, *, mirrored: bool = False) -> None:
         """`mirrored`: write to both clusters."""
@@ -54,7 +54,7 @@ class Admission:
 
 
 def admit(locks: Locks, zookeeper: str, secret: str | None, *, mirrored: bool = False) -> None:
-    """Raises ClusterError or NoSecret."""
+    """Writes users and ACLs into ZooKeeper. Raises ClusterError or NoSecret."""
     passwords = {
         user: Secret(file=str(locks.password(user))).read() for user in users(mirrored=mirrored)
     }

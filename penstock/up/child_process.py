@@ -60,7 +60,7 @@ class Child:
 
     @property
     def ended(self) -> str:
-        """How it ended, in words; empty while it runs."""
+        """The exit code or signal, in words; empty while it runs."""
         code = self._process.poll()
         if code is None:
             return ""

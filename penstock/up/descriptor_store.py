@@ -29,7 +29,7 @@ _CREDENTIALS: Final = struct.Struct("=iII")  # process, user, group
 
 
 def most_kept() -> int:
-    """The number of files that this process may open beside its own."""
+    """The number of files that this process may hold open for programs."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(_LEAST, min(_MOST, allowed - _OTHER_FILES))
 
@@ -64,7 +64,7 @@ class ProgramDescriptors:
             self._sender = pid
 
     def kept(self) -> Mapping[str, int]:
-        """The kept descriptors by name, which the store goes on owning."""
+        """The kept descriptors by name; the store remains their owner."""
         with self._lock:
             self._receive_all()
             return dict(self._kept)

@@ -117,7 +117,8 @@ class LocalPipeline:
             self.stop()
 
     def turn(self) -> tuple[ProgramStatus, ...]:
-        """Do what is due, and return the status of all programs. Call it several times a second.
+        """Performs due work, and returns the status of all programs. Call it several times a
+        second.
 
         Raises DirectoryGone if the directory was removed, as open files would be written on in
         vain, and DirectoryUnusable if the admission has failed."""
@@ -170,7 +171,7 @@ class LocalPipeline:
         self._supervisor.crash(name)
 
     def begin_to_stop(self) -> None:
-        """From here on, `turn` stops one program after the other."""
+        """Has `turn` stop the programs one after the other from now on."""
         self._supervisor.begin_to_stop()
 
     def kill_all(self) -> None:

@@ -20,11 +20,13 @@ from penstock.up.admission import Admission
 
 
 class Program(NamedTuple):
-    """`needs`: programs that must answer before this one is started; `uses`: programs that it can
-    do without for a while. All of them are stopped only after it.
+    """A program to run.
 
-    `keeps_open`: its open files are kept while it is down. It loses no line then, but sees no
-    change either, so it is restarted at once, with its files."""
+    `needs`: programs that must answer before this one is started. `uses`: programs that it can do
+    without for a while. All of them stop after it.
+
+    `keeps_open`: the supervisor holds its open files while it is down, so that it loses no line.
+    It misses changes of files meanwhile, so it is restarted at once."""
 
     name: str
     command: tuple[str, ...]
@@ -37,12 +39,12 @@ class Program(NamedTuple):
 
 
 class ProgramPhase(StrEnum):
-    """What a program is doing."""
+    """The state of a program."""
 
     WAITING = "waiting"  # for the programs that it needs
     STARTING = "starting"
     RUNNING = "running"
-    DEAD = "dead"  # and started again at `retry_at`
+    DEAD = "dead"  # until it is restarted at `retry_at`
     STOPPING = "stopping"
     STOPPED = "stopped"
 
@@ -57,13 +59,13 @@ class ProgramStatus(NamedTuple):
     since: float  # when this phase began
     pid: int = 0
     restarts: int = 0  # after deaths
-    ended: str = ""  # how it last died, in words: exit code 1, killed by SIGKILL
+    ended: str = ""  # how it last died: "exit code 1", "killed by SIGKILL"
     last_lines: tuple[str, ...] = ()  # of its log, when it died
     retry_at: float = 0.0
 
 
 _ANSWER_SECONDS: Final = 2.0
-# Not the folder in which it runs, whose sub-folders are called as packages are.
+# -P keeps the current folder off the path: its sub-folders have the names of packages.
 _PENSTOCK: Final = (sys.executable, "-P", "-m", "penstock")
 
 
@@ -79,95 +81,104 @@ def programs(
 ) -> tuple[Program, ...]:
     """The programs, in the order in which a line passes them. ZooKeeper counts as ready when the
     `admission` is done, if there is one."""
-    addresses = pipeline_access.addresses
-    # Whether a server is ready it says to everybody.
+    # Servers report their readiness without a login.
     access = access_to(HttpSecurity(tls=pipeline_access.registry_security.tls))
+    programs = _Programs(places, pipeline_access.addresses, access, log_format)
+    zookeeper_ready = admission.is_done if admission else partial(answers, HOST, ports.zookeeper)
+    registries = frozenset({"registry", "offline-registry"} if mirror else {"registry"})
+    return (
+        programs.zookeeper(ports.zookeeper, zookeeper_ready),
+        programs.broker("broker", programs.addresses),
+        programs.registry("registry", programs.addresses, "broker"),
+        programs.agent(),
+        *(programs.mirrored(mirror) if mirror else ()),
+        programs.loader(load_every, registries | {"audit"}),
+        programs.audit(registries),
+    )
 
-    def command(name: str, *arguments: str) -> tuple[str, ...]:
-        return (*_PENSTOCK, name, *arguments, "--log-format", log_format)
 
-    def configured(name: str, program: str) -> tuple[str, ...]:
-        return command(name, "--config", str(places.config(program)))
+class _Programs(NamedTuple):
+    places: Places
+    addresses: Addresses
+    access: HttpAccess
+    log_format: LogFormat
 
-    def broker(name: str, at: Addresses) -> Program:
+    def _command(self, name: str, *arguments: str) -> tuple[str, ...]:
+        return (*_PENSTOCK, name, *arguments, "--log-format", self.log_format)
+
+    def _configured(self, subcommand: str, name: str) -> tuple[str, ...]:
+        return self._command(subcommand, "--config", str(self.places.config(name)))
+
+    def zookeeper(self, port: int, is_ready: Callable[[], bool]) -> Program:
+        command = self._command(
+            *("zookeeper", "--data-dir", str(self.places.data("zookeeper"))),
+            *("--host", HOST, "--port", str(port), "--set", "guarded=true"),
+        )
+        return Program("zookeeper", command, f"{HOST}:{port}", is_ready, stop_seconds=1.0)
+
+    def broker(self, name: str, addresses: Addresses) -> Program:
         return Program(
             name,
-            configured("broker", name),
-            at.brokers,
-            partial(_answers_ok, at.broker_http, "/readyz"),
+            self._configured("broker", name),
+            addresses.brokers,
+            partial(_answers_ok, addresses.broker_http, "/readyz"),
             frozenset({"zookeeper"}),
         )
 
-    def registry(name: str, at: Addresses, broker: str) -> Program:
+    def registry(self, name: str, addresses: Addresses, broker: str) -> Program:
         return Program(
             name,
-            configured("registry", name),
-            at.registry,
-            partial(_answers_ok, at.registry, "/readyz", access),
+            self._configured("registry", name),
+            addresses.registry,
+            partial(_answers_ok, addresses.registry, "/readyz", self.access),
             frozenset({broker}),
             stop_seconds=1.5,
         )
 
-    copied: tuple[Program, ...] = ()
-    registries = frozenset({"registry"})
-    if mirror:
-        offline = addresses.offline(mirror)
-        page = f"http://{HOST}:{mirror.mirror_http}"
-        copied = (
-            Program(
-                "mirror",
-                configured("mirror", "mirror"),
-                page,
-                partial(_answers_ok, page, "/readyz"),
-                frozenset({"broker", "offline-broker"}),
-                uses=frozenset({"offline-registry"}),
-            ),
-            broker("offline-broker", offline),
-            registry("offline-registry", offline, "offline-broker"),
-        )
-        registries |= {"offline-registry"}
-    return (
-        Program(
-            "zookeeper",
-            command(
-                *("zookeeper", "--data-dir", str(places.data("zookeeper"))),
-                *("--host", HOST, "--port", str(ports.zookeeper), "--set", "guarded=true"),
-            ),
-            f"{HOST}:{ports.zookeeper}",
-            admission.is_done if admission else partial(answers, HOST, ports.zookeeper),
-            stop_seconds=1.0,
-        ),
-        broker("broker", addresses),
-        registry("registry", addresses, "broker"),
-        Program(
+    def agent(self) -> Program:
+        return Program(
             "agent",
-            configured("agent", "agent"),
-            addresses.agent,
-            # Not /readyz: an input that is wrong is the user's to mend, and keeps nobody waiting.
-            partial(_answers_ok, addresses.agent, "/healthz"),
-            # It waits for nobody: what is written before brokers answer may be gone by then.
+            self._configured("agent", "agent"),
+            self.addresses.agent,
+            # Not /readyz: an invalid input is for the user to repair, and must not delay the start.
+            partial(_answers_ok, self.addresses.agent, "/healthz"),
+            # It needs no other program: lines written before brokers answer may be gone by then.
             uses=frozenset({"registry"}),
             stop_seconds=4.0,  # it drains
             keeps_open=True,
-        ),
-        *copied,
-        Program(
-            "loader",
-            (*configured("load", "loader"), "--every", f"{load_every}s"),
-            "",
-            None,  # it has no port
-            registries | {"audit"},
-            stop_seconds=3.0,
-        ),
-        Program(
+        )
+
+    def mirrored(self, ports: MirrorPorts) -> tuple[Program, ...]:
+        """The mirror, and the programs of the cluster into which it copies."""
+        offline = self.addresses.offline(ports)
+        page = f"http://{HOST}:{ports.mirror_http}"
+        mirror = Program(
+            "mirror",
+            self._configured("mirror", "mirror"),
+            page,
+            partial(_answers_ok, page, "/readyz"),
+            frozenset({"broker", "offline-broker"}),
+            uses=frozenset({"offline-registry"}),
+        )
+        return (
+            mirror,
+            self.broker("offline-broker", offline),
+            self.registry("offline-registry", offline, "offline-broker"),
+        )
+
+    def loader(self, every_seconds: int, needs: frozenset[str]) -> Program:
+        command = (*self._configured("load", "loader"), "--every", f"{every_seconds}s")
+        return Program("loader", command, "", None, needs, stop_seconds=3.0)
+
+    def audit(self, needs: frozenset[str]) -> Program:
+        return Program(
             "audit",
-            configured("audit", "audit"),
-            addresses.audit,
-            partial(_answers_ok, addresses.audit, "/readyz", access),
-            registries,
+            self._configured("audit", "audit"),
+            self.addresses.audit,
+            partial(_answers_ok, self.addresses.audit, "/readyz", self.access),
+            needs,
             stop_seconds=1.5,
-        ),
-    )
+        )
 
 
 def _answers_ok(url: str, path: str, access: HttpAccess | None = None) -> bool:

@@ -1,9 +1,8 @@
 """`penstock up --restart PROGRAM`: restarts one program of the pipeline that runs in a directory.
 
-A request is an empty file in the directory's `restart/`, called like the program. The `penstock up`
-that runs there restarts the program, and removes the file once it runs again: so whoever asks knows
-that it does. A crash leaves the file behind; the next start, which starts all programs anyway,
-removes it.
+A request is an empty file in the directory's `restart/`, named like the program. The running
+`penstock up` restarts the program, and removes the file once it runs again, for which the command
+waits. After a crash, the next start removes the file, as it starts all programs anyway.
 """
 
 from collections.abc import Callable
@@ -25,9 +24,9 @@ _GLANCE_S: Final = 0.1
 
 
 def restart(places: Places, name: str, *, command: str) -> None:
-    """Returns when the program runs again. `command` starts what does not run. Raises NotRestarted,
-    DirectoryUnusable."""
-    if not _is_run(places):
+    """Restarts a program; returns when it runs again. `command` is the advice if no pipeline runs.
+    Raises NotRestarted, DirectoryUnusable."""
+    if not _is_running(places):
         raise NotRestarted(f"no penstock up runs in {places.directory}: `{command}` starts it")
     if not places.config(_config_of(name)).exists():
         raise NotRestarted(f"the pipeline in {places.directory} has no {name}")
@@ -38,22 +37,22 @@ def restart(places: Places, name: str, *, command: str) -> None:
         raise DirectoryUnusable(f"{request} cannot be written: {error.strerror}") from None
     end = monotonic() + _PATIENCE_S
     while request.exists():
-        if not _is_run(places):
-            raise NotRestarted(f"penstock up has ended: `{command}` starts everything")
+        if not _is_running(places):
+            raise NotRestarted(f"penstock up has ended: `{command}` starts the pipeline")
         if monotonic() > end:
             raise NotRestarted(
-                f"{name} has not come back within {_PATIENCE_S:.0f} s: its log is "
+                f"{name} did not become ready within {_PATIENCE_S:.0f} s: its log is "
                 f"{places.log(name)}"
             )
         sleep(_GLANCE_S)
 
 
 def _config_of(name: str) -> str:
-    return "broker" if name == "zookeeper" else name  # which has no file of its own
+    return "broker" if name == "zookeeper" else name  # ZooKeeper has no file of its own
 
 
-def _is_run(places: Places) -> bool:
-    """Whether a `penstock up` has the directory."""
+def _is_running(places: Places) -> bool:
+    """Whether a `penstock up` uses the directory."""
     if not places.lock.exists():
         return False
     try:
@@ -66,27 +65,27 @@ def _is_run(places: Places) -> bool:
 
 
 class RestartRequests:
-    """Those of one `penstock up`."""
+    """The requests to a running `penstock up`."""
 
     def __init__(self, places: Places) -> None:
         self._folder = places.restart
-        self._begun: set[str] = set()
+        self._restarting: set[str] = set()
 
     def forget(self) -> None:
-        """All of an earlier run. Raises OSError."""
+        """Removes requests of an earlier run. Raises OSError."""
         self._folder.mkdir(exist_ok=True)
         for request in self._folder.iterdir():
             request.unlink()
 
     def turn(self, programs: tuple[ProgramStatus, ...], begin: Callable[[str], None]) -> None:
-        """`begin` begins to restart a program."""
+        """Handles requests. `begin` starts the restart of a program."""
         for program in programs:
             request = self._folder / program.name
-            if program.name not in self._begun:
+            if program.name not in self._restarting:
                 if request.exists():
-                    self._begun.add(program.name)
+                    self._restarting.add(program.name)
                     begin(program.name)
             elif program.phase is ProgramPhase.RUNNING:
-                self._begun.discard(program.name)
+                self._restarting.discard(program.name)
                 with suppress(OSError):
                     request.unlink()

@@ -39,7 +39,7 @@ _SILENT: Final = re.compile(r"no (?:broker|registry|agent|audit) at ")
 
 
 class PlainScreen:
-    """Lines of text. Events are the differences from what was shown before."""
+    """Lines of text: the differences from the previous state."""
 
     asks_every: float = _PLAIN_ASKS_S
 
@@ -134,29 +134,31 @@ class PlainScreen:
             give_up(self._stream)
 
 
-def _event(before: ProgramStatus | None, now: ProgramStatus) -> str:
+def _event(before: ProgramStatus | None, status: ProgramStatus) -> str:
     """The event in words; empty if there was none."""
-    if before is not None and (before.phase, before.since) == (now.phase, now.since):
+    if before is not None and (before.phase, before.since) == (status.phase, status.since):
         return ""
-    match now.phase:
+    match status.phase:
         case ProgramPhase.WAITING:
             return ""
         case ProgramPhase.STARTING:
-            return f"{now.name} starts"
+            return f"{status.name} starts"
         case ProgramPhase.RUNNING:
-            at = f" at {now.address}" if now.address else ""
-            took = f" after {duration(now.since - before.since)}" if before else ""
-            return f"{now.name} runs{at}{took}"
+            at = f" at {status.address}" if status.address else ""
+            took = f" after {duration(status.since - before.since)}" if before else ""
+            return f"{status.name} runs{at}{took}"
         case ProgramPhase.DEAD:
-            log_end = "; the end of its log:" if now.last_lines else ""
-            seconds = now.retry_at - now.since
+            log_end = "; the end of its log:" if status.last_lines else ""
+            seconds = status.retry_at - status.since
             again = f"in {pause(seconds)}" if seconds > _AT_ONCE else "at once"
-            died = f"{now.name} died: {shown(now.ended)}; it is started again {again}{log_end}"
-            return "\n    ".join([died, *(shown(line) for line in now.last_lines)])
+            text = (
+                f"{status.name} died: {shown(status.ended)}; it is started again {again}{log_end}"
+            )
+            return "\n    ".join([text, *(shown(line) for line in status.last_lines)])
         case ProgramPhase.STOPPING:
-            return f"{now.name} stops"
+            return f"{status.name} stops"
         case ProgramPhase.STOPPED:
-            return f"{now.name} has stopped"
+            return f"{status.name} has stopped"
 
 
 def _figures(status: PipelineStatus, rates: Rates) -> str:
@@ -181,7 +183,7 @@ class Screen(Protocol):
     def show(self, programs: Sequence[ProgramStatus], status: PipelineStatus | None) -> None: ...
 
     def note(self, text: str, *, until: str = "") -> None:
-        """Show a lasting line; with `until`, until lines of that topic have come."""
+        """Shows a lasting line; with `until`, until lines of that topic have arrived."""
 
     def close(self) -> None:
         """Restore the terminal, and leave the notes on it. May be called twice."""

@@ -56,8 +56,8 @@ _FEWEST_TOPICS: Final = 3
 
 
 class Column(NamedTuple):
-    """The column of the highest `rank` is dropped first if there is no room; one of rank 0 is
-    cut."""
+    """A column. The one of the highest `rank` is dropped first if there is no room; one of rank 0
+    is truncated."""
 
     title: str
     cells: Sequence[Text]
@@ -66,7 +66,7 @@ class Column(NamedTuple):
 
 
 def table(columns: Sequence[Column], width: int) -> list[Text]:
-    """A line with the titles, if there are any, and one for each row."""
+    """A line with the titles, if any, and one for each row."""
     widths = [max((cell.cell_len for cell in _all(column)), default=0) for column in columns]
     shown = [index for index, column in enumerate(columns) if widths[index]]
     while (over := _width(widths, shown) - width) > 0:

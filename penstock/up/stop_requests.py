@@ -17,7 +17,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequests:
-    """`times`: the number of requests so far."""
+    """Requests to stop, by signals. `times`: their number so far."""
 
     def __init__(self) -> None:
         self.times = 0

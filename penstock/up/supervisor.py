@@ -47,7 +47,8 @@ def pause_after(deaths: int) -> float:
 
 
 class Supervisor:
-    """Belongs to the thread that created it, which must live as long as the process."""
+    """Starts, watches and stops programs. Belongs to the thread that created it, which must live as
+    long as the process."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class Supervisor:
 
     @property
     def in_a_hurry(self) -> bool:
-        """Whether the next turn should come at once, as a program must be restarted."""
+        """Whether the next turn should follow at once, as a program must be restarted."""
         return any(program.must_restart_now for program in self._watched.values())
 
     @property
@@ -97,7 +98,7 @@ class Supervisor:
         return all(program.phase is ProgramPhase.STOPPED for program in self._watched.values())
 
     def begin_to_stop(self) -> None:
-        """Start no program from here on; `turn` stops the others."""
+        """Starts no more programs; `turn` stops the running ones."""
         self.stopping = True
         for program in self._watched.values():
             program.start_no_more()
@@ -168,12 +169,12 @@ class _Watched:
 
     @property
     def must_restart_now(self) -> bool:
-        """Whether it should be started again in the next turn."""
+        """Whether it must be restarted in the next turn."""
         dead = self.phase is ProgramPhase.DEAD
         return dead and self._program.keeps_open and self._clock() >= self._retry
 
     def look(self) -> None:
-        """Take note of what has happened since the last turn."""
+        """Notes changes since the last turn."""
         if self._child is not None and (ended := self._child.ended):
             self._child = None
             self._has_ended(ended)

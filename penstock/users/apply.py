@@ -5,13 +5,12 @@
     - {name: bob, password_file: bob.password, renew: true}
     - {name: carol, state: absent}
 
-Brokers do not tell a password, so nobody can compare it. With --check-logins it is tried: as each
-user somebody logs in where the command itself connects, and who is refused is given the password of
-the file. Where that listener takes no SCRAM, or without the option, a password that is set stays,
-unless the entry says `renew`.
+Brokers do not reveal passwords. With --check-logins the command tries to log in as each user, and
+sets the password of the file if it is rejected. Without the option, or if the listener does not
+offer SCRAM, existing passwords stay, unless the entry says `renew`.
 
-`only_new` refuses a user who is there already: the password in the file was made up for a new one,
-and the other, which somebody uses, would be lost.
+`only_new` refuses an existing user, for a file with a newly generated password: setting it would
+replace a password that is in use.
 """
 
 from pathlib import Path
@@ -39,7 +38,7 @@ from penstock.declared.plans import (
     refused,
 )
 from penstock.users.commands import Users, place_options, users_at
-from penstock.users.passwords import said_password
+from penstock.users.passwords import password_for
 
 
 class DeclaredUser(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,37 +69,40 @@ class DeclaredUsers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def plan_of(
-    wanted: DeclaredUser, found: UserPasswords | None, *, logs_in: bool | None = None
+    entry: DeclaredUser, existing: UserPasswords | None, *, logs_in: bool | None = None
 ) -> Plan:
-    """`logs_in` says whether the password of the file is the one that is set; None: not known."""
+    """Plans one user. `logs_in`: whether the password of the file is the current one; None if
+    unknown."""
     before = None
-    if found is not None:
-        counts = {str(kind): count for kind, count in sorted(found.iterations.items())}
-        before = {"iterations": counts, "password": "as it was"}
-    if wanted.state is State.ABSENT:
-        return between(wanted.name, before, None)
-    count = wanted.iterations or MOST_ITERATIONS
-    there = {} if found is None else found.iterations
-    same = wanted.iterations is None or set(there.values()) == {count}
-    if found is not None and wanted.only_new:
-        lost = "there is such a user, whose password is not here: bring it, or renew it"
-        return refused(wanted.name, before, lost)
-    if found is not None and same and not wanted.renew and logs_in is not False:
-        return between(wanted.name, before, before)
-    kinds = sorted(str(mechanism) for mechanism in (there or _MECHANISMS))
-    after = {"iterations": dict.fromkeys(kinds, count), "password": "set anew"}
-    return between(wanted.name, before, after)
+    if existing is not None:
+        counts = {str(kind): count for kind, count in sorted(existing.iterations.items())}
+        before = {"iterations": counts, "password": "unchanged"}
+    if entry.state is State.ABSENT:
+        return between(entry.name, before, None)
+    count = entry.iterations or MOST_ITERATIONS
+    iterations = {} if existing is None else existing.iterations
+    is_same_count = entry.iterations is None or set(iterations.values()) == {count}
+    if existing is not None and entry.only_new:
+        reason = (
+            "the user exists, with a password that is not in this file: copy it here, or renew it"
+        )
+        return refused(entry.name, before, reason)
+    if existing is not None and is_same_count and not entry.renew and logs_in is not False:
+        return between(entry.name, before, before)
+    kinds = sorted(str(mechanism) for mechanism in (iterations or _MECHANISMS))
+    after = {"iterations": dict.fromkeys(kinds, count), "password": "set"}
+    return between(entry.name, before, after)
 
 
 _MECHANISMS = (Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512)
 
 
 def logs_in(bootstrap: str, security: Security, name: str, password: Path) -> bool | None:
-    """Whether somebody with this password gets in as that user; None if there is no way to try."""
+    """Whether this password is the user's; None if the brokers do not offer SCRAM."""
     login = Login(mechanism=Mechanism.SCRAM_SHA_512, user=name, password_file=str(password))
-    there = Bootstrap.of(bootstrap, Security(tls=security.tls, login=login))
+    bootstrap_as_user = Bootstrap.of(bootstrap, Security(tls=security.tls, login=login))
     try:
-        with Brokers(there):
+        with Brokers(bootstrap_as_user):
             return True
     except WrongCredentials:
         return False
@@ -134,45 +136,50 @@ def command(
         penstock users apply users.yaml --dry-run
         penstock users apply users.yaml --check-logins
     """
-    wanted = declared_in(DeclaredUsers, declared).users
-    check_once("user", (user.name for user in wanted))
+    declared_users = declared_in(DeclaredUsers, declared).users
+    check_once("user", (user.name for user in declared_users))
     folder = declared.parent
-    entries = {user.name: user for user in wanted}
+    entries = {user.name: user for user in declared_users}
     with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
-        found = {user.name: user for user in users.find(None)}
-        tried: dict[str, bool | None] = {}
+        existing = {user.name: user for user in users.find(None)}
+        login_results: dict[str, bool | None] = {}
         if check_logins and zookeeper is None:
-            tried = _tried(bootstrap, [user for user in wanted if user.name in found], folder)
+            login_results = _login_results(
+                bootstrap, [user for user in declared_users if user.name in existing], folder
+            )
         plans = [
-            plan_of(user, found.get(user.name), logs_in=tried.get(user.name)) for user in wanted
+            plan_of(user, existing.get(user.name), logs_in=login_results.get(user.name))
+            for user in declared_users
         ]
 
         def do(plan: Plan) -> None:
-            _do(users, plan, entries[plan.name], found.get(plan.name), folder)
+            _do(users, plan, entries[plan.name], existing.get(plan.name), folder)
 
         carry_out("users", plans, do, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-def _tried(bootstrap: str, wanted: list[DeclaredUser], folder: Path) -> dict[str, bool | None]:
+def _login_results(
+    bootstrap: str, declared_users: list[DeclaredUser], folder: Path
+) -> dict[str, bool | None]:
     security = brokers_security(bootstrap)
-    found: dict[str, bool | None] = {}
-    with connected(bootstrap):  # for its words, if nobody is there
-        for user in wanted:
+    results: dict[str, bool | None] = {}
+    with connected(bootstrap):  # for its message if no broker is reachable
+        for user in declared_users:
             if user.state is State.PRESENT and not user.renew and not user.only_new:
                 password = user.password(folder)
                 if not password.is_file():
                     raise Failed(f"{password}: no such file")
-                found[user.name] = logs_in(bootstrap, security, user.name, password)
-    return found
+                results[user.name] = logs_in(bootstrap, security, user.name, password)
+    return results
 
 
 def _do(
-    users: Users, plan: Plan, entry: DeclaredUser, found: UserPasswords | None, folder: Path
+    users: Users, plan: Plan, entry: DeclaredUser, existing: UserPasswords | None, folder: Path
 ) -> None:
     after: Any = plan.after
     if after is None:
-        if found is not None:
-            users.remove(found)
+        if existing is not None:
+            users.remove(existing)
         return
-    with said_password(plan.name, entry.password(folder), None) as password:
+    with password_for(plan.name, entry.password(folder), None) as password:
         users.set_password(plan.name, password, entry.iterations or MOST_ITERATIONS)

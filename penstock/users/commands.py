@@ -1,4 +1,4 @@
-"""`penstock users list`, `add`, `password` and `remove`, by way of brokers or ZooKeeper."""
+"""`penstock users list`, `add`, `password` and `remove`, through brokers or ZooKeeper."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,16 +16,16 @@ from penstock.cli.failures import Failed, missing_extra
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option, connected
 from penstock.connections.zookeeper import zookeeper_at, zookeeper_options
-from penstock.users.passwords import password_options, said_password
+from penstock.users.passwords import password_for, password_options
 
-_NOTED_IN: Final = "penstock.administration_log"  # in a command's context
+_LOG_KEY: Final = "penstock.administration_log"  # in a command's context
 COLUMNS: Final = ("name", "mechanisms", "iterations")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Users(Protocol):
-    """Where they are."""
+    """The users of a cluster, changed through brokers or in ZooKeeper."""
 
     def find(self, name: str | None) -> tuple[UserPasswords, ...]: ...
 
@@ -49,9 +49,9 @@ class _OverBrokers:
 
 
 def place_options(command: F) -> F:
-    """Adds `bootstrap`, `zookeeper` and `zookeeper_secret_file`; and --zookeeper-security and
-    --administration-log, which `users_at` goes by."""
-    noted = click.option(
+    """Adds `bootstrap`, `zookeeper` and `zookeeper_secret_file`, and for `users_at` also
+    --zookeeper-security and --administration-log."""
+    log = click.option(
         "--administration-log",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
@@ -59,13 +59,15 @@ def place_options(command: F) -> F:
         callback=_remember_log,
         help="With --zookeeper: record the change in this administration log of a broker.",
     )
-    there = zookeeper_options("Write to this ZooKeeper instead of to brokers: for the first user.")
-    return bootstrap_option(there(noted(command)))
+    zookeeper = zookeeper_options(
+        "Write to this ZooKeeper instead of to brokers: for the first user."
+    )
+    return bootstrap_option(zookeeper(log(command)))
 
 
 def _remember_log(context: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is not None:
-        context.meta[_NOTED_IN] = path
+        context.meta[_LOG_KEY] = path
 
 
 def iterations_option(command: F) -> F:
@@ -83,10 +85,10 @@ def iterations_option(command: F) -> F:
 def users_at(
     bootstrap: str, zookeeper: str | None, zookeeper_secret_file: Path | None
 ) -> Iterator[Users]:
-    noted_in: Path | None = click.get_current_context().meta.get(_NOTED_IN)
-    there = zookeeper_at(zookeeper, zookeeper_secret_file)
-    if there is None:
-        if noted_in is not None:
+    log_path: Path | None = click.get_current_context().meta.get(_LOG_KEY)
+    zookeeper_address = zookeeper_at(zookeeper, zookeeper_secret_file)
+    if zookeeper_address is None:
+        if log_path is not None:
             raise click.UsageError(
                 "--administration-log needs --zookeeper: brokers record changes themselves"
             )
@@ -94,13 +96,15 @@ def users_at(
             yield _OverBrokers(brokers)
         return
     try:
-        # An agent's host has no kazoo, and asks brokers.
+        # Imported here because hosts with an agent alone have no kazoo.
         from penstock.users.zookeeper_users import zookeeper_users  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         if missing.name != "kazoo":
             raise
         raise Failed(missing_extra("--zookeeper", "kazoo", "broker")) from None
-    with zookeeper_users(there.address, there.secret, there.security, noted_in) as users:
+    with zookeeper_users(
+        zookeeper_address.address, zookeeper_address.secret, zookeeper_address.security, log_path
+    ) as users:
         yield users
 
 
@@ -178,7 +182,7 @@ def add(
             raise Failed(
                 f"user {name} exists: `penstock users password {name}` changes the password"
             )
-        with said_password(name, password_file, generate) as password:
+        with password_for(name, password_file, generate) as password:
             users.set_password(name, password, iterations)
     _say("added", name, as_json=as_json)
 
@@ -210,8 +214,8 @@ def password(
     with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
         if not users.find(name):
             raise Failed(f"there is no user {name}: `penstock users add {name}`")
-        with said_password(name, password_file, generate) as said:
-            users.set_password(name, said, iterations)
+        with password_for(name, password_file, generate) as new_password:
+            users.set_password(name, new_password, iterations)
     _say("changed", name, as_json=as_json)
 
 
@@ -237,17 +241,17 @@ def remove(
         penstock users remove alice --yes
     """
     with users_at(bootstrap, zookeeper, zookeeper_secret_file) as users:
-        found = users.find(name)
-        if not found:
+        matches = users.find(name)
+        if not matches:
             raise Failed(f"there is no user {name}")
         if not yes:
             confirm_deletion(f"user {name}")
-        users.remove(found[0])
+        users.remove(matches[0])
     _say("removed", name, as_json=as_json)
 
 
-def _say(what: str, name: str, *, as_json: bool) -> None:
+def _say(verb: str, name: str, *, as_json: bool) -> None:
     if as_json:
-        print_json({what: name})
+        print_json({verb: name})
     else:
-        print(f"{what} {name}")
+        print(f"{verb} {name}")

@@ -1,6 +1,6 @@
 """Passwords for commands: read from a file, typed at the terminal, or generated into a file.
 
-It is in no argument, where everybody on the machine could read it.
+They are never command-line arguments, which every user of the machine can read.
 """
 
 import os
@@ -31,22 +31,22 @@ def password_options(command: F) -> F:
         metavar="FILE",
         help="A file with the password. Without it, the command prompts for one.",
     )
-    made_up = click.option(
+    generated = click.option(
         "--generate",
         type=kind,
         metavar="FILE",
         help="Generate a password and write it into this new file, readable by you only.",
     )
-    return from_file(made_up(command))
+    return from_file(generated(command))
 
 
 @contextmanager
-def said_password(name: str, password_file: Path | None, generate: Path | None) -> Iterator[str]:
-    """A file that is made for it is gone again if what it was made for fails."""
+def password_for(name: str, password_file: Path | None, generate: Path | None) -> Iterator[str]:
+    """The password of the options or a prompt. A generated file is deleted if the block fails."""
     if password_file is not None and generate is not None:
         raise click.UsageError("--password-file and --generate exclude each other")
     if generate is None:
-        yield _checked(_asked(name) if password_file is None else _of_file(password_file))
+        yield _checked(_prompted(name) if password_file is None else _of_file(password_file))
         return
     password = secrets.token_urlsafe(_RANDOM_BYTES)
     _write(generate, password)
@@ -64,7 +64,7 @@ def _of_file(path: Path) -> str:
         raise Failed(str(error)) from None
 
 
-def _asked(name: str) -> str:
+def _prompted(name: str) -> str:
     if not sys.stdin.isatty():
         raise click.UsageError("stdin is not a terminal: pass --password-file or --generate")
     try:
@@ -86,8 +86,8 @@ def _checked(password: str) -> str:
 
 def _write(path: Path, password: str) -> None:
     try:
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise Failed(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
-    with os.fdopen(made, "w") as file:
+    with os.fdopen(descriptor, "w") as file:
         file.write(f"{password}\n")

@@ -1,6 +1,6 @@
-"""Writes users into ZooKeeper, past the brokers: for the first user, as none can log in yet.
+"""Writes users into ZooKeeper, for the first user: before that, no user can log in to the brokers.
 
-No broker can say who has done that: whoever does, notes it, if the command is told where.
+Brokers do not record such a change; the command records it if --administration-log names a file.
 """
 
 import os
@@ -29,35 +29,40 @@ class UsersInZooKeeper:
         self._administration_log = administration_log
 
     def find(self, name: str | None) -> tuple[UserPasswords, ...]:
-        """Everybody, or one."""
+        """All users, or the one of this name."""
         if name is None:
-            found = users.all_users(self._session)
+            credentials = users.all_users(self._session)
         else:
-            found = {name: users.credentials_of(self._session, name)}
+            credentials = {name: users.credentials_of(self._session, name)}
         return tuple(
-            UserPasswords(user, {kept.mechanism: kept.iterations for kept in found[user].values()})
-            for user in sorted(found)
-            if found[user]
+            UserPasswords(
+                user, {kind: scram.iterations for kind, scram in credentials[user].items()}
+            )
+            for user in sorted(credentials)
+            if credentials[user]
         )
 
     def set_password(self, name: str, password: str, iterations: int) -> None:
-        made: Credentials = {
+        credentials: Credentials = {
             mechanism: ScramCredential.of_password(mechanism, password, new_salt(), iterations)
             for mechanism in ScramMechanism
         }
-        kept: Credentials = {}
+        former: Credentials = {}
 
         def replaced(before: Credentials) -> Credentials:
-            nonlocal kept
-            kept = before
-            return made
+            nonlocal former
+            former = before
+            return credentials
 
         users.alter(self._session, name, replaced)
         self._note(
-            "alter" if kept else "create",
+            "alter" if former else "create",
             name,
-            {str(mechanism): f"{old.iterations} iterations" for mechanism, old in kept.items()},
-            {str(mechanism): f"another password, {iterations} iterations" for mechanism in made},
+            {str(mechanism): f"{old.iterations} iterations" for mechanism, old in former.items()},
+            {
+                str(mechanism): f"another password, {iterations} iterations"
+                for mechanism in credentials
+            },
         )
 
     def remove(self, user: UserPasswords) -> None:
@@ -78,19 +83,19 @@ class UsersInZooKeeper:
             name=name,
             before=before,
             after=after,
-            message="in ZooKeeper, past the brokers",
+            message="in ZooKeeper, not through a broker",
         )
         who = Who(_account(), socket.gethostname(), "zookeeper", "penstock users")
         try:
             append(self._administration_log, Program("", "penstock users"), who, change)
         except OSError as error:
             raise Failed(
-                f"it is done, and not noted: {self._administration_log}: {error.strerror}"
+                f"changed, but not recorded: {self._administration_log}: {error.strerror}"
             ) from None
 
 
 def _account() -> str:
-    """Of this machine: nobody has logged in."""
+    """The name of the operating system's user."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
@@ -104,16 +109,16 @@ def zookeeper_users(
     security: ZooKeeperSecurity,
     administration_log: Path | None,
 ) -> Iterator[UsersInZooKeeper]:
-    """Raises Failed."""
+    """Connects to ZooKeeper. Raises Failed."""
     try:
-        # Without the secret nothing is made there that everybody could change.
-        guarded = secret is not None or bool(security.user)
-        session = Session.connect(address, secret=secret, security=security, makes_map=guarded)
+        # Without the secret, the map that it creates would be open to everyone.
+        has_login = secret is not None or bool(security.user)
+        session = Session.connect(address, secret=secret, security=security, makes_map=has_login)
         try:
-            if not guarded and find_cluster_id(session) is None:
+            if not has_login and find_cluster_id(session) is None:
                 raise Failed(
-                    f"no broker has used ZooKeeper at {address} yet: start one first, or say what "
-                    "its `zookeeper_secret` will be, with --zookeeper-secret-file"
+                    f"no broker has used ZooKeeper at {address} yet: start one first, or pass "
+                    "its `zookeeper_secret` with --zookeeper-secret-file"
                 )
             yield UsersInZooKeeper(session, administration_log)
         finally:

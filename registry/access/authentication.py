@@ -60,7 +60,7 @@ class LoginMethods(msgspec.Struct, frozen=True):
 
 
 class Authenticator:
-    """Belongs to the event loop."""
+    """Authenticates requests. Belongs to the event loop."""
 
     def __init__(self, login_methods: LoginMethods, permissions: Permissions) -> None:
         self.login_methods = login_methods

@@ -10,7 +10,8 @@ PRINCIPAL: Final = "penstock-principal"  # on a forwarded request: the original 
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """`certified` is the name in the client's certificate; empty without one."""
+    """The other end of a connection. `certified` is the name in the client's certificate; empty
+    without one."""
 
     host: str
     certified: str = ""
@@ -20,7 +21,7 @@ NO_PEER: Final = Peer("")
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """`name` is empty where no login is required."""
+    """The principal behind a request. `name` is empty where no login is required."""
 
     name: str
     rights: Rights

@@ -49,7 +49,7 @@ class _Queue(msgspec.Struct):
 
 
 class LoginThrottle:
-    """Belongs to the event loop."""
+    """The delays and queues of logins. Belongs to the event loop."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Permissions of principals on subjects. Pure: what no rule allows is refused.
+"""Permissions of principals on subjects; operations without a rule are refused. Pure.
 
 A rule covers the subjects with its prefix. Rules add up; none revokes anything. Global config and
 mode need a rule for `*`.

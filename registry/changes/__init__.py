@@ -1,1 +1,1 @@
-"""What clients ask to register, set or delete, and whether it may be. Pure."""
+"""Decides on clients' requests to register, set or delete. Pure."""

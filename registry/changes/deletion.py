@@ -36,8 +36,8 @@ def delete_version(
     if contents.referrers(key, deleted=permanent):
         raise referenced(key)
     if not permanent:
-        gone = version.as_deleted()
-        return Decision((write(SchemaRecord(*key, gone)),), version.version)
+        deleted = version.as_deleted()
+        return Decision((write(SchemaRecord(*key, deleted)),), version.version)
     if not version.deleted:
         raise version_not_soft_deleted(subject, version.version)
     records: list[Record] = [SchemaRecord(*key, None)]

@@ -13,13 +13,15 @@ def read_only(subject: str | None) -> ErrorAnswer:
 
 
 def check_writable(contents: RegistryContents, subject: str | None) -> None:
-    """Raise an error unless the subject, or with None the global settings, may be changed."""
+    """Checks that the subject, or with None the global settings, may be changed. Raises
+    ErrorAnswer."""
     if contents.mode_in_scope(subject) in _READ_ONLY:
         raise read_only(subject)
 
 
 def check_registrable(contents: RegistryContents, subject: str, *, importing: bool) -> None:
-    """Raise an error unless the mode allows registering; with an id, only in import mode."""
+    """Checks that the mode allows registering; with an id, only in import mode. Raises
+    ErrorAnswer."""
     check_writable(contents, subject)
     mode = contents.mode_in_scope(subject)
     if importing and mode is not Mode.IMPORT:

@@ -28,7 +28,7 @@ Details = Mapping[str, str]
 
 
 class ChangeKind(msgspec.Struct, frozen=True):
-    """How a kind of request appears in the log."""
+    """The names of a kind of request in the log."""
 
     action: str
     kind: Kind
@@ -45,7 +45,7 @@ class Administration:
         kind: ChangeKind,
         serve: Callable[[], HttpResponse | Awaitable[HttpResponse]],
     ) -> HttpResponse:
-        """Serve the request and queue its entry. Raises what `serve` raises."""
+        """Serves the request and queues its entry. Raises the errors of `serve`."""
         subject = subject_name(call.path["subject"]) if call.path.get("subject") else None
         before = _state(call.contents, kind.kind, subject)
         versions = _count(call, kind, subject)

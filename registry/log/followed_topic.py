@@ -43,7 +43,7 @@ async def found_topic(config: RegistryConfig, name: str, *, create: bool) -> Sch
 
 
 class FollowedTopic:
-    """`on_end` gets the reason when the topic cannot be followed any more."""
+    """A topic that is followed. `on_end` gets the reason when it cannot be followed any more."""
 
     def __init__(
         self,

@@ -69,7 +69,7 @@ class NotPassed(Exception):
 
 
 class Forwarder:
-    """Belongs to the event loop."""
+    """Forwards requests to other registries. Belongs to the event loop."""
 
     def __init__(self, connections: int, access: HttpAccess | None = None) -> None:
         """`access` with TLS: the other registries are reached by TLS."""

@@ -31,7 +31,8 @@ TakeId = Callable[[], int]
 
 
 class Leadership(Protocol):
-    """`news` is notified when one of these changes; the writer's thread waits for it.
+    """The writer's office as known here. `news` is notified when one of these changes; the writer's
+    thread waits for it.
 
     `on_holder` gets the writer's address, None while unknown, on any thread.
     """
@@ -61,7 +62,7 @@ class Leadership(Protocol):
 
 
 class Alone:
-    """For a single registry, which gets a producer id of its own."""
+    """The leadership of a single registry, which gets a producer id of its own."""
 
     def __init__(self, address: str, new_producer_id: TakeId) -> None:
         self.news = threading.Condition()
@@ -94,7 +95,8 @@ class Alone:
 
 
 class Elected:
-    """For one of several registries. The candidate's callbacks run on the candidate's thread."""
+    """The leadership of one of several registries. The candidate's callbacks run on the candidate's
+    thread."""
 
     def __init__(
         self,
@@ -124,7 +126,7 @@ class Elected:
         )
 
     def check(self) -> None:
-        """Raises ClusterError if this registry cannot stand for election."""
+        """Checks that this registry can stand for election. Raises ClusterError."""
         self._office.current(self._session)
 
     def start(self, on_holder: Callable[[str | None], None]) -> None:

@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class MirroredTopic:
-    """Belongs to the event loop. `bring` gets what was read, with the subjects' prefix; `on_end`
-    gets the reason when the topic cannot be followed any more."""
+    """Follows a copied topic of schemas. Belongs to the event loop. `bring` gets the records, with
+    the subjects' prefix; `on_end` gets the reason when the topic cannot be followed any more."""
 
     def __init__(
         self,

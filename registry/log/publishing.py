@@ -38,7 +38,7 @@ class Begun(NotPublished):
 
 
 class NotOurId(NotPublished):
-    """The producer id belongs to another producer: nothing was or will be written under it."""
+    """The producer id belongs to another producer, so no record was or will be written under it."""
 
 
 _KINDS: Final = {
@@ -80,7 +80,7 @@ class Publisher:
         return len(batch) <= self._largest
 
     def fence(self, record: LogRecord) -> None:
-        """Begin the epoch with this record, unless it has begun; older epochs end."""
+        """Begins the epoch with this record, unless it has begun; older epochs end."""
         with suppress(Begun):
             self.append([record])
 

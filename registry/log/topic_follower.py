@@ -54,12 +54,12 @@ class ReadBatch(msgspec.Struct, frozen=True):
 
 
 class TopicGone(Exception):
-    """The topic no longer holds what was read from it."""
+    """The topic has lost records that were read from it."""
 
 
 class TopicFollower:
-    """`take` gets what was read and returns once it is processed; `on_end` gets the reason for the
-    end. Both are called on the follower's thread."""
+    """Follows the topic. `take` gets records, and returns once they are processed; `on_end` gets
+    the reason for the end. Both are called on the follower's thread."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class TopicFollower:
         self._missing_since = None
         check_partitions(topic)
         if self._topic.id is not None and known_id(topic) not in {None, self._topic.id}:
-            raise TopicGone(f"topic {name} was deleted and created anew")
+            raise TopicGone(f"topic {name} was deleted and recreated")
         if self._leader_epoch >= 0:
             end = self._end_of_epoch(brokers, topic.partition(0).leader)
             if 0 <= end < self._position:
@@ -178,7 +178,7 @@ class TopicFollower:
             try:
                 read.extend(self._records(batch))
             except BatchError as error:  # all registries skip it alike
-                log.error("batch left out offset=%d error=%r", header.base_offset, str(error))
+                log.error("batch skipped offset=%d error=%r", header.base_offset, str(error))
         self._position = header.next_offset
         self._leader_epoch = header.leader_epoch
         author = Identity(header.producer_id, header.producer_epoch)

@@ -46,7 +46,7 @@ class TopicView:
         self._closed = True
 
     def watch(self, observe: Callable[[ReadBatch], None] | None) -> None:
-        """From now on, `observe` gets each batch right after its records were applied."""
+        """Calls `observe` with each batch from now on, right after its records were applied."""
         self._observe = observe
 
     def when_at(self, offset: int, act: Callable[[], None]) -> None:

@@ -41,7 +41,8 @@ _GLANCE_SECONDS: Final = 0.05  # between attempts while there is no writer
 
 
 class _NotNow(Exception):
-    """Nothing was done, or a retry is harmless. `answer`: what to answer if it stays so."""
+    """The write was not done, or may be repeated safely. `answer`: the final answer if this
+    persists."""
 
     def __init__(self, answer: ErrorAnswer) -> None:
         super().__init__(answer.message)
@@ -49,7 +50,8 @@ class _NotNow(Exception):
 
 
 class WriteRouter:
-    """Belongs to the event loop. `address` is this registry's; `alone`: it is the only one."""
+    """Routes writes to the writer. Belongs to the event loop. `address` is this registry's;
+    `alone`: it is the only one."""
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class WriteRouter:
     async def write(
         self, decide: Callable[[RegistryContents], Decision[T]], request: ForwardedRequest
     ) -> T | Passed:
-        """Have the write decided. Raises what `decide` raises, or ErrorAnswer if the write failed,
+        """Has the writer decide. Raises the errors of `decide`, or ErrorAnswer if the write failed,
         timed out, could not be forwarded, or there is no writer."""
         give_up_at = self._loop.time() + self._patience.forward
         try:

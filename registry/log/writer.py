@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 
 class NotWriter(Exception):
-    """This registry is not the writer, and nothing of the write was published."""
+    """This registry is not the writer, and published nothing of the write."""
 
 
 class _Write(msgspec.Struct, frozen=True):
@@ -77,7 +77,8 @@ _Outcomes = list[tuple[_Write, object]]  # the answer, or the exception to raise
 
 
 class TopicWriter:
-    """`on_intruder` is called on the event loop if another program writes the topic."""
+    """Writes the topic. `on_intruder` is called on the event loop if another program writes it,
+    too."""
 
     def __init__(
         self,

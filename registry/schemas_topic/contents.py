@@ -48,7 +48,7 @@ class VersionKey(NamedTuple):
 
 
 class RegistryContents:
-    """`offset` is the offset to be read next."""
+    """The contents of a topic. `offset` is the offset to be read next."""
 
     def __init__(
         self,
@@ -97,14 +97,14 @@ class RegistryContents:
         try:
             self.take(read(record))
         except BadRecord as error:
-            log.error("record left out offset=%d why=%r", offset, str(error))
+            log.error("record skipped offset=%d why=%r", offset, str(error))
 
     def apply_mirrored(self, prefix: str, offset: int, record: LogRecord) -> None:
-        """Apply a record of the mirrored topic whose subjects have this prefix here."""
+        """Applies a record of the mirrored topic whose subjects have this prefix here."""
         try:
             self.take_mirrored(prefix, read(record))
         except BadRecord as error:
-            log.error("record left out prefix=%r offset=%d why=%r", prefix, offset, str(error))
+            log.error("record skipped prefix=%r offset=%d why=%r", prefix, offset, str(error))
 
     def take_mirrored(self, prefix: str, record: Record) -> None:
         local = prefixed(record, prefix)
@@ -118,7 +118,7 @@ class RegistryContents:
         subject = None if isinstance(record, NoRecord) else record.subject
         if subject is not None and self.is_mirrored(subject):
             self.left_out += 1
-            log.error("record left out: subject belongs to another cluster subject=%r", subject)
+            log.error("record skipped: subject belongs to another cluster subject=%r", subject)
         else:
             self._take(record)
 
@@ -148,7 +148,7 @@ class RegistryContents:
         if known is not None and known != version.content:
             self.left_out += 1
             log.error(
-                "schema left out: its id belongs to another schema subject=%r version=%d id=%d",
+                "schema skipped: its id belongs to another schema subject=%r version=%d id=%d",
                 version.subject,
                 version.version,
                 version.id,
@@ -303,7 +303,7 @@ class RegistryContents:
         return self._configs.get(subject)
 
     def config(self, subject: str | None) -> Config | None:
-        """As `own_config`, but the global config always exists."""
+        """The config of a subject, like `own_config`, but the global config always exists."""
         config = self._configs.get(subject)
         if config is None and subject is None:
             return Config(compatibility_level=self.default_level)

@@ -54,8 +54,7 @@ class ClearSubjectRecord(msgspec.Struct, frozen=True):
 
 
 class NoRecord(msgspec.Struct, frozen=True):
-    """A writer's sign of life, or a record without meaning here, such as one of a context's
-    subject.
+    """A writer's heartbeat, or a record without meaning here, such as one of a context's subject.
 
     Confluent's registry ignores the value. Ours stores the highest assigned id in it.
     """

@@ -34,7 +34,8 @@ class Mode(StrEnum):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """`name` is the schema's name for the type that the version of the other subject defines."""
+    """A reference to another subject. `name` is the schema's name for the type that the version of
+    that subject defines."""
 
     name: str
     subject: str

@@ -67,7 +67,7 @@ class BodyCheck:
         except RecursionError:
             raise BadMessage("its value is nested too deeply") from None
         if end > size:
-            raise BadMessage(f"it is cut short: its value goes on after the last of {size} bytes")
+            raise BadMessage(f"it is truncated: its value does not end within {size} bytes")
         return end
 
     def _compiled(self, type_: Type) -> Skip:
@@ -231,13 +231,13 @@ def _skip_text(message: bytes, position: int) -> int:
     try:
         message[start:end].decode()
     except UnicodeDecodeError as error:
-        raise BadMessage(f"byte {position}: a string is no UTF-8: {error}") from None
+        raise BadMessage(f"byte {position}: a string is not UTF-8: {error}") from None
     return end
 
 
 def _skip_boolean(message: bytes, position: int) -> int:
     if message[position] > 1:
-        raise BadMessage(f"byte {position}: {message[position]} is no boolean")
+        raise BadMessage(f"byte {position}: {message[position]} is not a boolean")
     return position + 1
 
 

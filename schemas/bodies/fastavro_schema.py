@@ -1,4 +1,4 @@
-"""Converts schemas to the form that fastavro gets: what determines bytes, and nothing else.
+"""Converts schemas to a form for fastavro, without parts that do not determine bytes.
 
 Logical types are omitted, so that values are Avro's own: a time is a number, a decimal its bytes.
 Dates outside of Python's range need no special case, and nothing depends on the machine's time

@@ -27,12 +27,12 @@ def sized(body: bytes) -> bytes:
 
 def _write_null(_out: bytearray, value: Any) -> None:
     if value is not None:
-        raise no(value, "no null")
+        raise no(value, "not null")
 
 
 def _write_boolean(out: bytearray, value: Any) -> None:
     if value.__class__ is not bool:
-        raise no(value, "no boolean")
+        raise no(value, "not a boolean")
     out.append(value)
 
 
@@ -40,9 +40,9 @@ def _write_int(out: bytearray, value: Any) -> None:
     try:
         number = value if value.__class__ is int else whole(value)
     except TypeError:
-        raise no(value, "no int") from None
+        raise no(value, "not an int") from None
     if not -0x8000_0000 <= number <= 0x7FFF_FFFF:
-        raise no(value, "no int")
+        raise no(value, "not an int")
     if 0 <= number < BLOCK:
         out += SMALL[number]
     else:
@@ -56,21 +56,21 @@ def _write_long(out: bytearray, value: Any) -> None:
     try:
         write_long(out, value)
     except (TypeError, OverflowError):
-        raise no(value, "no long") from None
+        raise no(value, "not a long") from None
 
 
 def _write_float(out: bytearray, value: Any) -> None:
     try:
         out += pack_float(value if value.__class__ is float else _floating(value))
     except _NOT_PACKED:
-        raise no(value, "no float") from None
+        raise no(value, "not a float") from None
 
 
 def _write_double(out: bytearray, value: Any) -> None:
     try:
         out += pack_double(value if value.__class__ is float else _floating(value))
     except _NOT_PACKED:
-        raise no(value, "no double") from None
+        raise no(value, "not a double") from None
 
 
 def _floating(value: Any) -> float:
@@ -81,7 +81,7 @@ def write_string(out: bytearray, value: Any) -> None:
     try:
         body = value.encode()
     except (AttributeError, TypeError, UnicodeEncodeError):
-        raise no(value, "no string") from None
+        raise no(value, "not a string") from None
     size = len(body)
     out += SMALL[size] if size < BLOCK else VARINTS[size]
     out += body
@@ -91,7 +91,7 @@ def _write_bytes(out: bytearray, value: Any) -> None:
     try:
         view = memoryview(value)
     except TypeError:
-        raise no(value, "no bytes") from None
+        raise no(value, "not bytes") from None
     with view:
         write_long(out, view.nbytes)
         out += view

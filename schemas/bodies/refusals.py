@@ -6,7 +6,8 @@ MOST_SHOWN: Final = 60
 
 
 class Misfit(ValueError):
-    """`user.age: 'x' is no int`. The place is built while the error propagates, the text on demand.
+    """A fault such as `user.age: 'x' is not an int`. The place is built while the error propagates,
+    the text on demand.
 
     `of` names the value if the place is empty and the fault is inside the value.
     """
@@ -31,13 +32,13 @@ class Misfit(ValueError):
         return bool(self._place or self._of)
 
     def in_full(self) -> str:
-        """The text for people who have the value in Python: shown as a Python literal."""
-        what = f"{shown(self._values[0])} is {self._what}" if self._values else self._what
-        return f"{self._place or self._of or 'the value'}: {what}"
+        """The text for Python programs: the value as a Python literal."""
+        fault = f"{shown(self._values[0])} is {self._what}" if self._values else self._what
+        return f"{self._place or self._of or 'the value'}: {fault}"
 
     def __str__(self) -> str:
-        what = f"{_in_short(self._values[0])} is {self._what}" if self._values else self._what
-        return f"{self._place[:200]}: {what}" if self._place else what
+        fault = f"{_in_short(self._values[0])} is {self._what}" if self._values else self._what
+        return f"{self._place[:200]}: {fault}" if self._place else fault
 
 
 class Undecided(Misfit):
@@ -45,7 +46,7 @@ class Undecided(Misfit):
 
 
 def no(value: Any, what: str) -> Misfit:
-    """The value is not of the wanted type."""
+    """A misfit: the value is not of the expected type."""
     return Misfit(what, value)
 
 

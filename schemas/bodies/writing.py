@@ -80,7 +80,7 @@ Branches = Sequence[Branch]
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
-    """What is accepted for a value of a type, in addition to the walk over the schema.
+    """The values that are accepted for a type, for the walk over the schema.
 
     `exact`: a record has no other fields than its type's, null does not count as missing, and if
     all branches of a union fail, the last error from inside a branch is reported.
@@ -112,7 +112,8 @@ class Compiler:
         self._defaults: list[tuple[list[WrittenField], int, Field]] = []
 
     def finish(self) -> None:
-        """Write the defaults; a record's may be of its own type, which is compiled by now."""
+        """Encodes the defaults, once all types are compiled: a record's default may be of its own
+        type."""
         defaults, self._defaults = self._defaults, []
         exact = self if self._manner.exact else Compiler(EXACT)
         for fields, place, field in defaults:
@@ -174,7 +175,7 @@ class Compiler:
 
         def write(out: bytearray, value: Any) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
-                raise no(value, f"no {called}")
+                raise no(value, f"not a {called}")
             if rename:
                 value = rename(value)
             absent = 0
@@ -199,7 +200,7 @@ class Compiler:
             except Misfit as misfit:
                 raise unknown(value) or misfit.inside(name) from None
             if exact and len(value) + absent != len(fields):
-                raise unknown(value) or no(value, f"no {called}")
+                raise unknown(value) or no(value, f"not a {called}")
 
         return fields, write
 
@@ -257,7 +258,7 @@ class Compiler:
             if fitting is None:
                 fitting = others(value)
             start = len(out)
-            inside = None
+            nested = None
             for branch in fitting:
                 try:
                     out += branch.prefix
@@ -268,10 +269,10 @@ class Compiler:
                     if self.tries > MOST_TRIES:
                         raise Undecided("it fits too many branches of unions nearly") from None
                     if exact and misfit.is_inside:
-                        inside = misfit
+                        nested = misfit
                 else:
                     return
-            raise inside or no(value, named)
+            raise nested or no(value, named)
 
         return write
 
@@ -280,7 +281,7 @@ class BodyWriter:
     """Compiled once per type; values must be exact. Must not be used by two threads at once."""
 
     def __init__(self, type_: Type) -> None:
-        """Raises InvalidSchema if a default is not a value of its type."""
+        """Compiles a writer. Raises InvalidSchema if a default is not a value of its type."""
         self._compiler = Compiler(EXACT)
         self._write = self._compiler.compiled(type_)
         self._compiler.finish()
@@ -330,7 +331,7 @@ def _or_nothing(null_prefix: bytes, nothing: frozenset[str], write_other: Write)
 def _array(write_item: Write) -> Write:
     def write(out: bytearray, value: Any) -> None:
         if not isinstance(value, _ARRAYS):
-            raise no(value, "no array")
+            raise no(value, "not an array")
         if value:
             write_long(out, len(value))
             index = 0
@@ -347,14 +348,14 @@ def _array(write_item: Write) -> Write:
 def _map(write_value: Write) -> Write:
     def write(out: bytearray, value: Any) -> None:
         if not isinstance(value, Mapping):
-            raise no(value, "no map")
+            raise no(value, "not a map")
         if value:
             write_long(out, len(value))
             for key, item in value.items():
                 try:
                     body = key.encode()
                 except (AttributeError, UnicodeEncodeError):
-                    raise no(key, "no string, as keys are") from None
+                    raise no(key, "not a string, as keys are") from None
                 out += VARINTS[len(body)]
                 out += body
                 try:

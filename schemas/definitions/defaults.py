@@ -128,7 +128,7 @@ class _Checking:
         return next((part for part in inner if not self.fits(part[0], part[1])), None)
 
     def refuse_circles(self) -> None:
-        """Reject a default that omits a field whose default, in turn, omits the first one: it is
+        """Rejects a default that omits a field whose default, in turn, omits the first one: it is
         infinite."""
         done: set[int] = set()
         for first in self.left_out:
@@ -141,7 +141,7 @@ class _Checking:
                     done.add(field)
                 elif field in open_:
                     raise InvalidSchema(
-                        "its default never ends: what it leaves out has defaults that contain it",
+                        "its default is infinite: it contains itself in a field that it omits",
                         self.where[field],
                     )
                 elif field not in done:

@@ -27,7 +27,7 @@ def name_of(text: str, namespace: str | None) -> Name:
 def check_name(name: object, what: str, *, strict: bool) -> str:
     """Schemas that are already registered may use letters and digits of all scripts."""
     if not isinstance(name, str):
-        raise InvalidSchema(f"{what} is {shown(name)}: a string is wanted")
+        raise InvalidSchema(f"{what} is {shown(name)}: expected a string")
     if _STRICT.fullmatch(name) or (not strict and _is_lax(name)):
         return name
     raise InvalidSchema(

@@ -30,7 +30,7 @@ __all__ = ["schema_text"]
 
 
 def schema_text(type_: Type, known: Iterable[str] = ()) -> str:
-    """`known`: full names of types that are not written out.
+    """The text of a schema. `known`: full names of types that are not written out.
 
     Raises `InvalidSchema` if the text is nested too deeply, which is possible even if its source is
     not.

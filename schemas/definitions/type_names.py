@@ -19,9 +19,9 @@ _NO_NAMES: Final = _BUILT_IN | _NAMED | {"array", "map", "union"}
 
 
 class TypeNames(msgspec.Struct, frozen=True):
-    """`top`: full name of the type as a whole. `missing`: for each type that is named but not
-    defined, its possible names: in the enclosing namespace, and without one.
-    """
+    """The named types of a schema. `top`: full name of the type as a whole. `missing`: for each
+    type that is named but not defined, its possible names: in the enclosing namespace, and without
+    one."""
 
     top: str = ""
     missing: tuple[tuple[str, ...], ...] = ()

@@ -80,7 +80,8 @@ class Later(msgspec.Struct, frozen=True):
 
 
 class TypeReader:
-    """`known`: the defined types; `defaults`: the fields whose defaults are to be checked."""
+    """Reads types. `known`: the defined types; `defaults`: the fields whose defaults are to be
+    checked."""
 
     def __init__(self, *, strict: bool) -> None:
         self.known: dict[str, Definition] = {}

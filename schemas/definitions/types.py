@@ -105,7 +105,8 @@ class Union(msgspec.Struct, eq=False):
 
 
 class Field(msgspec.Struct, eq=False):
-    """`default` is ABSENT if there is none; `order` is one of three words, in lower case."""
+    """A field of a record. `default` is ABSENT if there is none; `order` is one of three words, in
+    lower case."""
 
     name: str
     type: "Type"

@@ -100,7 +100,7 @@ class Effort:
 
 
 def written_out(findings: Found) -> list[Incompatibility]:
-    """All findings in order, up to the limits; the last entry tells if there are more."""
+    """All findings in order, up to the limits; the last entry has the number of further ones."""
     listed: list[Incompatibility] = []
     characters = steps = 0
     iterators = [iter(findings)]

@@ -97,8 +97,8 @@ class _Check:
         self._settled: list[_Pair] = []
 
     def run(self, question: _Question) -> Found:
-        """Judge a pair. One that leads to others is judged by a generator, which yields them and
-        waits."""
+        """Judges a pair. A pair that leads to others is judged by a generator, which yields
+        them."""
         waiting: list[tuple[_Pair | None, int, _Judging]] = []
         while True:
             reader, writer, place = question

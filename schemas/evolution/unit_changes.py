@@ -1,5 +1,5 @@
-"""Finds where a reader's logical types count in another unit than a writer's, and what that does to
-the writer's events."""
+"""Finds logical types whose units differ between reader and writer, and the effect on the writer's
+events."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -18,8 +18,8 @@ _MOST_PAIRS: Final = 100_000
 
 
 class UnitChange(msgspec.Struct, frozen=True):
-    """`is_refused`: events become dead letters, all of them or those that are not exact or do not
-    fit."""
+    """A change of a unit. `is_refused`: events become dead letters, all of them or those that are
+    not exact or do not fit."""
 
     path: str
     before: str

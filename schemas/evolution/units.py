@@ -1,4 +1,4 @@
-"""Units of logical types: what a number or some bytes count, which Avro's base type does not say.
+"""Units of logical types, which Avro's base types do not have.
 
 Rules:
 
@@ -51,7 +51,7 @@ class Rescaling(msgspec.Struct, frozen=True):
     target: str
 
     def number(self, number: int) -> int:
-        """Raises ValueError."""
+        """Converts a number. Raises ValueError."""
         if self.digits >= 0:
             number *= 10**self.digits
         else:
@@ -63,7 +63,7 @@ class Rescaling(msgspec.Struct, frozen=True):
         return number
 
     def bytes(self, value: bytes, size: int | None) -> bytes:
-        """The same for a decimal's bytes; `size`: of a fixed type."""
+        """Converts a decimal's bytes; `size`: of a fixed type. Raises ValueError."""
         if not value:
             raise ValueError("a decimal has no bytes")
         number = self.number(int.from_bytes(value, "big", signed=True))
@@ -82,7 +82,7 @@ def units_differ(writer: Type, reader: Type) -> bool:
 
 
 def rescaling(writer: Type, reader: Type) -> Rescaling | None:
-    """None if no value can be converted."""
+    """The conversion between two units; None if no value can be converted."""
     before, after = _unit(writer), _unit(reader)
     if before is None or after is None or before.quantity != after.quantity:
         return None

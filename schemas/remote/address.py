@@ -17,7 +17,7 @@ NOBODY = HttpSecurity()
 
 
 class RegistryAddress(msgspec.Struct, frozen=True):
-    """`urls` are those of a registry's instances: `https://a:8081,https://b:8081`."""
+    """A registry's address. `urls` are those of its instances: `https://a:8081,https://b:8081`."""
 
     urls: str
     security: HttpSecurity = NOBODY
@@ -32,7 +32,8 @@ class RegistryAddress(msgspec.Struct, frozen=True):
 
 
 def check_registry(urls: str, security: HttpSecurity) -> None:
-    """Raises ValueError, which names the configuration's key."""
+    """Checks the URLs with these credentials. Raises ValueError, which names the configuration's
+    key."""
     try:
         parsed = parse_urls(urls)
     except ValueError as error:

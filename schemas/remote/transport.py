@@ -73,8 +73,8 @@ class Transport:
         most_bytes: int = MOST_BYTES,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Raises ValueError if the URLs are invalid, or must not be used with this login. Sends no
-        request yet."""
+        """Sends no request yet. Raises ValueError if the URLs are invalid, or must not be used with
+        this login."""
         check_registry(address.urls, address.security)
         self.urls = parse_urls(address.urls)
         self._has_login = address.security.has_login

@@ -204,7 +204,7 @@ def test_users(
     assert outcomes(by_hand)["web"] == "changed"
     assert outcomes(interrupted)["web"] == "changed"
     assert refused.code == 2
-    assert "bob: there is such a user, whose password is not here" in refused.failure
+    assert "bob: the user exists, with a password that is not in this file" in refused.failure
     assert "set penstock_users_dir, or" in unkept.failure
     assert outcomes(gone)["bob"] == "deleted"
     # The fourth one's is kept for the next run; bob's is not.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from audit.http.endpoints.topics import tier_totals
+from audit.http.endpoints.totals import tier_totals
 from audit.reconciling.findings import FaultKind, State
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.picture import TierKind

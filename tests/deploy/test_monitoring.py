@@ -10,10 +10,10 @@ import msgspec
 import pytest
 import yaml
 
-from broker.groups.counts import GroupCounts
-from broker.groups.values import State
-from broker.metrics import BrokerMetrics
-from broker.replication_status import CopyingFigures, figures
+from broker.groups.membership.values import State
+from broker.groups.metrics import GroupCounts
+from broker.monitoring.metrics import BrokerMetrics
+from broker.replicas.replication_status import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
 from mirror.comparing.comparison import Comparison
 from mirror.config import MirrorConfig

@@ -19,7 +19,7 @@ from loader.config import LoaderConfig
         ("window", 7, "`window` must divide an hour"),
         ("keep_manifests", 9, "`keep_manifests` must be at least 10"),
         ("check_files_hours", -1, "`check_files_hours` must not be negative"),
-        ("audit", "audit:8090", "`audit`: the URL 'audit:8090': a URL begins with http://"),
+        ("audit", "audit:8090", "`audit`: the URL 'audit:8090': the URL must begin with http://"),
         ("audit", "http://u:secret@a", "`audit`: the URL: a user and password"),
         ("audit", "http://a,http://b", "`audit`: must be one URL: a single audit covers all"),
         ("kerberos", {"principal": "me", "keytab": ""}, "needs a `principal` and its `keytab`"),

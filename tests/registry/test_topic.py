@@ -221,7 +221,7 @@ def test_a_topic_that_is_made_anew_ends_it(
         wait_until(lambda: "trying again" in caplog.text, within=20, what="it is missed")
         assert ready(bootstrap, new_topic).id != topic.id
         send(brokers, new_topic, b"2", b"3", b"4")
-        assert ended(followed) == f"topic {new_topic} was deleted and created anew"
+        assert ended(followed) == f"topic {new_topic} was deleted and recreated"
     assert followed.values == [b"1"]
 
 

@@ -41,23 +41,23 @@ ENUM = enum("E", "A", "B")
 @pytest.mark.parametrize(
     ("text", "body", "why"),
     [
-        ("long", b"", "it is cut short: its value goes on after the last of 5 bytes"),
-        ("long", b"\xff\xff", "it is cut short: its value goes on after the last of 7 bytes"),
+        ("long", b"", "it is truncated: its value does not end within 5 bytes"),
+        ("long", b"\xff\xff", "it is truncated: its value does not end within 7 bytes"),
         ("long", b"\xff" * 30 + b"\1", "byte 5: the number has more than 64 bits"),
         ("long", b"\xff" * 9 + b"\2", "byte 5: the number has more than 64 bits"),
         ("int", long(2**31), "byte 5: the number has more than 32 bits"),
         ("int", b"\x80\x80\x80\x80\x80\0", "byte 5: the number has more than 32 bits"),
-        ("boolean", b"\2", "byte 5: 2 is no boolean"),
-        ("float", b"\0\0\0", "it is cut short: its value goes on after the last of 8 bytes"),
+        ("boolean", b"\2", "byte 5: 2 is not a boolean"),
+        ("float", b"\0\0\0", "it is truncated: its value does not end within 8 bytes"),
         ("string", long(-3) + b"abc", "byte 5: -3 is not a length"),
-        ("bytes", long(2**62) + b"abc", "it is cut short"),
+        ("bytes", long(2**62) + b"abc", "it is truncated"),
         ("bytes", b"\xff" * 12, "byte 14: the number has more than 64 bits"),
-        ("string", long(2) + b"\xff\xfe", "a string is no UTF-8"),
+        ("string", long(2) + b"\xff\xfe", "a string is not UTF-8"),
         (NULLABLE, long(-1) + b"\0", "byte 5: there is no branch -1"),
         (NULLABLE, long(2), "byte 5: there is no branch 2"),
         (ENUM, long(-1), "byte 5: there is no symbol -1"),
         (ENUM, long(2), "byte 5: there is no symbol 2"),
-        ({"type": "fixed", "name": "F", "size": 3}, b"ab", "it is cut short"),
+        ({"type": "fixed", "name": "F", "size": 3}, b"ab", "it is truncated"),
         ("int", b"\2\2\2", "its value ends before byte 6, but it has 8 bytes"),
         ("null", b"\0", "its value ends before byte 5, but it has 6 bytes"),
         (array("bytes"), long(2**60) + b"abc", f"byte 14: {2**60} items are more than it has"),
@@ -218,7 +218,7 @@ def test_events_cut_short_or_changed_are_no_surprise(kind: str) -> None:
     schema = SCHEMAS[kind]
     body = Encoder(schema, 1).encode(EVENTS[kind])[PREFIX_SIZE:]
     for end in range(len(body)):
-        with pytest.raises(BadMessage, match=r"cut short|items are more than"):
+        with pytest.raises(BadMessage, match=r"truncated|items are more than"):
             read(schema, body[:end])
     draw = random.Random(7)
     for _ in range(200):

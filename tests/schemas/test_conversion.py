@@ -131,7 +131,7 @@ def test_what_is_different_is_resolved(writer: Any, target: Any, value: Any, exp
 )
 def test_what_cannot_be_resolved_is_a_bad_message(writer: Any, target: Any, value: Any) -> None:
     conversion = Conversion(avro(writer), avro(target))
-    with pytest.raises(BadMessage, match="cannot be read as the schema that is wanted"):
+    with pytest.raises(BadMessage, match="cannot be converted to the requested schema"):
         conversion.converted(body(plain(writer), value))
 
 
@@ -168,9 +168,9 @@ def test_what_is_no_message_says_so() -> None:
         (b"text", "a message has at least 5 bytes"),
         (b"texts", "begins with byte 116"),
         (prefix(8) + b"\0", "there is no schema 8"),
-        (prefix(7) + b"\4a", "with schema 7: it is cut short"),
+        (prefix(7) + b"\4a", "with schema 7: it is truncated"),
         (prefix(7) + b"\2ab", "with schema 7: its value ends before byte 7"),
-        (prefix(7) + b"\2\xff", "with schema 7: byte 5: a string is no UTF-8"),
+        (prefix(7) + b"\2\xff", "with schema 7: byte 5: a string is not UTF-8"),
         (prefix(7) + bytes(17 * 1024 * 1024), "16,777,216 are allowed"),
     ]:
         with pytest.raises(BadMessage, match=why):
@@ -184,7 +184,7 @@ def test_text_is_looked_at_where_nobody_reads_it() -> None:
         check.check(good, 0)
     for bad in (bad_key, bad_value):
         BodyCheck(of).check(bad, 0)
-        with pytest.raises(BadMessage, match="a string is no UTF-8"):
+        with pytest.raises(BadMessage, match="a string is not UTF-8"):
             BodyCheck(of, text=True).check(bad, 0)
 
 
@@ -192,5 +192,5 @@ def test_values_follow_each_other() -> None:
     check = BodyCheck(avro("string").type)
     data = b"\2a\0\4bc"
     assert [check.end_of(data, 0), check.end_of(data, 2), check.end_of(data, 3)] == [2, 3, 6]
-    with pytest.raises(BadMessage, match="it is cut short"):
+    with pytest.raises(BadMessage, match="it is truncated"):
         check.end_of(data, 6)

@@ -118,7 +118,7 @@ def test_many_are_encoded_or_none() -> None:
     messages = encoder.encode_many(lines)
     read = decoder(LINE)
     assert [read.decode(message) for message in messages] == lines
-    with pytest.raises(BadMessage, match=r"^message: 7 is no string$"):
+    with pytest.raises(BadMessage, match=r"^message: 7 is not a string$"):
         encoder.encode_many([*lines, EVENT | {"message": 7}])
     assert encoder.encode_many(iter(())) == []
 
@@ -230,7 +230,7 @@ def test_an_unknown_symbol_is_read_as_the_default() -> None:
 def test_what_cannot_be_read_as_the_readers_says_so() -> None:
     message = Encoder(record(A), 1).encode({"a": 7})
     wrong = record(field("a", "string"))
-    with pytest.raises(BadMessage, match=r"^what schema 1 wrote has another form: [^\n]+$"):
+    with pytest.raises(BadMessage, match=r"^data of schema 1 has another form: [^\n]+$"):
         decoder(record(A), wrong).decode(message)
 
 

@@ -184,7 +184,7 @@ def test_a_file_has_a_size(tmp_path: Path) -> None:
     path = tmp_path / "a.avsc"
     with path.open("wb") as file:
         file.truncate(MOST_BYTES + 1)
-    with pytest.raises(InvalidSchema, match="more than 16,777,216 bytes"):
+    with pytest.raises(InvalidSchema, match="larger than 16,777,216 bytes"):
         read_schema(path)
 
 

@@ -293,10 +293,10 @@ def test_urls() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "begins with http"),
-        ("http://a,", "begins with http"),
+        ("", "must begin with http"),
+        ("http://a,", "must begin with http"),
         ("http://a,http://b:99999", "not a URL"),
-        ("http://a/?b", "nothing may follow"),
+        ("http://a/?b", "must end after the path"),
         ("http://me:secret@a", "a user and password in the URL are not supported"),
     ],
 )

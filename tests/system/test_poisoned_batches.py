@@ -299,5 +299,5 @@ def test_a_registry_leaves_it_out_and_says_so(broker: BrokerProcess, tmp_path: P
     broker.start()
     with RegistryProcess(tmp_path / "another", brokers=broker.bootstrap) as registry:
         assert "two" in registry.ask("GET", "/subjects").body
-        named = "batch left out offset=0"
+        named = "batch skipped offset=0"
         wait_until(lambda: named in registry.log(), what="the batch is named in the log")

@@ -86,7 +86,7 @@ class Api(Generic[Request, Response]):
         return self.levelled(version, request)
 
     def levelled(self, version: int, request: Request) -> Request:
-        """Converts what an older version expresses differently to the newest version's form."""
+        """Converts an older version's request to the newest version's form."""
         return request
 
     def encode_request(self, version: int, request: Request) -> MessageBuffer:
@@ -118,7 +118,7 @@ class Api(Generic[Request, Response]):
         return out
 
     def lowered(self, version: int, response: Response) -> Response:
-        """Converts what an older version expresses differently to that version's form."""
+        """Converts a response to an older version's form."""
         return response
 
     def _request_codec(self, version: int) -> tuple[Reader, Writer]:

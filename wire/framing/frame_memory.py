@@ -61,7 +61,7 @@ class FrameMemory:
         self._pooled = 0
 
     def most_at_once(self, address: str, usual: int) -> int:
-        """How many bytes to receive at once: few while they might have to be kept."""
+        """The number of bytes to receive at once: few while they might have to be kept."""
         if not self.used and not self.kept:
             return usual
         if self.kept * 8 > self.limit or self._kept_by.get(address, 0) * 16 > self.limit:
@@ -119,8 +119,8 @@ class FrameMemory:
     # Received bytes without a buffer
 
     def keep(self, size: int, address: str) -> None:
-        """Counts bytes that were received already. If that is too much, raises `ProtocolError` and
-        counts nothing."""
+        """Counts bytes that were received already. If the limit is exceeded, raises `ProtocolError`
+        and counts nothing."""
         address_bytes = self._kept_by.get(address, 0) + size
         if self.kept + size > self.limit // 4 or address_bytes > self.limit // 8:
             raise ProtocolError("no memory for more requests (requests_in_memory_bytes)")
@@ -134,7 +134,7 @@ class FrameMemory:
     # Waiting
 
     def done(self, who: MemoryHolder) -> None:
-        """`who` holds nothing any more: waiting frames try again, addresses taking turns."""
+        """`who` has released its memory: waiting frames try again, addresses taking turns."""
         if self._favoured is who:
             self._favoured = None
         for _ in range(min(len(self._waiting), _TRIED_AT_ONCE)):

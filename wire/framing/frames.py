@@ -1,4 +1,4 @@
-"""Cuts a connection's bytes into frames: four bytes of size, then as many bytes.
+"""Splits a connection's bytes into frames: four bytes of size, then as many bytes.
 
 The reader does no I/O. It says where the next bytes should go (`targets`), is told how many arrived
 (`received`), and yields complete frames. Small frames are views of the buffer that all connections
@@ -106,7 +106,7 @@ class FrameReader:
         yield from self._cut()
 
     def suspend(self) -> None:
-        """Copies the bytes that are not cut yet, so that others can use the shared buffer.
+        """Copies incomplete bytes, so that others can use the shared buffer.
 
         The generator from `received` continues from there later.
         """
@@ -118,7 +118,7 @@ class FrameReader:
             self._start, self._end = 0, uncut
 
     def grant(self) -> bool:
-        """Gives the incomplete frame room for more bytes, if there is memory."""
+        """Allocates more memory for the incomplete frame, if there is any."""
         held, memory = self.held, self._memory
         if self._buffer is not None and len(self._buffer) >= self.wanted:
             # A large frame gets room as it is received.
@@ -143,7 +143,7 @@ class FrameReader:
         return True
 
     def _move_to(self, buffer: Buffer, counted: int, room: int) -> None:
-        """Switches to another buffer, of which `room` bytes may be used."""
+        """Switches to another buffer, and uses at most `room` bytes of it."""
         view = memoryview(buffer)[:room]
         if self._buffer is None:
             self._filled = len(self._rest)

@@ -51,7 +51,7 @@ _MOST_TAGS: Final = 100
 
 class InPieces(NamedTuple):
     """A reader and a writer that yield after each piece, about ten microseconds' work, so that
-    others get their turn."""
+    other tasks can run."""
 
     read: Callable[[memoryview, int], Generator[None, None, tuple[Any, int]]]
     write: Callable[[MessageBuffer, Any], Generator[None, None, None]]

@@ -54,12 +54,12 @@ class _Field(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_name(self) -> bool:
-        """Whether it may identify an element."""
+        """Whether the field may identify an element."""
         return not self.is_array and self.structure is None and not self.name.startswith("error_")
 
 
 class _Shape(msgspec.Struct, frozen=True, eq=False):
-    """One of kio's classes, and a class of our own with the same fields."""
+    """One of kio's classes, and our class with the same fields."""
 
     fields: tuple[_Field, ...]
     ours: type[msgspec.Struct]

@@ -20,7 +20,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value is set."""
+    """The origin of a value."""
 
     UNKNOWN = 0
     TOPIC_CONFIG = 1

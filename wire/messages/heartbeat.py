@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): keeps a member alive, and tells it when to rejoin."""
+"""Heartbeat (key 12): keeps a member alive, and informs it of a rebalance."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""JoinGroup (key 11): a member asks to join a group, and learns its generation.
+"""JoinGroup (key 11): adds a member to a group, and returns the generation.
 
 The response waits until all members have asked. The leader's lists all members and their metadata;
 the others' lists none.

@@ -137,7 +137,7 @@ def check_batch(view: memoryview) -> BatchHeader:
 
 
 def stamp(buffer: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
-    """Writes what the broker decides into the batch at the start of the buffer."""
+    """Writes the broker's fields into the batch at the start of the buffer."""
     struct.pack_into(">q", buffer, 0, base_offset)
     struct.pack_into(">i", buffer, LENGTH_PREFIX, leader_epoch)
 

@@ -51,14 +51,14 @@ def unpack_large(batch: memoryview, header: BatchHeader, limit: int) -> memoryvi
 
 
 def walk_large(batch: memoryview, header: BatchHeader, limit: int, *, keyed: bool) -> None:
-    """Raises `BatchError` if the records are malformed. Walks over its own copy: the connection may
-    close, and its memory be reused."""
+    """Checks the records in a copy of the batch, as the connection's memory may be reused
+    meanwhile. Raises `BatchError`."""
     walk_batch(unpack_large(batch, header, limit), header.record_count, keyed)
 
 
 class LargeBatch:
-    """A batch that `unpack_large` has unpacked to `plain`. `allows` says whether the forms of that
-    many records may be checked, which takes time."""
+    """A batch that `unpack_large` has unpacked to `plain`. `allows`: whether the forms of this many
+    records may be checked, which takes time."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class LargeBatch:
         self._allows = allows
 
     def check(self) -> Iterator[None]:
-        """Raises `BatchError` if its records are malformed. Overwrites them."""
+        """Checks the records, and overwrites them. Raises `BatchError`."""
         plain = self._plain
         end = len(plain)
         start = at = HEADER_SIZE  # start and end of records that are cut and not parsed

@@ -63,8 +63,8 @@ class RecordCheck:
         self._allowed_at = 0
 
     def check(self, batch: memoryview, header: BatchHeader, keyed: bool, now_ms: int) -> bool:
-        """Raises `BatchError` if the records are malformed; returns False if the batch is too large
-        to be checked at once. With `keyed`, each record must have a key."""
+        """Checks the records; returns False if the batch is too large to be checked at once. With
+        `keyed`, each record must have a key. Raises `BatchError`."""
         if header.base_offset:
             raise invalid(f"the base offset is {header.base_offset}, a producer's must be 0")
         if header.record_count > self._most_records:
@@ -109,7 +109,8 @@ class RecordCheck:
         self._allowed_at = now_ms
 
     def allows(self, count: int) -> bool:
-        """Whether that many records' forms may be checked; deducts them from the allowance."""
+        """Whether the forms of this many records may be checked; deducts them from the
+        allowance."""
         if self._allowed < count:
             return False
         self._allowed -= count
@@ -117,7 +118,8 @@ class RecordCheck:
 
 
 def walk_batch(plain: memoryview, count: int, keyed: bool) -> None:
-    """Raises `BatchError` unless that many sound records follow the header. Only if `NATIVE`."""
+    """Checks that this many valid records follow the header. Raises `BatchError`. Only if
+    `NATIVE`."""
     try:
         walk(plain[HEADER_SIZE:], count, keyed)
     except ValueError as error:
@@ -125,7 +127,7 @@ def walk_batch(plain: memoryview, count: int, keyed: bool) -> None:
 
 
 def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
-    """Raises `BatchError` unless the batch in `plain` has records with these offsets."""
+    """Checks that the batch in `plain` has records with these offsets. Raises `BatchError`."""
     from wire.record_batches import unaided_records  # noqa: PLC0415  imports all of aiokafka
 
     try:
@@ -141,7 +143,7 @@ def _record_named(error: ValueError, count: int) -> int | None:
 
 
 def check_forms(plain: memoryview, count: int) -> None:
-    """Raises `BatchError` if some client cannot read records that could be parsed.
+    """Checks that all clients can read the records. Raises `BatchError`.
 
     aiokafka's parser reads a record's attributes as a varint, other clients as one byte. It accepts
     numbers of up to ten bytes where Java accepts five. And it takes all negative lengths for null,

@@ -50,7 +50,7 @@ _PIECE_BYTES = 256 * 1024
 
 
 class Record(NamedTuple):
-    """One message."""
+    """One message in a batch."""
 
     offset: int
     timestamp: int

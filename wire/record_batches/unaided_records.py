@@ -61,7 +61,7 @@ def parsed(unpacked: bytes | memoryview, header: BatchHeader) -> Iterator[Fields
 
 
 def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
-    """Raises ValueError unless the batch in `plain` has records with these offsets."""
+    """Checks that the batch in `plain` has records with these offsets. Raises ValueError."""
     try:
         if keyed:
             records = list(DefaultRecordBatch(plain))

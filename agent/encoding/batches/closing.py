@@ -1,4 +1,4 @@
-"""Makes finished batches of the pieces for one partition, each with its runs. Pure.
+"""Makes finished batches from the pieces of one partition, each with its runs. Pure.
 
 A batch that compresses so badly that it exceeds the topic's limit is halved until its parts fit.
 """
@@ -30,7 +30,7 @@ def batches_of(
     wanted = plan.batches.bytes
     if compression is BatchCompression.NONE:
         wanted = min(wanted, most * 2 // 3)  # an even share may be half as much again
-    made: list[Outgoing] = []
+    batches: list[Outgoing] = []
     eventless: list[Run] = []
     for several in cut_into_batches(pieces, plan.window_millis, wanted):
         for batch, inside in _within(target, several, compression, most):
@@ -39,7 +39,7 @@ def batches_of(
             if batch is None:
                 continue
             stretches = [piece.stretch for piece in inside if piece.stretch is not None]
-            made.append(
+            batches.append(
                 Outgoing(
                     number(),
                     kind,
@@ -50,7 +50,7 @@ def batches_of(
                     window_millis=plan.window_millis,
                 )
             )
-    return made, eventless
+    return batches, eventless
 
 
 def _within(

@@ -23,7 +23,7 @@ def cut_into_batches(
     pieces: Sequence[Piece], window_millis: int, wanted_bytes: int
 ) -> list[list[Piece]]:
     """The pieces of each batch. `wanted_bytes` is the size of a batch before compression."""
-    total = sum(each.size for each in pieces)
+    total = sum(whole_piece.size for whole_piece in pieces)
     share = total / max(1, round(total / wanted_bytes))
     cutter = _Cutter(window_millis, max(share, 1.0))
     for piece in pieces:

@@ -78,8 +78,8 @@ def _time(events: Events, at: int) -> int:
     return events.times if isinstance(events.times, int) else events.times[at]
 
 
-def _without(events: Events, gone: frozenset[int]) -> Events:
-    left = [at for at in range(len(events.bodies)) if at not in gone]
+def _without(events: Events, oversized: frozenset[int]) -> Events:
+    left = [at for at in range(len(events.bodies)) if at not in oversized]
     return Events(
         events.times if isinstance(events.times, int) else [events.times[at] for at in left],
         [events.positions[at] for at in left],

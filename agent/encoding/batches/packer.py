@@ -1,4 +1,4 @@
-"""Packs what was cut from files into parcels: batches for a topic and for its dead letters.
+"""Packs cuts of files into parcels: batches for a topic and for its dead letters.
 
 A packer keeps events as columns, and encodes them when its parcel is closed. It numbers events and
 dead letters when they are added, so an event that exceeds the topic's batch limit becomes a dead

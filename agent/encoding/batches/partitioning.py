@@ -34,7 +34,11 @@ def spread_out(pieces: Mapping[SourceHeader, Sequence[Piece]], plan: TopicPlan) 
     for source, its in pieces.items():
         by_key = source.partition_by.startswith("field:") and plan.partitions > 1
         if by_key:
-            spread.runs.extend(joined_runs([each.run for each in its if each.run is not None]))
+            spread.runs.extend(
+                joined_runs(
+                    [piece_with_run.run for piece_with_run in its if piece_with_run.run is not None]
+                )
+            )
             for piece in its:
                 for partition, part in _by_key(piece, plan.partitions):
                     spread.partitions.setdefault(partition, []).append(part)

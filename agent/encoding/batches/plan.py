@@ -64,7 +64,7 @@ class SourceHeader(msgspec.Struct, frozen=True):
     input: str = ""
 
     def identity(self, host: str) -> bytes:
-        return b"".join(sized(each.encode()) for each in (host, self.app, self.id))
+        return b"".join(sized(part.encode()) for part in (host, self.app, self.id))
 
     def frame(self, plan: TopicPlan) -> Frame:
         has_path = plan.plain or plan.with_path

@@ -120,7 +120,7 @@ def utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise no(text, "not a string: it has half a surrogate pair") from None
+        raise no(text, "not a string: it contains half a surrogate pair") from None
 
 
 def raw(value: Any) -> bytes:

@@ -111,21 +111,23 @@ class JsonTails:
         self._needed = {field[0] for field in encoder.fields if field[-1] is None}
 
     def encode(self, lines: Sequence[bytes]) -> Tails:
-        bodies, taken, unknown = self._plain.encode(lines)
+        bodies, taken_columns, unknown = self._plain.encode(lines)
         dropped = DroppedFields()
         for name, count in unknown.items():
             dropped.add([name], count)
         left = [at for at, body in enumerate(bodies) if body is None]
         if not left:
-            return Tails(bodies, taken, {}, dropped)
+            return Tails(bodies, taken_columns, {}, dropped)
         others = self._converted([lines[at] for at in left], dropped)
         if len(left) == len(lines):
             return others
-        for column, theirs in zip((bodies, *taken), (others.bodies, *others.taken), strict=True):
+        for column, theirs in zip(
+            (bodies, *taken_columns), (others.bodies, *others.taken), strict=True
+        ):
             for at, value in zip(left, theirs, strict=True):
                 column[at] = value
         refused = {left[at]: why for at, why in others.refused.items()}
-        return Tails(bodies, taken, refused, dropped)
+        return Tails(bodies, taken_columns, refused, dropped)
 
     def dropped_by(self, lines: Iterable[bytes]) -> DroppedFields:
         """Counts the unknown fields of these lines. The lines are JSON objects."""
@@ -139,14 +141,14 @@ class JsonTails:
 
     def _converted(self, lines: Sequence[bytes], dropped: DroppedFields) -> Tails:
         bodies: list[bytes | None] = []
-        taken: list[list[Any]] = [[] for _ in range(self._takes)]
+        values_by_field: list[list[Any]] = [[] for _ in range(self._takes)]
         refused: dict[int, str] = {}
         for start in range(0, len(lines), BLOCK):
             structs = self._block(lines[start : start + BLOCK], bodies, refused, dropped)
             columns = self._with_former(self._renamed_taken, self._taken(structs), structs)
-            for whole, column in zip(taken, columns, strict=True):
+            for whole, column in zip(values_by_field, columns, strict=True):
                 whole += [None if value is msgspec.UNSET else value for value in column]
-        return Tails(bodies, tuple(taken), refused, dropped)
+        return Tails(bodies, tuple(values_by_field), refused, dropped)
 
     def _block(
         self,
@@ -162,8 +164,8 @@ class JsonTails:
             begin = len(bodies)
             structs = self._odd_block(lines, bodies, refused)
             if self._decode_known is not self._decode:
-                made = zip(lines, bodies[begin:], strict=True)
-                self._note_dropped((line for line, body in made if body is not None), dropped)
+                encoded = zip(lines, bodies[begin:], strict=True)
+                self._note_dropped((line for line, body in encoded if body is not None), dropped)
         return structs
 
     def _odd_block(
@@ -256,20 +258,20 @@ class JsonTails:
 
     def _decoder(self, columns: Mapping[str, FieldColumn], only_known: bool) -> Decode:
         """A decoder from a line to a struct with attributes f0, f1 and so on."""
-        made = msgspec.defstruct(
+        struct = msgspec.defstruct(
             "Line",
             [
-                (self._attributes[name], each.json)
-                if each.default is msgspec.NODEFAULT
-                else (self._attributes[name], each.json, each.default)
-                for name, each in columns.items()
+                (self._attributes[name], column.json)
+                if column.default is msgspec.NODEFAULT
+                else (self._attributes[name], column.json, column.default)
+                for name, column in columns.items()
             ],
             rename={attribute: name for name, attribute in self._attributes.items()},
             kw_only=True,
             gc=False,
             forbid_unknown_fields=only_known,
         )
-        return msgspec.json.Decoder(made).decode
+        return msgspec.json.Decoder(struct).decode
 
     def _bodies(self, structs: Sequence[_Struct]) -> list[bytes]:
         rest = self._encoder.header_rest
@@ -317,9 +319,9 @@ def _columns(attributes: Sequence[str]) -> Callable[[Sequence[_Struct]], tuple[C
     """Generates the fastest code: `([each.f0 for each in structs], …,)`."""
     assert all(re.fullmatch(r"f\d+", attribute) for attribute in attributes)
     lists = "".join(f"[each.{name} for each in structs]," for name in attributes)
-    made: Callable[[Sequence[_Struct]], tuple[Column, ...]]
-    made = eval(f"lambda structs: ({lists})")  # noqa: S307  no name from outside stands in it
-    return made
+    extract: Callable[[Sequence[_Struct]], tuple[Column, ...]]
+    extract = eval(f"lambda structs: ({lists})")  # noqa: S307  no name from outside stands in it
+    return extract
 
 
 def _reason(error: Exception) -> str:

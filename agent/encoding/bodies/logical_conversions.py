@@ -39,7 +39,8 @@ _UNITS: Final = {"millis": 1_000, "micros": 1, "nanos": 0}  # microseconds in ea
 
 
 def converting_writer(type_: Primitive | Fixed) -> Write:
-    """The writer for a type, by its logical type if it has one that is known here."""
+    """The writer for a type: that of its logical type, if the agent supports it, else of its base
+    type."""
     logical = _logical_writer(type_)
     if logical is not None:
         return logical

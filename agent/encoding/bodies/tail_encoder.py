@@ -43,7 +43,8 @@ HEADER_FIELDS: Final = 6  # time, host, app, source, seq, position
 
 
 def path_is_framed(schema: AvroSchema) -> bool:
-    """Whether it is penstock.SyslogLine with today's header: header, path, fields of the line."""
+    """Whether it is penstock.SyslogLine with the present header: header, path, fields of the
+    line."""
     if schema.full_name != SYSLOG_LINE or not isinstance(schema.type, Record):
         return False
     match schema.type.fields:
@@ -105,7 +106,7 @@ class TailEncoder:
         return bytes(out)
 
     def encode_field(self, name: str, value: Any) -> bytes:
-        """One field alone, as `encode` writes it."""
+        """Encodes one field, as `encode` does."""
         compiler = Compiler(CONVERTING)
         _, write = compiler.record(
             name, [field for field in self._event_fields if field.name == name]
@@ -118,8 +119,11 @@ class TailEncoder:
 
 def _former_names(fields: Sequence[Field]) -> Mapping[str, Sequence[str]]:
     """The former names of each field that has any."""
-    taken = {field.name for field in fields}
-    former = {each.name: [old for old in each.aliases if old not in taken] for each in fields}
+    names_in_use = {field.name for field in fields}
+    former = {
+        field_of_record.name: [old for old in field_of_record.aliases if old not in names_in_use]
+        for field_of_record in fields
+    }
     return {name: names for name, names in former.items() if names}
 
 
@@ -149,7 +153,7 @@ def _own_kinds_first(
     names = {id(each): _names(each.type) for each in branches}
 
     def lacks(branch: Branch, value: Mapping[str, Any]) -> bool:
-        """Whether it is a record that would ignore some of the fields."""
+        """Whether the branch is a record that would drop some of the fields."""
         known = names[id(branch)]
         return known is not None and not known.issuperset(value)
 

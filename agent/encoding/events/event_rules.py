@@ -124,8 +124,8 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class OneByOne:
-    """Makes events of any format, one message at a time. `carried` are the fields that events have
-    in some form, so that they are not counted as dropped; None if unknown fields are not
+    """Makes events of any format, one message at a time. `carried`: the fields that events
+    contain in some form, so that they are not counted as dropped; None if unknown fields are not
     dropped."""
 
     def __init__(

@@ -19,7 +19,8 @@ Fields = dict[str, Any]
 
 
 def looked_up(value: Mapping[str, Any], name: str) -> Any:
-    """A field, or one of an inner object (`user.id`); None if it is missing. Never raises."""
+    """The value of a field, or of one in an inner object (`user.id`); None if it is missing. Never
+    raises."""
     field = value.get(name)
     if field is not None or "." not in name:
         return field
@@ -32,7 +33,7 @@ def looked_up(value: Mapping[str, Any], name: str) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Text unchanged, any other value as JSON."""
+    """The value as text; values other than text as JSON."""
     if isinstance(value, str):
         return value
     try:

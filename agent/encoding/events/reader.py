@@ -128,8 +128,10 @@ class EventReader:
         if not looks:
             return cut
         altered = tuple(
-            replace(each, hint=looks) if each.kind is Alteration.REPLACED else each
-            for each in cut.altered
+            replace(altered_text, hint=looks)
+            if altered_text.kind is Alteration.REPLACED
+            else altered_text
+            for altered_text in cut.altered
         )
         return replace(cut, altered=altered, looks=looks)
 

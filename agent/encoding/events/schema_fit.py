@@ -20,8 +20,8 @@ _NEED_FIELDS: Final = {Format.JSON, Format.LOGFMT, Format.REGEX}
 
 
 def is_plain(schema: AvroSchema | None) -> bool:
-    """Whether a schema is that of plain messages, like `penstock.LogLine`: today's header, path,
-    message. So is None."""
+    """Whether a schema is that of plain messages, like `penstock.LogLine`: the present header,
+    path, message. None counts as plain, too."""
     if schema is None:
         return True
     if not isinstance(schema.type, Record):
@@ -46,17 +46,18 @@ def encoder_for(input_: Input, schema: AvroSchema) -> TailEncoder:
 
 
 def check_fit(input_: Input, schema: AvroSchema | None, names: Collection[str] | None) -> None:
-    """Raises `InputError` if the input's options do not fit its schema or format. `names` are the
-    fields that lines of this format have; None if they may have any."""
+    """Checks that the input's options fit its schema and format. `names` are the fields that lines
+    of this format have; None if they may have any. Raises `InputError`."""
     if schema is None and input_.format in _NEED_FIELDS:
         raise _no(input_, f"`format: {input_.format}` needs a schema, and the topic has none")
     if is_plain(schema):
         wrong = {"add_fields": input_.add_fields, "unknown_fields: keep": _keeps(input_)}
-        for key in (key for key, given in wrong.items() if given):
+        for key in (key for key, is_given in wrong.items() if is_given):
             raise _no(input_, f"`{key}` needs a schema with fields, but the topic's is plain text")
     if input_.time and input_.time.field in input_.add_fields:
         raise _no(
-            input_, f"`time`: {input_.time.field} is one of `add_fields`, the same everywhere"
+            input_,
+            f"`time`: {input_.time.field} is one of `add_fields`, which are equal for all events",
         )
     for where, name in _fields_named(input_):
         if names is not None and name.partition(".")[0] not in {*names, *input_.add_fields}:
@@ -64,7 +65,7 @@ def check_fit(input_: Input, schema: AvroSchema | None, names: Collection[str] |
 
 
 def check_fields(input_: Input, encoder: TailEncoder, names: Collection[str] | None) -> None:
-    """Raises `InputError` if the input's fields do not fit the schema's."""
+    """Checks that the input's fields fit the schema's. Raises `InputError`."""
     known = set(encoder.names)
     keeps = _keeps(input_)
     if keeps and not _is_map_of_text(encoder.types.get(EXTRA)):

@@ -71,7 +71,7 @@ def times_of(read: Millis, values: list[Any], now: int, *, native: bool = NATIVE
 
 
 class Iso8601:
-    """Reads `2026-11-20T14:37:00.123Z`, and whatever else `datetime.fromisoformat` reads."""
+    """Reads `2026-11-20T14:37:00.123Z`, and other formats of `datetime.fromisoformat`."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone

@@ -36,7 +36,7 @@ class Origin(msgspec.Struct):
 
 
 class Messages(msgspec.Struct):
-    """`bodies` are UTF-8; `positions` also has the end of the last message.
+    """Messages as columns. `bodies` are UTF-8; `positions` also has the end of the last message.
 
     `counts` are the numbers of lines in the file; None if every message has one. Only containers
     have `origins`, since there messages may be interleaved. The rest may begin with a message that
@@ -131,7 +131,7 @@ class Grouping:
         )
 
     def may_go_on(self, lines: int, size: int) -> bool:
-        """Whether a message of so many lines may continue, if the next line reaches to `size`."""
+        """Whether a message of this many lines may continue, if the next line reaches to `size`."""
         return lines < self._most_lines and size <= self._most_bytes
 
     def firsts(

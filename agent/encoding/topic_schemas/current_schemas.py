@@ -95,9 +95,9 @@ class TopicSchemas:
 
     # Known schemas
 
-    def of(self, each: Input) -> TopicSchema | None:
+    def of(self, input_: Input) -> TopicSchema | None:
         """The schema for the events of an input; None while unknown."""
-        return self._known.get(wanted_for(each))
+        return self._known.get(wanted_for(input_))
 
     def dead_letters(self, topic: str) -> TopicSchema | None:
         """The schema for the dead letters of a topic; None while unknown."""
@@ -107,22 +107,22 @@ class TopicSchemas:
     def ledger(self) -> TopicSchema | None:
         return self._known.get(LEDGER_SCHEMA)
 
-    def missing(self, each: Input) -> str:
+    def missing(self, input_: Input) -> str:
         """Why the input has no schema yet; empty if it has."""
-        for wanted in (wanted_for(each), dead_letters_of(each.topic)):
+        for wanted in (wanted_for(input_), dead_letters_of(input_.topic)):
             if wanted not in self._known:
                 return self._problems.get(wanted) or self._trouble or _WAITING
         return ""
 
-    def problem(self, each: Input) -> str:
+    def problem(self, input_: Input) -> str:
         """Why the registry has no schema for the input; empty if it has, or has not answered."""
-        wanted = (wanted_for(each), dead_letters_of(each.topic))
+        wanted = (wanted_for(input_), dead_letters_of(input_.topic))
         missing = (self._problems.get(key, "") for key in wanted if key not in self._known)
         return next(missing, "")
 
-    def warning(self, each: Input) -> str:
+    def warning(self, input_: Input) -> str:
         """A problem of an input that has a schema; empty if there is none."""
-        wanted = wanted_for(each)
+        wanted = wanted_for(input_)
         return self._problems.get(wanted, "") if wanted in self._known else ""
 
     @property

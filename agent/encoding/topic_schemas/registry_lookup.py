@@ -29,7 +29,7 @@ def find(
     registry: RegistryClient, wanted: TopicPurpose, known: TopicSchema | None = None
 ) -> TopicSchema:
     """The schema of a topic; `known` if it is still current. Raises NoSchema if there is none, or
-    RegistryError if the registry did not answer; both with one line."""
+    RegistryError if the registry did not answer; both have one line."""
     latest = registry.latest(wanted.subject)
     if known and latest and (known.id, known.version) == (latest.id, latest.version):
         return known
@@ -90,8 +90,8 @@ def _event_schema(registry: RegistryClient, registered: RegisteredSchema) -> Avr
         schema = registry.resolved(registered)
         check_event_schema(schema)
     except InvalidSchema as error:
-        what = f"version {registered.version} of subject {registered.subject}"
-        raise NoSchema(f"{what} is not an event schema: {error}") from None
+        version_words = f"version {registered.version} of subject {registered.subject}"
+        raise NoSchema(f"{version_words} is not an event schema: {error}") from None
     return schema
 
 
@@ -108,7 +108,7 @@ def _built_in(
         registry.register(wanted.subject, schema.text)
         registered = registry.lookup(wanted.subject, schema.text)
     if registered is None:
-        raise RegistryError(f"{wanted.subject} was registered, but is gone again")
+        raise RegistryError(f"{wanted.subject} was registered, but no longer exists")
     return TopicSchema(wanted.topic, registered.id, registered.version, schema)
 
 

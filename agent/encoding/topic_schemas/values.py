@@ -1,4 +1,4 @@
-"""The schemas that an agent needs, and those that it has, as values."""
+"""Values: the schemas that an agent needs, and the known ones."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -64,13 +64,13 @@ class TopicSchema(msgspec.Struct, frozen=True):
     schema: AvroSchema
 
 
-def wanted_for(each: Input) -> TopicPurpose:
+def wanted_for(input_: Input) -> TopicPurpose:
     """The schema that the events of an input need."""
-    if each.format is Format.PLAIN:
-        return TopicPurpose(each.topic, Purpose.LINES)
-    if each.format in _HAVE_A_MESSAGE and not each.schema:
-        return TopicPurpose(each.topic, _HAVE_A_MESSAGE[each.format])
-    return TopicPurpose(each.topic, Purpose.FIELDS)
+    if input_.format is Format.PLAIN:
+        return TopicPurpose(input_.topic, Purpose.LINES)
+    if input_.format in _HAVE_A_MESSAGE and not input_.schema:
+        return TopicPurpose(input_.topic, _HAVE_A_MESSAGE[input_.format])
+    return TopicPurpose(input_.topic, Purpose.FIELDS)
 
 
 def dead_letters_of(topic: str) -> TopicPurpose:

@@ -1,4 +1,4 @@
-"""Whether an agent can write any event of a schema: what `penstock schemas check` asks.
+"""Whether an agent can write any event of a schema, for `penstock schemas check`.
 
 A running agent finds it out when it compiles the schema, or line by line: each is a dead letter.
 """
@@ -11,7 +11,7 @@ from schemas.parsing import AvroSchema
 
 
 def why_unwritable(schema: AvroSchema) -> str:
-    """In one line; empty if there are events that an agent can write."""
+    """The reason in one line; empty if an agent can write some event."""
     try:
         encoder = TailEncoder(schema)
     except SchemaError as error:

@@ -26,26 +26,26 @@ def altered_json(statements: Iterable[AlteredText]) -> list[dict[str, Any]]:
         sums[key] = statement if before is None else _united(before, statement)
     return [
         {
-            "topic": each.topic,
-            "input": path_text(each.input),
-            "source": each.source,
-            "path": path_text(each.path),
-            "kind": each.altered.kind.value,
-            "name": path_text(each.altered.name),
-            "lines": each.altered.lines,
-            "count": each.altered.count,
-            "from_time": each.from_millis,
-            "to_time": each.to_millis,
-            "hint": each.altered.hint,
+            "topic": altered_text.topic,
+            "input": path_text(altered_text.input),
+            "source": altered_text.source,
+            "path": path_text(altered_text.path),
+            "kind": altered_text.altered.kind.value,
+            "name": path_text(altered_text.altered.name),
+            "lines": altered_text.altered.lines,
+            "count": altered_text.altered.count,
+            "from_time": altered_text.from_millis,
+            "to_time": altered_text.to_millis,
+            "hint": altered_text.altered.hint,
         }
-        for each in sums.values()
+        for altered_text in sums.values()
     ]
 
 
-def _united(one: AlteredText, other: AlteredText) -> AlteredText:
+def _united(first: AlteredText, other: AlteredText) -> AlteredText:
     return replace(
-        one,
-        altered=summed(one.altered, other.altered),
-        from_millis=min(one.from_millis, other.from_millis),
-        to_millis=max(one.to_millis, other.to_millis),
+        first,
+        altered=summed(first.altered, other.altered),
+        from_millis=min(first.from_millis, other.from_millis),
+        to_millis=max(first.to_millis, other.to_millis),
     )

@@ -128,7 +128,7 @@ class PublishedFiles:
         """The files to publish for the sources in these entries, and for those that moved to
         another file, which may never be mentioned again. Each part is for one entry."""
         self._now = {}
-        news = []
+        files = []
         for source, is_over in (dict.fromkeys(moved, True) | _sources_in(entries)).items():
             known = self._known_source(SourceId(source))
             if known is None:
@@ -136,8 +136,8 @@ class PublishedFiles:
             state = known.device, known.inode, known.fingerprint.size
             if self._is_news(self._said.get(source), state, is_over=is_over):
                 self._now[source] = state
-                news.append(file_json(known))
-        return [news[at : at + _AT_ONCE] for at in range(0, len(news), _AT_ONCE)]
+                files.append(file_json(known))
+        return [files[at : at + _AT_ONCE] for at in range(0, len(files), _AT_ONCE)]
 
     def journalled(self) -> None:
         """Notes that the last result of `to_publish` was journalled."""

@@ -1,2 +1,2 @@
-"""Consumer groups as known to the brokers: which groups read a topic, and their lag. Shown beside
-the verdict, but not part of it."""
+"""Consumer groups as known to the brokers, with their topics and lag; shown beside the verdict, not
+part of it."""

@@ -6,7 +6,7 @@ import msgspec
 
 
 class MessageKind(StrEnum):
-    """How a message is shown, or what is shown in its place."""
+    """The way in which a message is shown, or its replacement."""
 
     EVENT = "event"  # decoded by its schema
     DEAD = "dead"  # likewise, a dead letter
@@ -24,7 +24,7 @@ class ShownField(msgspec.Struct, frozen=True):
 
 
 class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message, or what is at offsets `offset` to `end`, exclusive, in place of messages. Unknown
+    """A message, or a replacement for the messages at offsets `offset` to `end`, exclusive. Unknown
     values are -1 or empty."""
 
     offset: int

@@ -58,7 +58,7 @@ class MessageReader:
             registry.close()
 
     def read(self, query: MessagesQuery) -> Messages:
-        """Raises Unanswerable."""
+        """Reads messages for the page. Raises Unanswerable."""
         name = self._cluster(query.cluster)
         until = time.monotonic() + self._seconds
         try:
@@ -94,8 +94,7 @@ class MessageReader:
         topic_id = topic_id_text(topic.id)
         if query.topic_id not in {"", topic_id}:
             raise Unknown(
-                f"topic {query.topic} was deleted and created again since: the messages of the "
-                "former one are gone"
+                f"topic {query.topic} was recreated since: the messages of the former one are gone"
             )
         topic.partition(query.partition)
         target = TopicPartition(query.topic, query.partition)

@@ -103,7 +103,7 @@ class Showing:
 
 
 def instead(piece: Piece) -> ShownMessage:
-    """Renders what is in place of messages."""
+    """Renders the replacement of messages that are not shown."""
     kind = _KINDS[piece.content]
     data = bytes(piece.data[:_HEX]) if kind is MessageKind.DAMAGED else b""
     return ShownMessage(

@@ -1,1 +1,1 @@
-"""Access to the HTTP server: logins, sessions, operators, and the door that checks them."""
+"""Access to the HTTP server: logins, sessions, operators, and access control."""

@@ -15,10 +15,10 @@ class BadOperatorsFile(Exception):
 
 
 class OperatorsFile:
-    """For any thread."""
+    """The names in the file, for any thread."""
 
     def __init__(self, path: Path) -> None:
-        """Raises BadOperatorsFile."""
+        """Reads the file. Raises BadOperatorsFile."""
         self._file = Exchanged(
             (str(path),),
             lambda: read_operators(path),
@@ -32,7 +32,7 @@ class OperatorsFile:
 
 
 def read_operators(path: Path) -> frozenset[str]:
-    """Raises BadOperatorsFile."""
+    """Reads the names. Raises BadOperatorsFile."""
     names = set()
     for number, name, rest in lines_of(path, BadOperatorsFile):
         try:

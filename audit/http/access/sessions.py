@@ -23,7 +23,7 @@ _SECRET_BYTES: Final = 32
 
 
 class Session(msgspec.Struct):
-    """`password` is the mark of the password that began it."""
+    """A session. `password` is the mark of the password that began it."""
 
     user: str
     password: bytes

@@ -129,7 +129,7 @@ def _silence(service: Service, statement: Mute, by: str, now: int) -> str:
     if statement.kind and statement.kind not in KINDS:
         raise BadQuery(f"`kind` must be one of {', '.join(KINDS)}")
     if not (statement.kind or statement.cluster or statement.topic or statement.host):
-        raise BadQuery("say what is silenced: kind, cluster, topic or host")
+        raise BadQuery("name what to silence: kind, cluster, topic or host")
     matched = {name: getattr(statement, name) for name in ("kind", "cluster", "topic", "host")}
     name = new_silence_id()
     service.notes.add_silence(

@@ -4,7 +4,7 @@ from typing import Final
 
 from audit.api import answers, queries
 from audit.http.endpoints.topic_lookup import key_of
-from audit.http.endpoints.topics import of_copy, percentile
+from audit.http.endpoints.totals import of_copy, percentile
 from audit.reconciling.picture import Tier, TierKind
 from audit.service.service import Service, now_millis
 from audit.store.fleet.lags import LagsQuery

@@ -15,7 +15,7 @@ from audit.reconciling.findings import Finding, State, worst
 from audit.reconciling.picture import TopicKey
 from audit.reconciling.topic_verdict import totals
 from audit.service.service import Service, now_millis
-from audit.store.fleet.agents import first_to_think_of, patience
+from audit.store.fleet.agents import patience, worst_agent
 from audit.store.judged_hours import HOUR, hour_of
 from audit.store.rows import JournalRow
 
@@ -66,7 +66,7 @@ def host(service: Service, query: queries.HostTopicsQuery) -> answers.HostAnswer
 def _host(
     row: answers.HostRow, faults: list[Finding], agents: list[answers.AgentRow]
 ) -> answers.HostRow:
-    first = first_to_think_of(agents)
+    first = worst_agent(agents)
     waits = first is not None and first.state in {"silent", "behind"}
     lacking = totals(faults)
     return replace(

@@ -13,8 +13,8 @@ _NOT_KNOWN: Final = Rate()
 
 
 def rate_of_all(service: Service, cluster: str) -> Rate:
-    """The rate of one cluster or all, with the time of the earliest measurement. Unknown while that
-    of any cluster is."""
+    """The rate of one cluster or all, with the time of the earliest measurement. Unknown if any
+    cluster's is."""
     rates = [rate_of(service, name) for name in service.standing.clusters if cluster in {"", name}]
     if not rates or any(rate.events < 0 for rate in rates):
         return _NOT_KNOWN

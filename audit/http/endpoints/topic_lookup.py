@@ -40,6 +40,15 @@ def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
     return next((key for key in keys if is_current(service, key)), keys[-1])
 
 
+def former_ids(service: Service, key: TopicKey) -> list[str]:
+    """The ids of other topics that have, or had, the same name."""
+    return [
+        former.topic_id
+        for former in service.reading.topics()
+        if former[:2] == key[:2] and former.topic_id != key.topic_id
+    ]
+
+
 def is_current(service: Service, key: TopicKey) -> bool:
     """Whether the cluster has the topic, by its latest poll."""
     standing = service.standing.clusters.get(key.cluster)
@@ -47,7 +56,7 @@ def is_current(service: Service, key: TopicKey) -> bool:
 
 
 def now_of(service: Service, cluster: str) -> int:
-    """The time up to which the cluster's ledger has been read. Nothing later can be known."""
+    """The time up to which the cluster's ledger has been read."""
     standing = service.standing.clusters.get(cluster)
     return standing.as_of if standing is not None and standing.as_of else now_millis()
 
@@ -132,6 +141,6 @@ def failing_in(service: Service, verdict: TopicVerdict) -> list[FailingLoad]:
     ]
 
 
-def not_landed(state: State, failing: Sequence[FailingLoad]) -> State:
-    """A topic with failing loads is at best pending."""
-    return worst([state, State.PENDING]) if failing else state
+def at_best_pending(state: State, *, when: bool) -> State:
+    """Caps a state, for a topic with failing loads or a time that has not begun."""
+    return worst([state, State.PENDING]) if when else state

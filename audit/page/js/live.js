@@ -11,18 +11,18 @@ const SIGNS = ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"];
 
 export class Live {
   #changed;
-  #said;
+  #report;
   #source = null;
   #poll = null;
   #again = null;
   #watch = null;
   #heard = 0;
-  #isRead = false; // somebody has used the page
+  #isRead = false; // the page has been used
 
-  /** Calls `changed()` when something may be new, and `said(state)`: live, polling, silent, paused. */
-  constructor(changed, said) {
+  /** Calls `changed()` when something may be new, and `report(state)`: live, polling, silent, paused. */
+  constructor(changed, report) {
     this.#changed = changed;
-    this.#said = said;
+    this.#report = report;
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) this.#pause();
       else this.start();
@@ -40,7 +40,7 @@ export class Live {
     this.#changed();
     if (!this.#isRead) {
       this.#poll = setInterval(() => this.#changed(), POLL);
-      this.#said("live");
+      this.#report("live");
       return;
     }
     this.#source = new EventSource("api/v1/stream");
@@ -55,14 +55,14 @@ export class Live {
   #hear() {
     this.#heard = Date.now();
     this.#stopPolling();
-    this.#said("live");
+    this.#report("live");
     this.#watch ??= setInterval(() => this.#listen(), WATCH);
   }
 
   /** A service that hangs keeps its connections: only its silence shows it. */
   #listen() {
     if (Date.now() - this.#heard < SILENCE) return;
-    this.#said("silent");
+    this.#report("silent");
     this.#changed();
   }
 
@@ -74,7 +74,7 @@ export class Live {
   }
 
   #startPolling() {
-    this.#said("polling");
+    this.#report("polling");
     this.#poll ??= setInterval(() => this.#changed(), POLL);
   }
 
@@ -85,7 +85,7 @@ export class Live {
 
   #pause() {
     this.#close();
-    this.#said("paused");
+    this.#report("paused");
   }
 
   #close() {

@@ -59,8 +59,8 @@ function pageOf(name, params) {
 }
 
 function show() {
-  const { view: asked, params } = here();
-  const name = Object.hasOwn(VIEWS, asked) ? asked : "nowhere";
+  const { view: requestedName, params } = here();
+  const name = Object.hasOwn(VIEWS, requestedName) ? requestedName : "nowhere";
   if (shown?.name === name && shown.view.stays(params)) {
     shown.page.params = params;
     shown.view.update();
@@ -121,12 +121,12 @@ function showAge() {
 setInterval(showAge, 5000); // data also ages while nothing happens
 
 async function look() {
-  const asked = Date.now(); // the time of the request: a slow response is not fresh
+  const requested = Date.now(); // a slow response is not fresh
   try {
     const answer = await ask("topics", { size: 1 });
     answers = true;
     asOf = answer.as_of;
-    ahead = answer.now - asked;
+    ahead = answer.now - requested;
     badge = answer.headline.badge;
     sayTitle();
     const raised = document.getElementById("alerts-raised");

@@ -1,1 +1,1 @@
-"""A chunk's entries with the ids of what they name; which of them are new, and which conflict."""
+"""A chunk's entries, with the ids of the names in them; new and conflicting entries."""

@@ -27,7 +27,7 @@ class NameNumbering:
     """The ids of one table, whose rows are identified by a text and the columns that qualify it."""
 
     def __init__(self, connection: sqlite3.Connection, table: str, *columns: str) -> None:
-        """The last column is the text."""
+        """The last column has the text."""
         self._connection = connection
         *within, text = columns
         conditions = "".join(f" AND {column} = ?" for column in within)
@@ -96,7 +96,7 @@ class Pairs:
         self._known = np.empty(0, np.int64)
 
     def added(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Adds pairs, and returns which of them are new."""
+        """Adds pairs; returns the mask of new ones."""
         pairs = (left << _HALF) | right
         place = np.searchsorted(self._known, pairs)
         new = np.ones(len(pairs), np.bool_)
@@ -178,14 +178,14 @@ class Chunk(msgspec.Struct, frozen=True):
         )
 
     def passages_of(self, *tiers: str) -> Mask:
-        """Whether passages belong to entries of these tiers."""
+        """Marks passages in entries of these tiers."""
         is_of_tiers = np.zeros(len(self.entries), np.bool_)
         for tier in tiers:
             is_of_tiers |= self.entries.of_tier(tier)
         return np.asarray(is_of_tiers[self.passages.entry])
 
     def touch(self, topic: Numbers, hour: Numbers) -> None:
-        """Has these hours judged again."""
+        """Marks these hours for judging."""
         together = grouped(topic, hour)
         self.touched.update(zip(*(column.tolist() for column in together.keys), strict=True))
 

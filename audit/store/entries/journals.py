@@ -37,7 +37,8 @@ SELECT id, journal, silent.first_seq, silent.end_seq, silent.first_time, silent.
 
 
 class SeenEntries(msgspec.Struct, frozen=True):
-    """`journal`: the journal number of each entry; `new`: those not folded before."""
+    """The state of entries. `journal`: the journal number of each entry; `new`: those not folded
+    before."""
 
     journal: Numbers
     new: Mask
@@ -67,7 +68,7 @@ class _Before(msgspec.Struct, frozen=True):
 def take(
     connection: sqlite3.Connection, numbers: AllNumbers, cluster: str, entries: Entries
 ) -> SeenEntries:
-    """Notes that these entries are present."""
+    """Marks these entries as present."""
     named = [text or " " for text in entries.journal.values]
     ids, added = numbers.journals.given(named, cluster)
     journal = np.array(ids, np.int64)[entries.journal.codes] if ids else entries.journal.codes

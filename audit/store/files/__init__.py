@@ -1,1 +1,1 @@
-"""Files: what agents shipped of each, what is missing, and which are suspect."""
+"""Files: their shipped events, what is missing, and suspect files."""

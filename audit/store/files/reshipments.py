@@ -1,6 +1,5 @@
 """Finds files that were shipped again as another source: an agent whose data directory was deleted
-does not know what it has shipped, and starts over. So does one whose journal was damaged, with the
-files that it has forgotten.
+starts over, and one with a damaged journal does so with the files that it has forgotten.
 
 Rule 1: Two sources of one host and topic are the same file if different agents reported them, the
         digests of their beginnings are equal, as far as both go, and so are their identities. If

@@ -67,8 +67,8 @@ def keep(chunk: Chunk, places: PassagePlaces, source: Numbers) -> None:
 
 
 def look_again(chunk: Chunk) -> None:
-    """Checks stretches again where loaders advanced, agents reported what loaders have passed, or a
-    log changed."""
+    """Checks stretches again after progress of loaders, reports of agents that loaders have passed,
+    or changes of a log."""
     connection = chunk.connection
     read = {*np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist()}
     read |= chunk.cut_topics | chunk.damaged_topics
@@ -145,7 +145,7 @@ def _all_gaps(connection: sqlite3.Connection, topic: int, generations: Generatio
 
 
 def inside(offsets: Keyed, stretches: Stretches, generations: Generations) -> Mask:
-    """Of which of them something lies at these offsets, by generation and united."""
+    """Marks the stretches that contain any of these offsets, which are by generation and united."""
     is_inside = np.zeros(len(stretches), np.bool_)
     if not len(offsets.key):
         return is_inside
@@ -193,7 +193,8 @@ def _add(
 
 
 def _behind(chunk: Chunk) -> list[int]:
-    """Returns topics of which an agent reports what a loader has passed already, or never will."""
+    """Returns topics for which an agent reports offsets that a loader has passed, or will never
+    reach."""
     offsets = chunk.offsets
     at = np.flatnonzero(chunk.passages_of("agent")[offsets.passage])
     passage = offsets.passage[at]

@@ -1,6 +1,5 @@
-"""Reads suspect files, with the places of what is missing: those flagged as suspect when they were
-reported, and those of missing stretches.
-"""
+"""Reads suspect files with the places of missing events: files flagged when they were reported, and
+those of missing stretches."""
 
 import json
 import sqlite3
@@ -43,8 +42,8 @@ def suspects(
     generations: Generations,
     copy: int = 0,
 ) -> list[Source]:
-    """`begin`: the time from which on the ledger is known; 0 if all of it is. With `copy`, landed
-    rows are those of that copy of the topic."""
+    """Returns suspect files. `begin`: the time from which the ledger is known; 0 if it is complete.
+    With `copy`, landed rows are those of that copy of the topic."""
     stretches = _missing(connection, topic, generations, copy)
     ids = set(np.unique(stretches["source"]).tolist())
     ids.update(

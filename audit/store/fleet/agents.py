@@ -1,5 +1,5 @@
-"""Keeps agents' heartbeats: which agents are expected to ship to a topic, and up to when everything
-of theirs is acknowledged. Lists all agents by pages, with other writers of the ledger.
+"""Keeps agents' heartbeats: the agents that are expected to ship to a topic, and the time up to
+which each has acknowledged everything. Lists all agents by pages, with other writers of the ledger.
 
 Heartbeats are kept so that the order of entries does not matter, with the meaning of
 ledger/agents.py: for each agent its newest heartbeat for all topics; for each topic that it named,
@@ -243,8 +243,8 @@ def done_until(
 
 
 def renewed_hosts(connection: sqlite3.Connection, name: int) -> frozenset[str]:
-    """Returns hosts of which several agents shipped to a topic: the data directory of each but the
-    last was deleted."""
+    """Returns hosts with several agents that shipped to a topic: each data directory but the last
+    was deleted."""
     rows = connection.execute(_RENEWED, (name,))
     return frozenset(host for (host,) in rows)
 
@@ -267,7 +267,8 @@ class Retired:
         return min(since for since, _ in statements) if statements else None
 
     def statement(self, host: str, agent: str, heard: int) -> list[tuple[int, str]]:
-        """Returns since when it is retired, why and by whom, unless it was heard afterwards."""
+        """Returns the time, reason and operator of a retirement, unless the agent was heard
+        afterwards."""
         if not self.by_host:
             return []
         entries = {self.by_host.get((host, "")), self.by_host.get((host, agent))}
@@ -349,7 +350,7 @@ def by_agent(
     return {row.agent: row for number, row in rows if number >= 0}
 
 
-def first_to_think_of(agents: Iterable[AgentRow]) -> AgentRow | None:
+def worst_agent(agents: Iterable[AgentRow]) -> AgentRow | None:
     """Returns the agent with the worst state."""
     return min(agents, key=lambda row: (_ORDER.index(row.state), row.heard), default=None)
 

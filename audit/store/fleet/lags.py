@@ -70,7 +70,7 @@ class MeasuredLag(NamedTuple):
 
 
 class LagsQuery(NamedTuple):
-    """Asks for the lags of a topic, or of a host."""
+    """A query for the lags of a topic, or of a host."""
 
     cluster: str
     topic: str
@@ -162,7 +162,7 @@ def _thinned(connection: sqlite3.Connection) -> int:
 
 
 def expire(connection: sqlite3.Connection, now: int, before: int) -> int:
-    """Deletes and thins out old rows, and returns how many are gone."""
+    """Deletes and thins out old rows, and returns the number of deleted rows."""
     count = changed(connection, "DELETE FROM lags WHERE time < ?", (before,))
     begin, end = _thinned(connection), (now - _DAY) // _COARSE * _COARSE
     if end > begin:

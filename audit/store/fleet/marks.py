@@ -86,7 +86,7 @@ DELETE FROM seen_marks WHERE time < ?1
 
 
 class MarksQuery(NamedTuple):
-    """Asks for marks. Empty texts mean any."""
+    """A query for marks. Empty texts match all."""
 
     from_time: int
     to_time: int
@@ -96,7 +96,7 @@ class MarksQuery(NamedTuple):
 
 
 def keep_starts(chunk: Chunk) -> None:
-    """Keeps when agents and brokers were started, from their statements of health."""
+    """Keeps the starts of agents and brokers, from their statements of health."""
     entries = chunk.entries
     lists = entries.body.field("health")
     health = lists.flatten()
@@ -122,8 +122,8 @@ def keep_seen(connection: sqlite3.Connection, marks: Iterable[Mark]) -> None:
 
 
 def expire(connection: sqlite3.Connection, before: int) -> int:
-    """Deletes old marks. The last start of an agent stays: it tells which version the next
-    replaces."""
+    """Deletes old marks, except the last start of an agent, which has the version before the next
+    upgrade."""
     gone = changed(connection, _OLD, (MOST_STARTS, before)) + changed(connection, _FORGOTTEN)
     return gone + changed(connection, _TOO_MANY, (before, MOST_SEEN))
 

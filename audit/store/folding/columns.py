@@ -165,7 +165,7 @@ class Batches(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, passages: Passages, first: Numbers) -> "Batches":
-        """`first` is the first offset of each passage."""
+        """The batches of passages. `first` is the first offset of each passage."""
         lists = passages.struct.field("batches")
         flat = lists.flatten()
         passage = parents(lists)

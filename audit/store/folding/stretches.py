@@ -1,7 +1,8 @@
-"""Assigns offsets to agents' runs, so that each stretch tells which events of which file are at
-which offsets. Runs and offsets of a passage are in the same order, so the first event of the first
-run is at the first offset. A run that crosses the end of a stretch of offsets is cut there; both
-parts then have all of its bytes.
+"""Assigns offsets to agents' runs, so that each stretch maps events of a file to offsets.
+
+Runs and offsets of a passage are in the same order, so the first event of the first run is at the
+first offset. A run that crosses the end of a stretch of offsets is split there; both parts then
+have all of its bytes.
 
 Stretches are packed as rows of a fixed size. Pure.
 """

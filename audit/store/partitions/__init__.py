@@ -1,1 +1,1 @@
-"""Offsets of partitions: which tiers reported them, and what contradicts them."""
+"""Offsets of partitions: the tiers that reported them, and contradictions."""

@@ -60,8 +60,8 @@ Log = tuple[int, int]  # a topic and a partition of it
 
 
 class LogListing(msgspec.Struct):
-    """What waits to be compared in one partition: batches, completely listed offsets by leader
-    epoch, and claims."""
+    """The pending comparison of one partition: batches, completely listed offsets by leader epoch,
+    and claims."""
 
     batches: Listed
     offsets: dict[int, Intervals]
@@ -72,7 +72,7 @@ class LogListing(msgspec.Struct):
         return bool(len(self.batches) or self.offsets or len(self.claims))
 
     def compare(self) -> list[tuple[int, int]]:
-        """Compares what can be compared, drops it, and returns the stretches of wrong claims."""
+        """Compares and drops whatever is complete, and returns the stretches of wrong claims."""
         wrong: list[tuple[int, int]] = []
         done: list[tuple[int, int]] = []
         waiting = self.claims[:0]
@@ -107,8 +107,8 @@ class LogListing(msgspec.Struct):
         self.batches = self.batches[~inside]
 
     def forget(self, now: int) -> None:
-        """Drops what is too old or beyond the limits. Claims are dropped sooner than batches: if no
-        broker lists batches, no claim is ever compared."""
+        """Drops entries that are too old or beyond the limits. Claims are dropped sooner than
+        batches: if no broker lists batches, no claim is ever compared."""
         recent = self.claims[self.claims["said"] >= now - _CLAIM_KEPT]
         begins = np.flatnonzero(recent["begins"])[-_MOST_CLAIMS:]
         self.claims = recent[begins[0] :] if len(begins) else recent[:0]
@@ -124,7 +124,7 @@ class LogListing(msgspec.Struct):
 
 
 class _Pool:
-    """Batches that do not overlap."""
+    """Batches that do not overlap, for comparison with claims."""
 
     def __init__(self, batches: Listed) -> None:
         self._first, self._end = batches["first"], batches["end"]
@@ -133,7 +133,7 @@ class _Pool:
         self._unproven = _sums((batches["crc"] < 0).astype(np.int64))
 
     def makes_up(self, claimed: "_Claimed") -> Mask:
-        """Which claims match these batches exactly, or cover one without a usable CRC."""
+        """Marks claims that match these batches exactly, or cover one without a usable CRC."""
         at = np.searchsorted(self._first, claimed.first, "right") - 1
         # If no batch covers the offset, the next one.
         at += (at < 0) | (np.append(self._end, 0)[at] <= claimed.first)

@@ -91,7 +91,7 @@ INSERT INTO cuts VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 
 
 class Truncation(NamedTuple):
-    """What the log lost when this epoch began, and when that was first reported."""
+    """A log's loss at the beginning of this epoch, and when it was first reported."""
 
     epoch: int
     next_offset: int
@@ -109,7 +109,7 @@ class GenerationOffsets(NamedTuple):
 
 
 class Generations:
-    """The generations of one topic. Almost always there is only one, which costs nothing."""
+    """The generations of one topic. Nearly always there is only one, which is cheap."""
 
     def __init__(self, cuts: Mapping[int, Sequence[Truncation]]) -> None:
         """`cuts`: by partition, ordered by epoch and offset."""
@@ -149,8 +149,8 @@ class Generations:
         return [*parts, *(GenerationOffsets(partition, *part) for part in remaining)]
 
     def still_there(self, partition: int, time: int, offsets: Interval) -> Intervals:
-        """Returns which of these offsets, reported at this time without an epoch, were not cut off
-        since."""
+        """Returns which of these offsets, reported at this time without an epoch, have not been
+        truncated since."""
         remaining: Intervals = (offsets,)
         for cut in self._cuts.get(partition, ()):
             if time < cut.time:
@@ -367,7 +367,7 @@ def damaged_offsets(connection: sqlite3.Connection, topic: int, generations: Gen
 
 def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
     """Returns, by generation and united, gaps between the offsets that brokers have claimed
-    (usually none), and what they had not claimed where the log was cut."""
+    (usually none), and unclaimed offsets where the log was truncated."""
     rows = connection.execute(
         "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
         " WHERE topic = ?1 AND kind = ?2 AND (length(intervals) > 16"
@@ -394,7 +394,7 @@ def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generat
 
 
 def _taken(connection: sqlite3.Connection, topic: int, generations: Generations) -> set[int]:
-    """Returns the generations of which a tier after the brokers has claimed any offset."""
+    """Returns the generations with offsets that a tier after the brokers has claimed."""
     rows = connection.execute(
         "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
         " WHERE topic = ?1 AND kind NOT IN (?2, ?3)"

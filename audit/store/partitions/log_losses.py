@@ -71,7 +71,7 @@ def uncounted(
     partitions: Sequence[PartitionPicture],
     generations: Generations,
 ) -> list[UncountedLoss]:
-    """Returns losses that no tier has claimed. Most topics have lost nothing, and cost nothing."""
+    """Returns losses that no tier has claimed; most topics have none."""
     losses = connection.execute(_LOSSES, (topic, _MOST_LOSSES)).fetchall()
     if not losses:
         return []

@@ -82,7 +82,8 @@ class PassagePlaces(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, chunk: Chunk) -> "PassagePlaces":
-        """Passages without windows get the one in which they were written."""
+        """The places of passages; those without windows get the window in which they were
+        written."""
         passages, windows, offsets = chunk.passages, chunk.windows, chunk.offsets
         written = chunk.entries.window()[passages.entry]
         from_time, to_time = written.copy(), written + 1
@@ -102,8 +103,7 @@ class PassagePlaces(msgspec.Struct, frozen=True):
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """By passage: whether its events are to be counted, and whether only some of them were counted
-    before."""
+    """By passage: whether its events count, and whether some of them were counted before."""
 
     counted: Mask
     partly: Mask
@@ -138,8 +138,8 @@ def claim(chunk: Chunk, places: PassagePlaces) -> Claimed:
 
 def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: int) -> None:
     """Keeps spans of all tiers but loaders, and drops those that the next tier has claimed for some
-    time. If a log was cut and its offsets were assigned again, the next tier's progress proves
-    nothing, and spans are kept."""
+    time. If a log was truncated and its offsets were assigned again, the next tier's progress
+    proves nothing, and spans are kept."""
     connection, old = chunk.connection, newest - KEPT
     is_whole = not any_cuts(connection)
     topics = np.unique(chunk.topic[chunk.passages_of("broker", "hdfs")]).tolist()
@@ -199,7 +199,7 @@ def _limit_of(
 def limits_of(
     connection: sqlite3.Connection, topics: Sequence[int]
 ) -> dict[tuple[int, int], dict[int, int]]:
-    """Returns, by topic and tier, up to which offset of each partition the next tiers have come.
+    """Returns, by topic and tier, the offset of each partition that the next tiers have reached.
     Agents are followed by brokers, or by all loaders if no broker counts; brokers by loaders; the
     last tier of a cluster by its copies."""
     if not topics:
@@ -236,8 +236,8 @@ def limits_of(
 def tiers_of(
     connection: sqlite3.Connection, topics: Sequence[int]
 ) -> dict[int, dict[int, TierKind]]:
-    """Returns, by topic, the tiers that have claimed any of it; and brokers, if any broker of the
-    cluster counts."""
+    """Returns, by topic, the tiers with claims; and brokers, if any broker of the cluster
+    counts."""
     tiers_: dict[int, dict[int, TierKind]] = {topic: {} for topic in topics}
     for topic, tier, kind in connection.execute(
         "SELECT topic, tier, kind FROM topic_tiers JOIN tiers ON tiers.id = tier"
@@ -394,7 +394,7 @@ def _under_others(repeated: Mask, statements: _Claims) -> Mask:
 
 
 def _partly(counters: Mask, statements: _Claims) -> Mask:
-    """Whether these overlap earlier claims, or others of the chunk, of which one is counted."""
+    """Whether these overlap earlier claims, or other claims in the chunk, of which one counts."""
     return _meeting(counters, statements.said, statements.passage, statements.there)
 
 

@@ -1,4 +1,4 @@
-"""Keeps which topics are copies, and of which origins. What a mirror wrote to one cluster is judged
+"""Records the origins of topics that are copies. What a mirror wrote to one cluster is judged
 together with the reports of agents and brokers of the other (topics/copies.py).
 
 Reports about a copy name its origin beside the offsets: the same partition of a topic in another
@@ -50,8 +50,8 @@ def keep(chunk: Chunk) -> None:
 
 
 def keep_marked(chunk: Chunk, counted: Mask, first: Numbers, count: Numbers) -> None:
-    """Keeps which offsets brokers counted with an origin, and from which offset on without. Arrays
-    are by passage; `count` is 0 without offsets."""
+    """Keeps the offsets that brokers counted with an origin, and the first offset without one.
+    Arrays are by passage; `count` is 0 without offsets."""
     if not any_copies(chunk.connection):
         return
     is_marked = np.zeros(len(chunk.passages), np.bool_)
@@ -194,7 +194,7 @@ def marked(connection: sqlite3.Connection, topic: int) -> dict[int, bytes]:
 
 
 def opened_at(connection: sqlite3.Connection, topic: int) -> int:
-    """Returns when other producers than the mirror were first seen to write to this copy; -1 if
+    """Returns when producers other than the mirror were first seen to write to this copy; -1 if
     unknown. Only meaningful if they wrote last."""
     rows = connection.execute("SELECT min(time) FROM opened WHERE topic = ?", (topic,))
     ((time,),) = rows.fetchall()
@@ -204,8 +204,8 @@ def opened_at(connection: sqlite3.Connection, topic: int) -> int:
 def claims_of(
     connection: sqlite3.Connection, copies: Sequence[int]
 ) -> dict[int, dict[int, list[tuple[int, bytes]]]]:
-    """Returns, for each copy and partition, the offsets and leader epochs claimed by the tier that
-    knows best what is there: brokers, else the mirror, else loaders."""
+    """Returns, for each copy and partition, the offsets and leader epochs claimed by the most
+    reliable tier: brokers, else the mirror, else loaders."""
     by_kind: dict[int, dict[str, dict[int, list[tuple[int, bytes]]]]] = defaultdict(dict)
     for topic, kind, partition, epoch, intervals in connection.execute(
         "SELECT topic, kind, partition, epoch, intervals FROM claimed"

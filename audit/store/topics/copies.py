@@ -1,5 +1,5 @@
-"""Joins the picture of a copy: what agents and brokers reported of its origin, in another cluster,
-with what its own mirror, brokers and loaders reported. Pure.
+"""Joins the picture of a copy: the reports of agents and brokers on its origin, in another cluster,
+and those of its own mirror, brokers and loaders. Pure.
 
 A copy has the partitions and offsets of its origin, so an offset is the same event in both.
 
@@ -138,7 +138,7 @@ def joined_partitions(
     cluster: str,
     own: Own = _NONE,
 ) -> list[PartitionPicture]:
-    """Joins partitions by offset. What was cut off from the origin's log stays as it was."""
+    """Joins partitions by offset. Truncated offsets of the origin's log stay unchanged."""
     log = Tier(TierKind.ORIGIN, cluster)
     names = {_AGENT: _AGENT, _BROKER: log}
     partitions: dict[int, PartitionPicture] = {}

@@ -145,7 +145,7 @@ def tier_names(connection: sqlite3.Connection) -> dict[int, Tier]:
 
 
 class PictureQuery(msgspec.Struct, frozen=True):
-    """What a picture is to show."""
+    """The parameters of a picture."""
 
     from_time: int
     to_time: int

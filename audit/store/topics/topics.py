@@ -1,4 +1,4 @@
-"""Reads the list of topics: verdicts about their hours, delays of their events, and what became of
+"""Reads the list of topics: verdicts about their hours, delays of their events, and the outcome of
 their lines. Within one read transaction."""
 
 import sqlite3
@@ -440,7 +440,7 @@ def delays_by_hour(
 
 
 def flow(connection: sqlite3.Connection, topic: int, from_time: int, to_time: int) -> Flow:
-    """Returns what became of lines; `read` is the sum. -1 in `lost` and `read` if unknown."""
+    """Returns the outcome of lines; `read` is the sum. -1 in `lost` and `read` if unknown."""
     (row,) = connection.execute(
         "SELECT sum(shipped), sum(filtered), sum(dead), sum(lost), sum(lost_unknown),"
         " sum(lost_bytes), sum(events) FROM flows WHERE topic = ? AND start >= ? AND start < ?",

@@ -1,4 +1,4 @@
-"""Many deadlines, most of which are postponed again and again before they come.
+"""A queue of many deadlines that are usually postponed before they are due.
 
 Rule 1: postponing costs the same with one key and with thousands: only the deadline changes, and
         its entry in the heap is moved when it comes up.

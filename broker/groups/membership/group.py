@@ -65,7 +65,8 @@ Unique = Callable[[], object]
 
 
 class Group:
-    """`reason` is the cause of the last rebalance, partly in clients' words."""
+    """The state of one group. `reason` is the cause of the last rebalance, partly in clients'
+    words."""
 
     __slots__ = (
         "_answers", "_delayed_until", "_initial", "_members", "_newcomer", "_rebalance_at",
@@ -122,7 +123,7 @@ class Group:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no assigned id may still be used, and everything is saved."""
+        """Whether all assigned ids have expired, and everything is saved."""
         return not (self._members.pending or self._saving.under_way or self._saving.wanted)
 
     @property
@@ -134,7 +135,7 @@ class Group:
     # Time
 
     def next_time(self) -> float | None:
-        """When `advance` is to be called next, if nothing happens before."""
+        """The next time at which `advance` must be called."""
         times = (self._rebalance_at, self._sync_at, self._sessions.next_time())
         return min((moment for moment in times if moment is not None), default=None)
 
@@ -180,7 +181,7 @@ class Group:
     # Joining
 
     def join(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
-        """Answered at once, or when the generation begins."""
+        """A member joins; the answer comes at once, or when the generation begins."""
         code = refusal(joining, self._rules, self.state, self._members, self.protocol_type)
         if code is ErrorCode.group_max_size_reached:
             self._remove_rejected(joining, now)
@@ -223,18 +224,21 @@ class Group:
         if not isinstance(member, Member):
             self._answers.refuse_join(answer, member, joining.member_id)
             return
-        leads, same = member is self._members.leader, member.details.protocols == joining.protocols
+        leads, is_same = (
+            member is self._members.leader,
+            member.details.protocols == joining.protocols,
+        )
         completing, stable = self.state is State.COMPLETING, self.state is State.STABLE
-        if same and (completing or (stable and not leads)):
+        if is_same and (completing or (stable and not leads)):
             self._beat(member, now)
             self._answers.tell(answer, self._joined(member))  # the answer may have been lost
         else:
             # A leader may rejoin for a reason outside its metadata, such as a topic that has grown.
-            what = "rejoins as the leader" if same else "rejoins with different metadata"
+            event = "rejoins as the leader" if is_same else "rejoins with different metadata"
             member.knows_id = True
             self._members.update(member, details_of(joining))
             self._wait_to_join(member, answer, now)
-            self._prepare(now, f"member {member.member_id} {what}{_why(joining.reason)}")
+            self._prepare(now, f"member {member.member_id} {event}{_why(joining.reason)}")
 
     def _add(self, member_id: str, joining: Joining, answer: JoinAnswer, now: float) -> None:
         member = Member(member_id, joining.instance_id, details_of(joining))
@@ -351,7 +355,8 @@ class Group:
     # Syncing
 
     def sync(self, syncing: Syncing, answer: SyncAnswer, now: float) -> None:
-        """Answered at once, or when the leader's assignment is saved."""
+        """A member requests its assignment; the answer comes at once, or when the leader's
+        assignment is saved."""
         member = self._of_generation(syncing.member_id, syncing.instance_id, syncing.generation)
         if not isinstance(member, Member):
             self._answers.refuse_sync(answer, member)
@@ -409,7 +414,7 @@ class Group:
     # Saving
 
     def take_save(self) -> GroupRecord | None:
-        """What is to be saved now. `saved` or `not_saved` follows before the next call."""
+        """The state to save now. Call `saved` or `not_saved` before the next call."""
         if not self._saving.wanted:
             return None
         return self._saving.take() or self._record(self._saving.assigned)
@@ -439,7 +444,7 @@ class Group:
         self._answers.give()
 
     def not_saved(self, code: ErrorCode, now: float) -> None:
-        """What was taken may not be durable. Clients that wait for it are answered `code`."""
+        """The state that was taken may not be durable. Waiting clients get `code`."""
         if self._saving.end_assigned() is not None:
             self._assign(None, code, now)
             self._prepare(now, "the leader's assignment could not be saved")
@@ -471,7 +476,7 @@ class Group:
     def heartbeat(
         self, member_id: str, instance_id: str | None, generation: int, now: float
     ) -> ErrorCode:
-        """A member is alive; it learns whether it must rejoin."""
+        """Notes that a member is alive; returns whether it must rejoin."""
         member = self._of_generation(member_id, instance_id, generation)
         if not isinstance(member, Member):
             return member
@@ -518,8 +523,8 @@ class Group:
         return ErrorCode.none
 
     def gone(self, answer: Waiting, now: float) -> None:
-        """The client has disconnected: its callback will not be called. Its member has a session
-        timeout to return, unless it does not know its id yet."""
+        """The client has disconnected, and its callback will not be called. Its member has a
+        session timeout to return, unless it does not know its id yet."""
         member = self._members.forget(answer)
         if member is None:
             return
@@ -532,9 +537,9 @@ class Group:
     # The end
 
     def die(self, code: ErrorCode) -> None:
-        """The group is deleted, or another broker coordinates it. Waiting clients are answered
-        `code`, without ids that they did not send: such an id was never saved, and the next
-        coordinator would fence it."""
+        """The group was deleted, or moved to another broker. Waiting clients get `code`, without
+        ids that they did not send: these were never saved, so the next coordinator would fence
+        them."""
         for member in self._members:
             known = member.member_id if member.knows_id else NO_MEMBER
             self._answers.refuse_join(self._members.take_join(member), code, known)

@@ -36,7 +36,7 @@ class MemberDetails(msgspec.Struct, frozen=True):
         return len(self.client_id) + len(self.client_host) + of_protocols + _OVERHEAD
 
     def metadata(self, protocol: str) -> bytes:
-        """Empty for a protocol that it does not support."""
+        """The metadata for a protocol; empty if the member does not support it."""
         return next((known.metadata for known in self.protocols if known.name == protocol), b"")
 
 
@@ -51,7 +51,7 @@ def details_of(joining: Joining) -> MemberDetails:
 
 
 class Member:
-    """Kept and changed by `members.py`.
+    """One member; `members.py` owns it.
 
     `is_new`: it has not been in a generation yet; `knows_id`: it has received its id.
     """
@@ -82,7 +82,7 @@ class Member:
         return self.join_answer is not None or self.sync_answer is not None
 
     def describe(self, protocol: str | None) -> MemberDescription:
-        """Without a protocol: as during a rebalance."""
+        """The member's description; without a protocol, as during a rebalance."""
         return MemberDescription(
             member_id=self.member_id,
             instance_id=self.instance_id,

@@ -1,4 +1,4 @@
-"""The members of a group: their identities, their leader, who waits, and their common protocols.
+"""The members of a group: their identities, leader, pending requests, and common protocols.
 
 Rule 1: an instance id belongs to at most one member.
 Rule 2: if there are members, one is the leader: the first that came, until it is removed, or does
@@ -66,7 +66,7 @@ class Members:
             self.leader = next(iter(self), None)
 
     def rename(self, member: Member, member_id: str) -> None:
-        """A static member has a new id; everything else stays."""
+        """Gives a static member a new id; everything else stays."""
         self._count(member, -1)
         del self._by_id[member.member_id]
         member.member_id = member_id
@@ -91,8 +91,8 @@ class Members:
         return self._knowing[name] == len(self)
 
     def vote(self) -> str:
-        """Each votes for its preferred protocol of those that all support; in a tie, the one that
-        was voted for first wins."""
+        """The protocol chosen by vote: each member votes for its first choice of the common
+        protocols; in a tie, the one that was voted for first wins."""
         votes = Counter(
             next(name for name in member.details.names if self.all_know(name)) for member in self
         )
@@ -123,7 +123,7 @@ class Members:
         return before
 
     def take_join(self, member: Member) -> JoinAnswer | None:
-        """End the wait for a generation; returns the callback to be answered, if there was one."""
+        """Ends a member's wait for a generation; returns its callback, if it waited."""
         answer, member.join_answer = member.join_answer, None
         if answer is not None:
             del self._waiting[answer]
@@ -143,7 +143,7 @@ class Members:
         return answer
 
     def forget(self, answer: Waiting) -> Member | None:
-        """The client of this callback has gone; returns the member that waited with it."""
+        """Removes the wait of a callback whose client has disconnected; returns its member."""
         member = self._waiting.get(answer)
         if member is not None:
             if member.join_answer == answer:
@@ -153,7 +153,7 @@ class Members:
         return member
 
     def elect(self) -> bool:
-        """Whether there is a leader that has joined; replaces one that has not."""
+        """Replaces a leader that has not joined; returns whether there is a leader."""
         if self.leader is not None and self.leader.join_answer is None:
             self.leader = next(
                 (member for member in self if member.join_answer is not None), self.leader
@@ -170,7 +170,7 @@ class Members:
         self._to_sync = dict.fromkeys(self)
 
     def synced(self, member: Member) -> bool:
-        """A member has asked for its assignment; whether all have."""
+        """Notes that a member requested its assignment; returns whether all members have."""
         self._to_sync.pop(member, None)
         return not self._to_sync
 

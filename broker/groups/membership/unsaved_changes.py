@@ -37,7 +37,7 @@ class Assigned(msgspec.Struct, eq=False):
     assignments: Mapping[str, bytes]
 
     def to(self, member: Member) -> bytes:
-        """Empty for a member that the leader has forgotten."""
+        """The assignment of a member; empty if the leader has omitted it."""
         return self.assignments.get(member.member_id, b"")
 
 
@@ -65,12 +65,12 @@ class UnsavedChanges:
         self._under_way: Assigned | None = None
 
     def void(self) -> None:
-        """A rebalance begins, or the group is gone."""
+        """Discards changes, as a rebalance begins or the group is gone."""
         self.assigned = None
         self.replaced.clear()
 
     def replace(self, member: Member, before: Identity, leader: str, *, may_skip: bool) -> None:
-        """The member may have been replaced before, without that being saved."""
+        """A static member was replaced, perhaps before an earlier replacement was saved."""
         known = self.replaced.get(member)
         if known is None:
             self.replaced[member] = Replaced(before, leader, may_skip)
@@ -79,7 +79,7 @@ class UnsavedChanges:
 
     @property
     def wanted(self) -> bool:
-        """Whether there is something to save, and no save under way."""
+        """Whether changes are unsaved, and no save is in progress."""
         return not self.under_way and (
             self.assigned is not None or bool(self.replaced) or self.emptied is not None
         )

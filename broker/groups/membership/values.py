@@ -83,7 +83,8 @@ class JoinedMember(msgspec.Struct, frozen=True):
 
 
 class JoinOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """`members` is for the leader only; with `skip_assignment` it need not assign anything."""
+    """The result of joining. `members` is for the leader only; with `skip_assignment` it need not
+    assign anything."""
 
     code: ErrorCode
     member_id: str
@@ -127,7 +128,7 @@ class Leaving(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaveOutcome(msgspec.Struct, frozen=True):
-    """`codes` are those of the members, in the order of the request."""
+    """The result of leaving. `codes` are in the order of the members in the request."""
 
     code: ErrorCode
     codes: tuple[ErrorCode, ...] = ()
@@ -143,7 +144,8 @@ class MemberDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """Protocol, metadata and assignments are set for a stable group, and empty for others."""
+    """The state of a group. Protocol, metadata and assignments are set for a stable group, and
+    empty for others."""
 
     state: State
     protocol_type: str

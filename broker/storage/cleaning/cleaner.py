@@ -114,7 +114,7 @@ class CleaningCounts(msgspec.Struct):
 
 
 class Cleaning(msgspec.Struct, frozen=True):
-    """The segments to be swapped in, in this order, and up to where the log is then clean."""
+    """The segments to be swapped in, in order, and the offset up to which the log is then clean."""
 
     segments: tuple[CleanedSegment, ...]
     cleaned_to: int
@@ -131,7 +131,8 @@ class CleanedFiles(Segment):
 
 
 def clean(job: CleaningJob) -> Cleaning:
-    """Do the job; blocks for long. Raises `CorruptLog`, and `OSError` if files fail."""
+    """Cleans the segments of the job; blocks for long. Raises `CorruptLog`, and `OSError` if files
+    fail."""
     keys, cleaned_to = map_keys(job)
     cleaned = []
     cleaner = _BatchCleaner(job, keys, cleaned_to)
@@ -284,7 +285,7 @@ class _BatchCleaner:
         self._tombstones_go = True
 
     def clean(self, header: BatchHeader, batch: bytes) -> bytes | None:
-        """The batch itself if nothing changes, else its replacement; None if it is removed."""
+        """The cleaned batch: the same if nothing changes, None if it is removed."""
         counts = self.counts
         counts.records_before += header.record_count
         records = _compactable(header, batch)

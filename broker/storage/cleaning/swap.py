@@ -30,7 +30,7 @@ def cleaned_files(directory: Path, base_offset: int) -> list[Path]:
 
 
 def note_gaps(directory: Path) -> None:
-    """From now on a gap in the offsets proves no loss. Blocks the first time."""
+    """Record that gaps in the offsets are not losses from now on. Blocks the first time."""
     note = directory / layout.COMPACTED
     if not note.exists():
         note.touch()
@@ -38,8 +38,8 @@ def note_gaps(directory: Path) -> None:
 
 
 def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
-    """A copy of a batch begins there, while the log ends here: its leader has compacted what was
-    between them. Blocks the first time. Raises `NotNext`, `NotWritten`."""
+    """Accept a gap from the log's end to a copied batch, as the leader has compacted the records
+    between. Blocks the first time. Raises `NotNext`, `NotWritten`."""
     if base_offset < end_offset:
         raise NotNext(
             f"{directory} ends at {end_offset}, and the copied batch begins at {base_offset}"
@@ -53,7 +53,8 @@ def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
 
 
 def note_transactions(directory: Path) -> bool:
-    """From now on the log may hold transactions. Blocks the first time. Raises `NotWritten`."""
+    """Record that the log may contain transactions from now on. Blocks the first time. Raises
+    `NotWritten`."""
     note = directory / layout.TRANSACTIONS
     try:
         note.touch()
@@ -112,7 +113,7 @@ def _take_place(directory: Path, base_offset: int) -> None:
 
 
 def finish(directory: Path, files: layout.PartitionFiles) -> None:
-    """After a crash: complete a committed swap, and remove the files of another."""
+    """Complete a committed swap after a crash, and remove the files of an uncommitted one."""
     # Indexes count too: when a segment was being retired, its log went first.
     bases = files.logs.keys() | files.offset_indexes.keys() | files.time_indexes.keys()
     for base_offset in sorted(files.swaps):

@@ -1,4 +1,4 @@
-"""`acknowledged`: how far each partition is known to have come, recorded outside its directory.
+"""`acknowledged`: the acknowledged records of each partition, recorded outside its directory.
 
 A directory that was removed cannot tell what was in it, and a file that was cut cannot tell its
 former length. So the data directory has one small file with a slot of 64 bytes for each partition:
@@ -73,18 +73,19 @@ class Slot:
         self.known = known  # None until something is noted
 
     def begin(self, start: int, end: int, leader_epoch: int) -> None:
-        """Set what the opened log has; until then, `known` is what it is known to have had."""
+        """Sets the range of the opened log; before that, `known` is the recorded range."""
         self.known = AcknowledgedRange(start, end, leader_epoch, exact=True)
         self.write()
 
     def note(self, start: int, end: int) -> None:
-        """Everything between these offsets is on disk. Does not wait for the disk."""
+        """Records that everything between these offsets is on disk. Does not wait for the disk."""
         piece = self.noting(start, end)
         if piece is not None:
             os.pwrite(*piece)
 
     def noting(self, start: int, end: int) -> Piece | None:
-        """Like `note`, but returns what the caller has to write; None if it is written already."""
+        """Like `note`, but returns the data for the caller to write; None if they are written
+        already."""
         known = self.known
         assert known is not None, "`begin` was not called"
         if (start, end) == (known.start, known.end):
@@ -164,7 +165,7 @@ class AcknowledgedFile:
             return self._slots[identity]
 
     def forget(self, topic_id: UUID, partition: int) -> None:
-        """Delete its record: the partition was deleted on request."""
+        """Deletes a partition's record, as the partition was deleted on request."""
         with self._lock:
             slot = self._slots.pop((topic_id, partition), None)
             if slot is not None:

@@ -65,7 +65,7 @@ def scan(data_dir: Path) -> list[PartitionDirectory]:
 
 
 def topic_id(path: Path) -> UUID | None:
-    """The topic that a directory belongs to; None if it does not say."""
+    """The topic that a directory belongs to; None if its metadata is missing."""
     try:
         return identity.read_topic_id(path)
     except ForeignDataDirectory as error:
@@ -79,7 +79,7 @@ def set_aside(path: Path, owner: UUID | None) -> Path:
 
 
 def remove_unwritten(path: Path) -> bool:
-    """Remove a partition's directory if its log has no bytes; whether that was so."""
+    """Removes a partition's directory if its log has no bytes; returns whether it did."""
     if any(file.stat().st_size for file in path.glob(f"*{layout.LOG}")):
         return False
     _log.info("removing unfinished partition path=%s", path)
@@ -106,7 +106,7 @@ def remove_deleted(data_dir: Path) -> list[Path]:
 
 
 def remove_unfinished(data_dir: Path) -> list[Path]:
-    """Remove partitions whose creation a crash has interrupted. Only before any is created."""
+    """Removes partitions whose creation was interrupted by a crash. Call it before creating any."""
     return _remove(data_dir, NEW_SUFFIX)
 
 

@@ -49,7 +49,7 @@ def claim(data_dir: Path, owner: DirectoryOwner) -> None:
 
 
 def read_owner(data_dir: Path) -> DirectoryOwner | None:
-    """None if the directory has never been claimed."""
+    """The owner of the directory; None if it was never claimed."""
     path = data_dir / META_PROPERTIES
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -85,7 +85,7 @@ def sync_partition_directory(directory: Path) -> None:
 
 
 def read_topic_id(directory: Path) -> UUID:
-    """The topic of a partition's directory. Raises `ForeignDataDirectory` if it does not say."""
+    """The topic of a partition's directory. Raises `ForeignDataDirectory` without metadata."""
     path = directory / PARTITION_METADATA
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()

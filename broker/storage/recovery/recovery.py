@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 class RecoveredLog(msgspec.Struct, kw_only=True):
-    """Everything that a log needs to continue. All of it is on disk."""
+    """The recovered state of a log, all of which is on disk."""
 
     segments: list[Segment]
     epochs: LeaderEpochs
@@ -356,7 +356,7 @@ class _Recovery:
         return segment.base_offset <= self._reached
 
     def _drop(self, number: int) -> None:
-        """Remove the segments from `number` on, of which nothing was ever exposed."""
+        """Remove the segments from `number` on, which were never exposed."""
         for segment in self._segments[number:]:
             _log.warning(
                 "removing segment after the log's end path=%s bytes=%d",

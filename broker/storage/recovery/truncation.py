@@ -20,14 +20,14 @@ from wire.record_batches.batch import BatchHeader
 
 
 class Truncation(NamedTuple):
-    """A log's new end: cut off at a position of a segment, or begun anew."""
+    """A log's new end: cut off at a position of a segment, or a new beginning."""
 
     end: int
     place: tuple[Path, int] | None
 
     @classmethod
     def at(cls, offset: int, segments: Segments, start: int, index_interval: int) -> Self:
-        """Remove everything from `offset` on, of a log that has something there."""
+        """Removes everything from `offset` on, in a log that has records there."""
         first = _first_from(start, segments, index_interval)
         if max(first.base_offset, first.last_offset) >= offset:
             # Nothing would be left, and even an empty log begins at some offset.
@@ -40,7 +40,7 @@ class Truncation(NamedTuple):
         return cls(min(offset, located.header.base_offset), (path, located.position))
 
     def carry_out(self, directory: Path, index_interval: int) -> None:
-        """Blocks."""
+        """Truncates the log. Blocks."""
         if self.place is None:
             begin_anew(directory, self.end, index_interval)
         else:
@@ -54,13 +54,13 @@ def _first_from(offset: int, segments: Segments, index_interval: int) -> BatchHe
         if located is not None:
             return located.header
         segment = segments.after(segment)
-    raise OffsetOutOfRange(f"nothing is stored from offset {offset} on")
+    raise OffsetOutOfRange(f"no data is stored from offset {offset} on")
 
 
 def cut_off(
     directory: Path, files: layout.PartitionFiles, offset: int, place: tuple[Path, int]
 ) -> None:
-    """Make the log end at `offset`: at that position of the segment, if the segment begins before
+    """Makes the log end at `offset`, at that position of the segment, if the segment begins before
     it.
 
     Blocks.
@@ -98,7 +98,7 @@ def begin_anew(directory: Path, offset: int, index_interval: int) -> None:
 
 
 def finish(directory: Path, files: layout.PartitionFiles, index_interval: int) -> None:
-    """Empty the log if a mark says so; of several marks, the log's latest counts."""
+    """Empties the log if it is marked; of several marks, the last counts."""
     if not files.anew:
         return
     numbers = {

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class Segment:
-    """Belongs to the event loop's thread, once its log is open."""
+    """One segment. Belongs to the event loop's thread, once its log is open."""
 
     __slots__ = (
         "_file", "_identity", "_offset_index", "_time_index", "base_offset", "directory",
@@ -112,7 +112,7 @@ class Segment:
             self.let_go()
 
     def rest(self) -> bool:
-        """Close the files until they are needed; False if there is no room for the tails."""
+        """Closes the files until they are needed; False if there is no room for the tails."""
         if self._file is None:
             return True
         try:
@@ -140,7 +140,7 @@ class Segment:
         self.index_due = position + interval
 
     def take(self, header: BatchHeader, position: int, interval: int) -> None:
-        """Account for a batch at `position`, as if it was just appended."""
+        """Accounts for a batch at `position`, as if it had just been appended."""
         last_offset = header.last_offset
         if header.max_timestamp > self.max_timestamp:
             self.max_timestamp = header.max_timestamp
@@ -275,7 +275,7 @@ class Segment:
         raise BadIndex(f"timestamp {entry.timestamp} is not that of offset {entry.last_offset}")
 
     def truncate(self, position: int) -> None:
-        """Cut the log file off; its indexes have no later batch, as `take` saw none."""
+        """Truncates the log file; its indexes have no later batch, as `take` saw none."""
         os.ftruncate(self.file.fd, position)
         self.size = position
 

@@ -13,7 +13,8 @@ _WARM: Final = 2
 
 
 class Segments:
-    """Never empty. Belongs to the event loop's thread, once its log is open."""
+    """The segments of a log, at least one. Belongs to the event loop's thread, once its log is
+    open."""
 
     __slots__ = ("_bases", "_items", "_warm")
 
@@ -74,7 +75,7 @@ class Segments:
         self._warm = [segment for segment in self._warm if segment in items]
 
     def keep_warm(self, segment: Segment) -> None:
-        """Note that files of a sealed segment were opened, and close those of another."""
+        """Notes that files of a sealed segment were opened, and closes those of another."""
         if segment in self._warm or segment is self._items[-1]:
             return
         self._warm.append(segment)
@@ -82,7 +83,7 @@ class Segments:
             self._warm.pop(0).cool()
 
     def rest(self) -> bool:
-        """Close all files until they are needed; whether that was possible."""
+        """Closes all files until they are needed; returns whether that was possible."""
         while self._warm:
             self._warm.pop().cool()
         return self.active.rest()

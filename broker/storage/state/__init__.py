@@ -1,1 +1,1 @@
-"""What a log derives from its batches: epochs, producers, snapshots."""
+"""State derived from a log's batches: epochs, producers, snapshots."""

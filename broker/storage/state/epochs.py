@@ -78,7 +78,7 @@ class LeaderEpochs:
         self._set([*self._before(epoch, start_offset), (epoch, start_offset)])
 
     def rebuild(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Start again from the (epoch, base offset) of a log's batches, in their order."""
+        """Rebuilds the epochs from the (epoch, base offset) of a log's batches, in order."""
         self._set([])
         for epoch, base_offset in pairs:
             if epoch != self.latest and epoch >= 0:
@@ -117,11 +117,11 @@ class LeaderEpochs:
         The epoch that includes the start now begins there. That alone is not worth saving: the file
         may have an earlier beginning.
         """
-        gone = bisect_right(self._starts, log_start) - 1
-        if gone >= 0:
-            self._starts[gone] = log_start
-        if gone > 0:
-            self._set(self.entries[gone:])
+        count = bisect_right(self._starts, log_start) - 1
+        if count >= 0:
+            self._starts[count] = log_start
+        if count > 0:
+            self._set(self.entries[count:])
 
     # The file
 
@@ -131,15 +131,15 @@ class LeaderEpochs:
             self.write(self._all())
 
     def take(self) -> TakenEpochs | None:
-        """Take what is to be saved; None if nothing has changed."""
+        """Takes unsaved epochs for saving; None if nothing has changed."""
         return self._all() if self._unsaved else None
 
-    def write(self, taken: TakenEpochs) -> None:
-        """Save it, unless something newer is saved. On any thread; blocks."""
+    def write(self, epochs: TakenEpochs) -> None:
+        """Saves it, unless a newer state is saved. On any thread; blocks."""
         with self._turn:
-            if taken.number > self._written:
-                replace_file(self._path, taken.content)
-                self._written = taken.number
+            if epochs.number > self._written:
+                replace_file(self._path, epochs.content)
+                self._written = epochs.number
 
     def _all(self) -> TakenEpochs:
         self._unsaved = False

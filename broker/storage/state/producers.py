@@ -65,7 +65,8 @@ class ProducerStates:
         return len(self._states)
 
     def check(self, header: BatchHeader) -> int | None:
-        """None if the batch may be appended; the original's base offset if it is a duplicate."""
+        """Checks a batch's numbers: None if it may be appended; the original's base offset if it is
+        a duplicate."""
         producer_id = header.producer_id
         if producer_id < 0:
             return None

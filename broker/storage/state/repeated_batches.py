@@ -22,8 +22,8 @@ _MOST_RECORDS: Final = 16_384
 
 
 def is_repeated(batch: memoryview, base_offset: int, stored: FileSlice) -> bool:
-    """Whether `stored`, which begins with the batch at `base_offset` or the next one, has the
-    records of `batch`. Writes into `batch`. If compaction has left nothing, nothing contradicts."""
+    """Whether `stored`, which begins with the batch at `base_offset` or the next one, contains the
+    records of `batch`; records removed by compaction count as contained. Overwrites `batch`."""
     file = stored.file
     assert isinstance(file, OpenFile), "the log's own"
     there = header_at(file, stored.position, stored.position + stored.length)

@@ -22,18 +22,19 @@ _log = logging.getLogger(__name__)
 
 
 def write_snapshot(directory: Path, offset: int, producers: ProducerStates) -> None:
-    """Any thread; `producers` is a copy that does not change. A power loss may still remove it."""
+    """Writes a snapshot. Any thread; `producers` is a copy that does not change. A power loss may
+    still remove it."""
     path = layout.numbered(directory, offset, layout.SNAPSHOT)
     replace_file(path, producers.encode(), sync_name=False)
 
 
 def load_newest(directory: Path, offsets: Iterable[int], producers: ProducerStates) -> int | None:
-    """Load the newest of these that is good; its offset, None if none is."""
+    """Loads the newest valid snapshot; returns its offset, or None."""
     return _load_first(directory, sorted(offsets, reverse=True), producers)
 
 
 def load_oldest(directory: Path, offsets: Iterable[int], producers: ProducerStates) -> int | None:
-    """Load the oldest of these that is good; its offset, None if none is."""
+    """Loads the oldest valid snapshot; returns its offset, or None."""
     return _load_first(directory, sorted(offsets), producers)
 
 
@@ -86,12 +87,14 @@ class Snapshots:
             return [], []
         due, self._due = list(self._due.items()), {}
         self._offsets += [offset for offset, _ in due]
-        gone = superfluous(self._offsets, bases)
-        self._offsets = [offset for offset in self._offsets if offset not in gone]
-        return due, [layout.numbered(self._directory, offset, layout.SNAPSHOT) for offset in gone]
+        removable = superfluous(self._offsets, bases)
+        self._offsets = [offset for offset in self._offsets if offset not in removable]
+        return due, [
+            layout.numbered(self._directory, offset, layout.SNAPSHOT) for offset in removable
+        ]
 
     def put_back(self, unwritten: Iterable[tuple[int, ProducerStates]]) -> None:
-        """These were taken, but could not be written: the next flush retries."""
+        """These were taken but could not be written, so the next flush retries."""
         for offset, producers in unwritten:
             if offset in self._offsets:
                 self._offsets.remove(offset)

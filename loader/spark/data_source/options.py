@@ -145,11 +145,11 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
         return Bootstrap.of(self.brokers)
 
     def for_batches(self) -> None:
-        """Raises OptionRefused if an option is only for streams."""
+        """Checks that no option is only for streams. Raises OptionRefused."""
         _refuse(self.given, OF_STREAMS, "readStream")
 
     def for_streams(self) -> None:
-        """Raises OptionRefused if an option is only for batches."""
+        """Checks that no option is only for batches. Raises OptionRefused."""
         _refuse(self.given, OF_BATCHES, "read")
 
 
@@ -163,7 +163,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
     topics = options_given.read("topic", _topics, ())
     pattern = options_given.read("topicPattern", _text, None)
     if bool(topics) == bool(pattern):
-        raise OptionRefused("give either option `topic` or option `topicPattern`")
+        raise OptionRefused("pass either option `topic` or option `topicPattern`")
     options = SourceOptions(
         brokers=options_given.read("brokers", _brokers, "127.0.0.1:9092"),
         registry=_registry_address(options_given),
@@ -203,7 +203,7 @@ class _Given(dict[str, str]):
         offsets = self.read(f"{which}Offsets", position, None)
         time = self.read(f"{which}Timestamp", millis, None)
         if offsets is not None and time is not None:
-            raise OptionRefused(f"give option `{which}Offsets` or `{which}Timestamp`, not both")
+            raise OptionRefused(f"pass option `{which}Offsets` or `{which}Timestamp`, not both")
         return offsets if time is None else AtTime(time)
 
 
@@ -230,9 +230,9 @@ def _nearest(name: str) -> str:
     return f" (did you mean `{lower[near[0]]}`?)" if near else f": options are {', '.join(OPTIONS)}"
 
 
-def _refuse(given: frozenset[str], others: tuple[str, ...], where: str) -> None:
+def _refuse(names: frozenset[str], others: tuple[str, ...], where: str) -> None:
     for name in others:
-        if name in given:
+        if name in names:
             raise OptionRefused(f"option `{name}` is for spark.{where} only")
 
 

@@ -108,8 +108,8 @@ class _Rows:
     def _with_dead(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self._dead is not DeadRecords.KEEP:
             return rows
-        alive = pa.nulls(rows.num_rows, DEAD_TYPE)
-        return pa.RecordBatch.from_arrays([*rows.columns, alive], schema=self._schema)
+        nulls = pa.nulls(rows.num_rows, DEAD_TYPE)
+        return pa.RecordBatch.from_arrays([*rows.columns, nulls], schema=self._schema)
 
     def _dead_rows(self, dead: tuple[Dead, ...]) -> Iterator[pa.RecordBatch]:
         match self._dead:

@@ -53,8 +53,8 @@ class StreamOffset(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_json(self) -> dict[str, Any]:
         """Equal offsets have equal text: Spark compares texts."""
-        made: dict[str, Any] = msgspec.to_builtins(self, str_keys=True, order="deterministic")
-        return made
+        content: dict[str, Any] = msgspec.to_builtins(self, str_keys=True, order="deterministic")
+        return content
 
     @property
     def states(self) -> dict[str, TopicState]:
@@ -144,7 +144,7 @@ def advanced(
     target: StreamOffset | None = None,
     fail_on_data_loss: bool = True,
 ) -> StreamOffset:
-    """The end of the next batch, or `start` itself if there is nothing new.
+    """The end of the next batch, or `start` itself without new records.
 
     The batch has at most `most` offsets, distributed fairly, and none beyond the target. Raises
     GapError if events are gone that should be read next, unless `fail_on_data_loss` is off.

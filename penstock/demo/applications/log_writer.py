@@ -49,7 +49,7 @@ def keep(tally: WrittenTally, path: Path) -> None:
 
 
 def kept(path: Path) -> WrittenTally:
-    """Raises OSError or msgspec.DecodeError if there is none."""
+    """Reads a tally. Raises OSError, also if there is none, or msgspec.DecodeError."""
     return msgspec.json.decode(path.read_bytes(), type=known_type(WrittenTally))
 
 

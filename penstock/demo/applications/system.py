@@ -1,4 +1,4 @@
-"""A machine's system log: every second message as RFC 5424 has it, the others as RFC 3164 has them.
+"""A machine's system log: messages in the formats of RFC 5424 and RFC 3164, in turn.
 
 <30>1 2026-11-20T07:12:00.123Z web-1 sshd 811 - - session opened for mira (event 18)
 <30>Nov 20 07:12:00 web-1 cron[322]: run-parts /etc/cron.hourly (event 19)

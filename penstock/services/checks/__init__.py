@@ -1,1 +1,2 @@
-"""`penstock check-config`: what a program would do with its configuration, and what is wrong."""
+"""`penstock check-config`: predicts what a program would do with its configuration, and finds
+problems."""

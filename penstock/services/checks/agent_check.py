@@ -1,5 +1,5 @@
-"""`penstock check-config agent`: what an agent would do with its files, according to the disk, the
-registry and the brokers.
+"""`penstock check-config agent`: predicts an agent's work on its files from the disk, the registry
+and the brokers.
 
 Also `check-config inputs`: the same for one file of its `inputs_dir`, before it is installed. Other
 problems of that agent are remarks then.

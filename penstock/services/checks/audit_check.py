@@ -27,7 +27,7 @@ from schemas.errors import RegistryError
 
 
 class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One ledger. -1 means unknown, as no server was asked or answered."""
+    """One ledger. -1 means unknown, as no server answered."""
 
     name: str
     brokers: int = -1
@@ -39,7 +39,7 @@ class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """`hosts`: the number of hosts in the inventory; -1 without one."""
+    """The report. `hosts`: the number of hosts in the inventory; -1 without one."""
 
     clusters: tuple[ClusterCheck, ...]
     hosts: int

@@ -27,7 +27,7 @@ _MOST_SHOWN: Final = 50
 
 
 class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic of the source, or one whose copy is still there."""
+    """A topic of the source, or the remaining copy of a deleted one."""
 
     topic: str
     copy: str
@@ -36,7 +36,7 @@ class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MirrorCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """`topics` is empty if no broker was asked or answered."""
+    """The report. `topics` is empty if no broker answered."""
 
     topics: tuple[TopicCheck, ...] = ()
     problems: tuple[str, ...] = ()

@@ -1,5 +1,4 @@
-"""How a load goes on, on a terminal: a line for each table that is under way, and above them what
-is to be known."""
+"""The progress of a load on a terminal: a bar for each table, with messages above the bars."""
 
 import threading
 from contextlib import AbstractContextManager
@@ -21,14 +20,14 @@ from rich.text import Text
 from ground.printable import plain_words
 from loader.run.outcomes import TableOutcome
 
-_A_SECOND: Final = 4  # times that the bars are drawn
+_REDRAWS_A_SECOND: Final = 4
 
 
 class LoadBars:
     """Bars on a terminal."""
 
     def __init__(self, console: Console | None = None) -> None:
-        """On stderr, if no console is given."""
+        """Without a console, on stderr."""
         self.progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
@@ -36,7 +35,7 @@ class LoadBars:
             TimeRemainingColumn(compact=True),
             TextColumn("{task.fields[step]}", markup=False, table_column=Column(no_wrap=True)),
             console=console or Console(stderr=True),
-            refresh_per_second=_A_SECOND,
+            refresh_per_second=_REDRAWS_A_SECOND,
             transient=True,
         )
         self._lock = threading.Lock()
@@ -55,7 +54,7 @@ class LoadBars:
         self.preparing(step)
 
     def turn(self) -> None:
-        """The bars move by themselves."""
+        """Nothing to do: rich redraws the bars."""
 
     def planned(self, table: str, tasks: int, records: int) -> None:
         step = "reading" if records else "nothing to read"
@@ -65,8 +64,8 @@ class LoadBars:
         self._change(table, completed=records, tasks=tasks)
 
     def doing(self, table: str, step: str) -> None:
-        """All is read by then, whether or not that was told."""
-        bar = next((each for each in self.progress.tasks if each.description == table), None)
+        """A step after reading, so the bar is full even if not all progress was reported."""
+        bar = next((task for task in self.progress.tasks if task.description == table), None)
         if bar is not None and bar.total:
             self._change(table, completed=bar.total, tasks=bar.fields["all_tasks"])
         self._change(table, step=step)
@@ -98,7 +97,7 @@ class LoadBars:
 
 
 class _Done(ProgressColumn):
-    """Records and tasks."""
+    """The column with the numbers of records and tasks."""
 
     def render(self, task: Task) -> Text:
         if not task.total:

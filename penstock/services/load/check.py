@@ -1,7 +1,7 @@
-"""`penstock check-config loader`: what a loader would load, asked of brokers and registry.
+"""`penstock check-config loader`: reports the tables that a loader would load, and problems.
 
-With `--spark` Spark is started, too, and creates files below the root as a load must. Without it
-only a root on this machine is checked.
+With `--spark`, Spark is started and creates files below the root, as in a load. Without it, only a
+root on this machine is checked.
 """
 
 import json
@@ -42,14 +42,14 @@ from schemas.registry_client import RegistryClient
 
 
 class ColumnCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A column, with its type as Spark calls it."""
+    """A column with Spark's name of its type."""
 
     name: str
     type: str
 
 
 class FeedingTopicCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """What feeds a table; `partitions` is 0 while the topic does not exist, or nobody was asked."""
+    """A table's topic. `partitions` is 0 if it does not exist, or offline."""
 
     name: str
     cluster: str
@@ -59,7 +59,7 @@ class FeedingTopicCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableConfigCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One table. `problems` are what would keep it from being loaded."""
+    """One table. `problems` would prevent loading it."""
 
     name: str
     topics: tuple[FeedingTopicCheck, ...]
@@ -70,50 +70,50 @@ class TableConfigCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoaderCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """`problems` are what keeps the whole from working; each table has its own."""
+    """The report. `problems` are those of the whole loader; tables have their own."""
 
     tables: tuple[TableConfigCheck, ...]
     problems: tuple[str, ...]
     remarks: tuple[str, ...]
 
     def all_problems(self) -> list[str]:
-        tables = [f"table {each.name}: {why}" for each in self.tables for why in each.problems]
+        tables = [f"table {table.name}: {text}" for table in self.tables for text in table.problems]
         return [*self.problems, *tables]
 
     def all_remarks(self) -> list[str]:
-        tables = [f"table {each.name}: {remark}" for each in self.tables for remark in each.remarks]
+        tables = [f"table {table.name}: {text}" for table in self.tables for text in table.remarks]
         return [*tables, *self.remarks]
 
 
 def check_loader(config: LoaderConfig, *, offline: bool, with_spark: bool) -> LoaderCheck:
-    """Asks brokers, registry and audit, unless `offline`. Nothing is loaded."""
+    """Checks the configuration, and unless `offline` brokers, registry and audit."""
     problems = [*_here(config), *broken_locks(config)]
     remarks: list[str] = []
-    known: ClusterMetadata | None = None
+    metadata: ClusterMetadata | None = None
     if not offline:
         try:
             with Brokers(answering_broker(config.bootstrap), patience_seconds=SECONDS) as brokers:
-                known = brokers.persist(lambda: brokers.refresh(None))
+                metadata = brokers.persist(lambda: brokers.refresh(None))
         except ClientError as error:
             problems.append(f"topics are not checked: {error}")
     tables: tuple[TableSource, ...] = ()
     try:
-        tables = tables_of(config, _names(known))
+        tables = tables_of(config, _names(metadata))
     except LoaderError as error:
         problems.append(str(error))
     else:
-        if known is not None and not tables:
+        if metadata is not None and not tables:
             problems.append("no topic matches `topics`")
-    checks = [_named(each, known) for each in tables]
+    checks = [_without_schema(table, metadata) for table in tables]
     if not offline:
         try:
             checks = _with_columns(config, tables, checks)
         except RegistryError as error:
-            why = registry_failure(error, config.registry_address.urls)
-            problems.append(f"schemas are not checked: {why}")
+            reason = registry_failure(error, config.registry_address.urls)
+            problems.append(f"schemas are not checked: {reason}")
     if config.audit and not offline:
         problems += _audit(config)
-    elif known is not None and config.ledger and not known.has(LEDGER_TOPIC):
+    elif metadata is not None and config.ledger and not metadata.has(LEDGER_TOPIC):
         remarks.append(_without_ledger(config.completeness.settle))
     if with_spark:
         problems += _with_spark(config)
@@ -123,7 +123,7 @@ def check_loader(config: LoaderConfig, *, offline: bool, with_spark: bool) -> Lo
 
 
 def _here(config: LoaderConfig) -> Iterator[str]:
-    """What is wrong on this machine."""
+    """Yields problems on this machine."""
     try:
         check_spark()
         codec(config.format, config.compression)
@@ -138,13 +138,14 @@ def _here(config: LoaderConfig) -> Iterator[str]:
     except LoaderError as error:
         yield str(error)
     if root.scheme == "file":
-        there = next(each for each in (Path(root.path), *Path(root.path).parents) if each.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-            yield f"`root: {config.root}`: {there} is not a writable folder"
+        path = Path(root.path)
+        folder = next(folder for folder in (path, *path.parents) if folder.exists())
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            yield f"`root: {config.root}`: {folder} is not a writable folder"
 
 
 def _audit(config: LoaderConfig) -> Iterator[str]:
-    """Whether somebody is there who answers as an audit does."""
+    """Yields a problem if the audit does not answer."""
     audit = Audit(config.audit, config.cluster, security=config.audit_security, seconds=SECONDS)
     audit.ask([("any", Hour(0))])
     if audit.away is not None:
@@ -158,31 +159,31 @@ def _without_ledger(settle: float | None) -> str:
     return f"{so} an hour is complete {settle:g} s after its end"
 
 
-def _names(known: ClusterMetadata | None) -> list[str]:
-    return [] if known is None else [name for name in known.topics if known.has(name)]
+def _names(metadata: ClusterMetadata | None) -> list[str]:
+    return [] if metadata is None else [name for name in metadata.topics if metadata.has(name)]
 
 
-def _named(table: TableSource, known: ClusterMetadata | None) -> TableConfigCheck:
-    """What is known without a schema."""
+def _without_schema(table: TableSource, metadata: ClusterMetadata | None) -> TableConfigCheck:
+    """The report on a table without its schema."""
     missing = [
-        f"topic {each.topic} does not exist yet"
-        for each in table.topics
-        if known is not None and not known.has(each.topic)
+        f"topic {source.topic} does not exist yet"
+        for source in table.topics
+        if metadata is not None and not metadata.has(source.topic)
     ]
 
     def topic(source: SourceTopic) -> FeedingTopicCheck:
-        there = known is not None and known.has(source.topic)
-        partitions = len(known.topic(source.topic).partitions) if known and there else 0
+        exists = metadata is not None and metadata.has(source.topic)
+        partitions = len(metadata.topic(source.topic).partitions) if metadata and exists else 0
         return FeedingTopicCheck(name=source.topic, cluster=source.cluster, partitions=partitions)
 
-    topics = tuple(topic(each) for each in table.topics)
+    topics = tuple(map(topic, table.topics))
     return TableConfigCheck(name=table.name, topics=topics, remarks=tuple(missing))
 
 
 def _with_columns(
     config: LoaderConfig, tables: tuple[TableSource, ...], checks: list[TableConfigCheck]
 ) -> list[TableConfigCheck]:
-    """Raises RegistryError if the registry does not answer."""
+    """Adds schemas and columns. Raises RegistryError if the registry does not answer."""
     with registry_within(config.registry_address) as registry:
         return [
             _resolved(config, registry, table, check)
@@ -194,18 +195,18 @@ def _resolved(
     config: LoaderConfig, registry: RegistryClient, table: TableSource, check: TableConfigCheck
 ) -> TableConfigCheck:
     try:
-        found = table_columns(registry, table, config.header)
+        resolved = table_columns(registry, table, config.header)
     except LoaderError as error:
         return msgspec.structs.replace(check, problems=(str(error),))
-    fields = json.loads(found.columns.spark_json)["fields"]
-    columns = [ColumnCheck(name=each["name"], type=type_text(each["type"])) for each in fields]
-    remarks = [*check.remarks, *found.warnings]
-    if not found.columns.has_header:
+    fields = json.loads(resolved.columns.spark_json)["fields"]
+    columns = [ColumnCheck(name=field["name"], type=type_text(field["type"])) for field in fields]
+    remarks = [*check.remarks, *resolved.warnings]
+    if not resolved.columns.has_header:
         remarks.append("its events have no header, so duplicates cannot be recognized")
     return msgspec.structs.replace(
         check,
-        topics=tuple(_latest(registry, each) for each in check.topics),
-        schema=found.schema.full_name or "",
+        topics=tuple(_latest(registry, topic) for topic in check.topics),
+        schema=resolved.schema.full_name or "",
         columns=tuple(columns),
         remarks=tuple(remarks),
     )
@@ -219,7 +220,7 @@ def _latest(registry: RegistryClient, topic: FeedingTopicCheck) -> FeedingTopicC
 
 
 def type_text(type_: Any) -> str:
-    """Of a type in Spark's JSON: `array<long>`, `struct<a:string,b:long>`."""
+    """The text of a type in Spark's JSON: `array<long>`, `struct<a:string,b:long>`."""
     if isinstance(type_, str):
         return type_
     match type_["type"]:
@@ -227,12 +228,12 @@ def type_text(type_: Any) -> str:
             return f"array<{type_text(type_['elementType'])}>"
         case "map":
             return f"map<{type_text(type_['keyType'])},{type_text(type_['valueType'])}>"
-    fields = (f"{each['name']}:{type_text(each['type'])}" for each in type_["fields"])
+    fields = (f"{field['name']}:{type_text(field['type'])}" for field in type_["fields"])
     return f"struct<{','.join(fields)}>"
 
 
 def _with_spark(config: LoaderConfig) -> Iterator[str]:
-    """What Spark says of the root and the format."""
+    """Yields problems that Spark has with the root or the format."""
     classes = JavaClasses(classes_directory(os.environ), makes=False)
     with SparkJvm(config, classes) as jvm:
         try:
@@ -247,22 +248,22 @@ def _with_spark(config: LoaderConfig) -> Iterator[str]:
 
 
 def show_report(report: LoaderCheck) -> None:
-    """Its tables and their columns, for people."""
+    """Prints the tables and their columns."""
     topics = [
         {
             "table": table.name,
-            "topic": each.name,
-            "cluster": each.cluster,
-            "partitions": each.partitions or None,
-            "schema": f"{table.schema} v{each.version} (id {each.id})" if each.id >= 0 else None,
+            "topic": topic.name,
+            "cluster": topic.cluster,
+            "partitions": topic.partitions or None,
+            "schema": f"{table.schema} v{topic.version} (id {topic.id})" if topic.id >= 0 else None,
         }
         for table in report.tables
-        for each in table.topics
+        for topic in table.topics
     ]
     print_section(("table", "topic", "cluster", "partitions", "schema"), topics)
     columns = [
-        {"table": table.name, "column": each.name, "type": each.type}
+        {"table": table.name, "column": column.name, "type": column.type}
         for table in report.tables
-        for each in table.columns
+        for column in table.columns
     ]
     print_section(("table", "column", "type"), columns)

@@ -1,4 +1,4 @@
-"""`penstock load`, and what it can be told beside its configuration."""
+"""`penstock load` and its options."""
 
 import sys
 from functools import partial
@@ -28,7 +28,7 @@ _HOURS_OF_A_DAY: Final = 24
 
 
 class HoursType(click.ParamType[tuple[Hour, ...]]):
-    """An hour's folder, or a day's."""
+    """The folder of an hour or of a day."""
 
     name = "hours"
 
@@ -37,12 +37,12 @@ class HoursType(click.ParamType[tuple[Hour, ...]]):
     ) -> tuple[Hour, ...]:
         hours = _hours(value.strip("/"))
         if not hours:
-            self.fail(f"{value!r} is no folder such as dt=2026-11-20/hour=07, or dt=2026-11-20")
+            self.fail(f"{value!r} is not a folder such as dt=2026-11-20/hour=07, or dt=2026-11-20")
         return hours
 
 
 class CheckedHoursType(click.ParamType[tuple[Hour, ...]]):
-    """The same, or all hours: those are none in particular."""
+    """The folder of an hour or of a day; or `all`, for which the result is empty."""
 
     name = "hours"
 
@@ -53,21 +53,21 @@ class CheckedHoursType(click.ParamType[tuple[Hour, ...]]):
 
 
 class NamesType(click.ParamType[tuple[str, ...]]):
-    """Names or patterns, with commas between them."""
+    """Names or patterns, separated by commas."""
 
     name = "names"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
-        names = tuple(each.strip() for each in value.split(","))
+        names = tuple(name.strip() for name in value.split(","))
         if not all(names):
             self.fail(f"{value!r} has an empty name")
         return names
 
 
 def _hours(folder: str) -> tuple[Hour, ...]:
-    """Of a folder as it is written, and only so; none if it is not."""
+    """The hours of a folder; none if it is not named exactly like the loader's folders."""
     first = folder if "/" in folder else f"{folder}/hour=00"
     try:
         begins = hour_in_folder(first)
@@ -76,12 +76,12 @@ def _hours(folder: str) -> tuple[Hour, ...]:
     if hour_folder(begins) != first:
         return ()
     count = 1 if first is folder else _HOURS_OF_A_DAY
-    return tuple(Hour(begins + each * HOUR_MILLIS) for each in range(count))
+    return tuple(Hour(begins + number * HOUR_MILLIS) for number in range(count))
 
 
-def sorted_once(given: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...]:
-    """The hours of all options together."""
-    return tuple(sorted({hour for hours in given for hour in hours}))
+def sorted_once(options: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...]:
+    """The hours of all options, sorted and without repetition."""
+    return tuple(sorted({hour for hours in options for hour in hours}))
 
 
 @click.command()
@@ -93,7 +93,7 @@ def sorted_once(given: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...]:
     metavar="NAME,…",
     help="Only these of the configured tables: names, or patterns such as app.*; may be repeated.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be read, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be read, and write nothing.")
 @click.option(
     "--every",
     type=EveryType(),
@@ -104,20 +104,20 @@ def sorted_once(given: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...]:
     "--max-records",
     type=click.IntRange(1),
     metavar="N",
-    help="Of each table, at most about so many.",
+    help="Load at most about N records of each table.",
 )
 @click.option(
     "--accept-gap/--fail-on-gap",
     default=False,
     show_default=True,
-    help="Whether to go on where the brokers have lost what was to be read.",
+    help="Whether to continue after messages that the brokers have lost.",
 )
 @click.option(
     "--rebuild",
     type=HoursType(),
     multiple=True,
     metavar="HOUR",
-    help="Write whole hours anew: dt=2026-11-20/hour=07, or dt=2026-11-20; may be repeated.",
+    help="Rewrite whole hours: dt=2026-11-20/hour=07, or dt=2026-11-20; may be repeated.",
 )
 @click.option(
     "--check-files",
@@ -144,15 +144,15 @@ def command(
     log_format: LogFormat,
     as_json: bool,
 ) -> int:
-    """Load what topics hold into a Hadoop filesystem, each event once.
+    """Load the events of topics into a Hadoop filesystem, each exactly once.
 
     `penstock keys loader` explains every key of the file, as docs/loader-configuration.md does.
 
-    --rebuild waits up to ten minutes for a loader on this host that has the table just now.
+    --rebuild waits up to ten minutes for a loader on this host that is loading the table.
 
-    Exit code 3: there was nothing to do; 4: events are missing in the brokers; 5: another loader is
-    at work; 6: too many events cannot be decoded; 7: Spark failed; 8: landed files are not what was
-    committed.
+    Exit code 3: there was nothing to do; 4: the brokers have lost events; 5: another loader is
+    running; 6: too many events cannot be decoded; 7: Spark failed; 8: landed files differ from what
+    was committed.
 
     \b
     Example:
@@ -163,14 +163,14 @@ def command(
         penstock load --config loader.yaml --check-files all
     """
     if check_files and (every or max_records or accept_gap or rebuild or dry_run):
-        raise click.UsageError("--check-files loads nothing: it goes with --topics only")
+        raise click.UsageError("--check-files loads nothing: it can be combined with --topics only")
     if rebuild and (every or max_records):
-        raise click.UsageError("--rebuild goes with neither --every nor --max-records")
+        raise click.UsageError("--rebuild excludes --every and --max-records")
     if rebuild and not topics:
-        raise click.UsageError("--rebuild needs --topics: which tables have these hours anew")
+        raise click.UsageError("--rebuild needs --topics: the tables with these hours")
     if every and accept_gap:
         raise click.UsageError(
-            "--every does not go with --accept-gap, which would accept all that is lost from now on"
+            "--every excludes --accept-gap, which would also accept all future losses"
         )
     loaded = configured(LoaderConfig, config, overrides)
     request = LoadRequest(
@@ -193,7 +193,7 @@ def command(
             hurried=every is not None or sys.stderr.isatty(),
         ) as program:
             if every:
-                return program.again_and_again(every, tell)
+                return program.repeatedly(every, tell)
             ended = program.once()
         tell(ended)
     except LoaderError as error:
@@ -203,11 +203,11 @@ def command(
     return ended.exit_code
 
 
-def _hours_to_check(given: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...] | None:
-    """None if nobody asked; no hours are all of them."""
-    if not given:
+def _hours_to_check(options: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...] | None:
+    """The hours of --check-files; empty for all, None without the option."""
+    if not options:
         return None
-    return sorted_once(given) if all(given) else ()
+    return sorted_once(options) if all(options) else ()
 
 
 def _failed(error: Exception, exit_code: int) -> int:

@@ -1,16 +1,15 @@
-"""One load in this process, or one after the other, until it is told to stop.
+"""Runs one load, or loads at intervals until a signal.
 
-The main thread has the signals, and waits; loads run in a thread of their own. SIGTERM or Ctrl-C
-ends the program between two loads at once. Within one, Spark's jobs are cancelled and no further
-step is begun: what is not committed is read again by the next load, what is committed is made
-visible, now or then. A second signal ends the process, and its JVM with it, wherever they are.
+The main thread handles signals; loads run on a thread of their own. Between two loads, SIGTERM or
+Ctrl-C ends the program at once. During a load it cancels Spark's jobs, and no further step begins:
+the next load reads again what was not committed, and publishes what was. A second signal kills the
+process with its JVM.
 
-A load that is repeated runs at the multiples of a time since midnight, in UTC. What it is repeated
-after divides a day, or is whole days: so the multiples since midnight are those since 1970, and
-every day has the same. (Times are seconds since 1970.)
+Repeated loads run at the multiples of the interval since midnight UTC. The interval divides a day
+or is whole days, so these are also its multiples since 1970. (Times are seconds since 1970.)
 
-Spark is started for each load that needs it, and stopped after it: between loads nobody holds
-executors, or tokens that grow old. The JVM stays.
+Spark is started for each load that needs it and stopped afterwards, so that no executors or tokens
+are held between loads. The JVM keeps running.
 """
 
 import logging
@@ -55,17 +54,17 @@ log = logging.getLogger("penstock.load")
 
 
 def next_run(now: float, every: int) -> int:
-    """The first time after now."""
+    """The first time of a load after `now`."""
     return (int(now // every) + 1) * every
 
 
 def missed(began: float, ended: float, every: int) -> int:
-    """How many times passed while a run was under way."""
+    """The number of times that passed during a run."""
     return int(ended // every) - int(began // every)
 
 
 class LoadProgram:
-    """To be used as a context, which ends Spark's JVM. Raises LoaderError if there can be none."""
+    """A context, which ends Spark's JVM. Raises LoaderError if Spark cannot be started."""
 
     def __init__(
         self,
@@ -76,7 +75,7 @@ class LoadProgram:
         pack: bool,
         hurried: bool,
     ) -> None:
-        """`hurried`: somebody waits for its end."""
+        """`hurried`: the JVM must end quickly, so it caches no classes."""
         self._config = config
         self._request = request
         self._watcher = watcher
@@ -86,8 +85,8 @@ class LoadProgram:
         self._jvm = SparkJvm(config, classes)
         self._events: SimpleQueue[int | Future[list[TableOutcome]]] = SimpleQueue()
         self._stopping = threading.Event()
-        self._was_stopped = False  # before the tables were done
-        self._spark: SparkWhenNeeded | None = None  # of the load that runs
+        self._was_stopped = False  # before all tables were loaded
+        self._spark: SparkWhenNeeded | None = None  # of the current load
         self._thread = ThreadPoolExecutor(1, "load")
 
     def __enter__(self) -> "LoadProgram":
@@ -110,7 +109,7 @@ class LoadProgram:
         self._jvm.__exit__(kind, error, trace)
 
     def once(self) -> EndedLoad:
-        """One load, to the end of Spark's JVM."""
+        """Runs one load, and ends Spark's JVM."""
         return self._run(self._load_and_end)
 
     def _run(self, load_tables: Callable[[], list[TableOutcome]]) -> EndedLoad:
@@ -129,12 +128,12 @@ class LoadProgram:
             return EndedLoad((), seconds, self._was_stopped, error)
         except Exception as bug:
             log.exception("internal error during the load")
-            told = LoaderError(f"{type(bug).__name__}: {bug}")
-            return EndedLoad((), seconds, self._was_stopped, told)
+            failure = LoaderError(f"{type(bug).__name__}: {bug}")
+            return EndedLoad((), seconds, self._was_stopped, failure)
         return EndedLoad(outcomes, seconds, self._was_stopped)
 
-    def again_and_again(self, every: int, tell: Callable[[EndedLoad], None]) -> int:
-        """Until it is told to stop; the exit code then."""
+    def repeatedly(self, every: int, tell: Callable[[EndedLoad], None]) -> int:
+        """Runs loads until a signal. Returns the exit code."""
         while True:
             began = time.time()
             ended = self._run(self._load)
@@ -145,10 +144,10 @@ class LoadProgram:
                 return INTERRUPTED
             now = time.time()
             if skipped := missed(began, now, every):
-                log.warning("a load took longer than the time between loads skipped=%d", skipped)
+                log.warning("load took longer than the interval skipped=%d", skipped)
             at = next_run(now, every)
             log.info("waiting until=%s", datetime.fromtimestamp(at, UTC).isoformat())
-            if self._told_to_stop_before(at):
+            if self._is_stopped_before(at):
                 return 0 if ended.exit_code == NOTHING_TO_DO else ended.exit_code
 
     def _pack(self) -> PackedEnvironment | None:
@@ -182,7 +181,7 @@ class LoadProgram:
         try:
             return self._load()
         finally:
-            if self._jvm.makes_classes:  # many seconds, on a busy machine minutes
+            if self._jvm.makes_classes:  # takes many seconds, on a busy machine minutes
                 self._watcher.preparing("caching Java classes for a faster start of Spark")
             self._jvm.end()
 
@@ -196,10 +195,11 @@ class LoadProgram:
             self._watcher.preparing("")
 
     def _is_over(self, running: Future[list[TableOutcome]]) -> bool:
-        """After the next event, or a turn. What a load that is to stop begins, is cancelled."""
+        """Waits for an event or a turn, and returns whether the load is over. After a signal, jobs
+        that begin later are cancelled, too."""
         self._watcher.turn()
         with suppress(Empty):
-            # What a signal's handler puts there may wake nobody: never without a time.
+            # With a timeout, as an item put by a signal handler may not wake the queue.
             if self._events.get(timeout=_TURN_SECONDS) is running:
                 return True
             self._stopping.set()
@@ -208,10 +208,10 @@ class LoadProgram:
             spark.cancel_jobs()
         return False
 
-    def _told_to_stop_before(self, at: float) -> bool:
-        while (left := at - time.time()) > 0:
+    def _is_stopped_before(self, at: float) -> bool:
+        while (seconds := at - time.time()) > 0:
             with suppress(Empty):
-                self._events.get(timeout=min(left, _TURN_SECONDS))
+                self._events.get(timeout=min(seconds, _TURN_SECONDS))
                 return True
         return False
 
@@ -221,8 +221,8 @@ def listen_for_signals(events: SimpleQueue[Any]) -> None:
 
     def take(number: int, _: FrameType | None) -> None:
         events.put(number)
-        for each in numbers:
-            signal.signal(each, signal.SIG_DFL)  # the next one ends the process
+        for handled in numbers:
+            signal.signal(handled, signal.SIG_DFL)  # the next one ends the process
 
     for number in numbers:
         signal.signal(number, take)

@@ -1,6 +1,7 @@
-"""How a load goes on, for whoever watches: bars on a terminal (bars.py), lines in the log anywhere
-else. Both are told by several threads. The log has a line for each step of a table, and one every
-ten seconds for how far it has read.
+"""The progress of a load: bars on a terminal (bars.py), otherwise lines in the log.
+
+The log has a line for each step of a table, and one every ten seconds while the table is read.
+Methods may be called by several threads.
 """
 
 import logging
@@ -16,53 +17,53 @@ from penstock.cli.event_log import LogFormat, log_to_stderr
 from penstock.services.load.spark import LOGGER as SPARK
 
 EVERY_SECONDS: Final = 10.0
-_MOST_STEPS: Final = 5  # that are said to go on, of as many tables
+_MOST_STEPS: Final = 5  # that are logged as still running
 
 log = logging.getLogger("penstock.load")
 
 
 def watching(log_format: LogFormat) -> "LoadWatcher":
-    """What fits stderr; from here on the log goes there, too."""
-    # What Py4J says of its connections, here or on the root itself, is nobody's business.
+    """A watcher for stderr, to which the log goes from now on."""
+    # Drops Py4J's records about its connections, also those of the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: False)
     if not sys.stderr.isatty():
         log_to_stderr(log_format)
         return LoadLog()
-    # Rich is 2 MB: a program that nobody looks at does without.
+    # Imported here because rich takes 2 MB, and is for terminals only.
     from penstock.services.load.bars import LoadBars  # noqa: PLC0415
 
     bars = LoadBars()
     with bars.at_work():
-        log_to_stderr(log_format)  # above the bars: while they are there, rich has this stream
+        log_to_stderr(log_format)  # above the bars, through rich
     logging.getLogger().setLevel(logging.WARNING)
     logging.getLogger(SPARK).setLevel(logging.CRITICAL)
     return bars
 
 
 class LoadWatcher(TableWatcher, Protocol):
-    """Told of what comes before tables, and between loads, too."""
+    """A watcher that also gets the steps before tables and between loads."""
 
     def preparing(self, step: str) -> None:
-        """For all tables; nothing at all: it is done."""
+        """A step for all tables; empty when it is done."""
 
     def at_work(self) -> AbstractContextManager[object]:
-        """While a load runs, and no longer."""
+        """A context that is open while a load runs."""
 
     def turn(self) -> None:
-        """Called every second while a load runs, also while nothing else happens."""
+        """Called several times a second while a load runs."""
 
 
 class LoadLog:
-    """Lines in the log."""
+    """Logs the progress."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._planned: dict[str, tuple[int, int]] = {}
-        self._said: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
         self._steps: dict[str, tuple[str, float]] = {}  # by table: the step, and since when
-        self._turn_said = clock()
+        self._turn_logged_at = clock()
 
     def at_work(self) -> AbstractContextManager[object]:
         return nullcontext()
@@ -73,23 +74,23 @@ class LoadLog:
             log.info("%s", step)
 
     def finishing(self, step: str) -> None:
-        """Has a line only if it lasts."""
+        """A final step, which is logged only if it takes long."""
         self._note_step("", step)
 
     def turn(self) -> None:
         with self._lock:
             now = self._clock()
-            if now - self._turn_said < EVERY_SECONDS:
+            if now - self._turn_logged_at < EVERY_SECONDS:
                 return
-            self._turn_said = now
-            long = [
+            self._turn_logged_at = now
+            long_steps = [
                 (table, step, now - since)
                 for table, (step, since) in self._steps.items()
                 if now - since >= EVERY_SECONDS
             ]
-        for table, step, seconds in long[:_MOST_STEPS]:
-            of = f" table={table}" if table else ""
-            log.info("still %s%s seconds=%.0f", step, of, seconds)
+        for table, step, seconds in long_steps[:_MOST_STEPS]:
+            suffix = f" table={table}" if table else ""
+            log.info("still %s%s seconds=%.0f", step, suffix, seconds)
 
     def _note_step(self, table: str, step: str) -> None:
         with self._lock:
@@ -100,18 +101,18 @@ class LoadLog:
     def planned(self, table: str, tasks: int, records: int) -> None:
         with self._lock:
             self._planned[table] = (tasks, records)
-            self._said[table] = self._clock()
+            self._logged_at[table] = self._clock()
         self._note_step(table, "reading")
         log.info("planned table=%s records=%d tasks=%d", table, records, tasks)
 
     def advanced(self, table: str, tasks: int, records: int) -> None:
         with self._lock:
-            self._steps.pop(table, None)  # the lines below say it
+            self._steps.pop(table, None)  # the lines below report it
             all_tasks, all_records = self._planned.get(table, (tasks, records))
             now = self._clock()
-            if now - self._said.get(table, 0.0) < EVERY_SECONDS:
+            if now - self._logged_at.get(table, 0.0) < EVERY_SECONDS:
                 return
-            self._said[table] = now
+            self._logged_at[table] = now
         log.info(
             "reading table=%s records=%d of=%d tasks=%d of_tasks=%d",
             *(table, records, all_records, tasks, all_tasks),

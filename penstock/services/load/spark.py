@@ -1,13 +1,12 @@
-"""Spark, as commands start it: with Java, its output told apart, and errors of one line.
+"""Starts Spark for commands, logs the output of its JVM, and makes its errors one line.
 
-What Spark's JVM writes, and its Python workers with it, are events like all others, one line each.
-The JVM is given a pipe, so that nothing of it gets between the lines of a terminal or into results.
-What it says of itself at every start is dropped. What it said last is remembered: a JVM that cannot
-start says why there, and nowhere else.
+The JVM and its Python workers write to a pipe, so that their output never mixes with a terminal's
+or with results. Each line becomes a log event; the usual lines of every start are dropped. The last
+lines are remembered, as a JVM that cannot start reports the reason only there.
 
-A load that finds nothing new asks for no Spark: then the driver has nothing to do for it. Where one
-is needed, whichever of the load's threads asks first starts it, and it ends with the load. What
-keeps Spark from starting is kept, too: it is the same for all tables, and none tries once more.
+Spark is started when a thread of the load first needs it, and ends with the load; a load without
+new events needs none. A failure to start is remembered: it is the same for all tables, and starting
+is not tried again.
 """
 
 import logging
@@ -51,7 +50,7 @@ _LEVELS: Final = {
     "INFO": logging.INFO,
 }
 _BLAME: Final = re.compile(r"error|exception|\bnot?\b|unrecognized", re.IGNORECASE)
-_ALWAYS_SAID: Final = (
+_USUAL_LINES: Final = (
     "NOTE: Picked up JDK_JAVA_OPTIONS:",
     "WARNING: Using incubator modules:",
     "Setting default log level to ",
@@ -61,17 +60,17 @@ _ALWAYS_SAID: Final = (
 _NO_JVM: Final = "JAVA_GATEWAY_EXITED"
 
 
-def quiet_java_options(asked: str, environ: Mapping[str, str]) -> str:
-    """The driver's Java options, with our own way of logging unless there is another one."""
+def quiet_java_options(options: str, environ: Mapping[str, str]) -> str:
+    """The driver's Java options, with our log configuration unless the user has one."""
     home = environ.get("SPARK_HOME")
     folder = environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
-    if "log4j" in asked or (folder and Path(folder, "log4j2.properties").exists()):
-        return asked
-    return f"{asked} -Dlog4j2.configurationFile={_PROPERTIES.as_uri()}".strip()
+    if "log4j" in options or (folder and Path(folder, "log4j2.properties").exists()):
+        return options
+    return f"{options} -Dlog4j2.configurationFile={_PROPERTIES.as_uri()}".strip()
 
 
 class SparkOutput:
-    """`descriptor` is for the JVM. A thread reads what comes out of it, to its end."""
+    """The JVM's output, which it writes to `descriptor`, and a thread logs."""
 
     def __init__(self) -> None:
         self._log = logging.getLogger(LOGGER)
@@ -90,12 +89,12 @@ class SparkOutput:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """A JVM that runs has it open still: nobody waits for that."""
+        """Closes our end, without waiting for a running JVM to close its own."""
         os.close(self.descriptor)
 
     def why_it_ended(self) -> str:
-        """The line of a JVM that is gone which says why, as far as that can be told; or nothing."""
-        # Behind all that the JVM has written: what was there when it ended may not be read yet.
+        """The line of a dead JVM that most likely has the reason; empty if it wrote nothing."""
+        # After everything that the JVM has written, some of which may not be read yet.
         os.write(self.descriptor, b"\n" + _MARK + b"\n")
         self._is_read.wait(_PATIENCE_SECONDS)
         lines = list(self._last)
@@ -103,21 +102,21 @@ class SparkOutput:
         return next(iter([*blamed, *lines[-1:]]), "")
 
     def _read(self) -> None:
-        # Not through a file of Python's: a thread that waits in one keeps a process from ending.
+        # Not through a file object: a thread that waits in one blocks the exit of the process.
         line = b""
         while piece := os.read(self._reading, _AT_ONCE):
-            *whole, line = (line + piece).split(b"\n")
-            for each in whole:
-                if each == _MARK:
+            *whole_lines, line = (line + piece).split(b"\n")
+            for complete in whole_lines:
+                if complete == _MARK:
                     self._is_read.set()
                     continue
-                self._take(each[:_LONGEST].decode(errors="replace").strip())
+                self._take(complete[:_LONGEST].decode(errors="replace").strip())
             line = line[:_LONGEST]
         self._take(line.decode(errors="replace").strip())
         os.close(self._reading)
 
     def _take(self, line: str) -> None:
-        if not line or line.startswith(_ALWAYS_SAID):
+        if not line or line.startswith(_USUAL_LINES):
             return
         self._last.append(line)
         event = _EVENT.fullmatch(line)
@@ -128,21 +127,21 @@ class SparkOutput:
 
 
 def check_spark() -> None:
-    """That it could be started. Raises LoaderError."""
+    """Checks that Spark and Java are installed. Raises LoaderError."""
     if find_spec("pyspark") is None:
         raise LoaderError(missing_extra("Spark", "pyspark", "loader"))
     try:
         find_java()
     except NoJava:
         raise LoaderError(
-            "Spark needs Java 17 or newer, and there is none on the PATH nor in JAVA_HOME: "
+            "Spark needs Java 17 or later, which is neither on the PATH nor in JAVA_HOME: "
             "apt install default-jre-headless"
         ) from None
 
 
 class SparkJvm:
-    """The JVM that this process starts once it is asked for Spark, for all sessions that come one
-    after the other. A context, with which it ends."""
+    """The JVM of this process, started with the first session and used by all later ones. The
+    context ends it."""
 
     def __init__(self, config: LoaderConfig, classes: JavaClasses) -> None:
         self._config = config
@@ -175,13 +174,13 @@ class SparkJvm:
         from loader.spark.session import end_jvm  # noqa: PLC0415
 
         self._may_run = False
-        in_peace = end_jvm(self._classes.patience)
-        self._classes.keep(whole=in_peace)
+        ended_cleanly = end_jvm(self._classes.patience)
+        self._classes.keep(whole=ended_cleanly)
 
     def start(self, packed: PackedEnvironment | None) -> "SparkWork":
-        """A session. Raises LoaderError."""
+        """Starts a session. Raises LoaderError."""
         check_spark()
-        # PySpark comes with these.
+        # These import PySpark.
         import pyspark_penstock  # noqa: PLC0415
         from loader.run.spark_work import SparkWork  # noqa: PLC0415
         from loader.spark.session import open_session  # noqa: PLC0415
@@ -195,26 +194,26 @@ class SparkJvm:
         except SparkFailed as error:
             if _NO_JVM not in str(error):
                 raise
-            why = self._output.why_it_ended()
-            raise SparkFailed(f"Spark's JVM did not start: {why}") from error
+            reason = self._output.why_it_ended()
+            raise SparkFailed(f"Spark's JVM did not start: {reason}") from error
         return SparkWork(session)
 
     def _with_our_options(self) -> LoaderConfig:
         spark = self._config.spark
-        asked = spark.settings.get(JAVA_OPTIONS, "")
-        classes = self._classes.options(asked, spark.settings, os.environ)
-        options = f"{quiet_java_options(asked, os.environ)} {classes}".strip()
-        ours = Spark(master=spark.master, conf={**spark.conf, JAVA_OPTIONS: options})
-        return msgspec.structs.replace(self._config, spark=ours)
+        configured = spark.settings.get(JAVA_OPTIONS, "")
+        classes = self._classes.options(configured, spark.settings, os.environ)
+        options = f"{quiet_java_options(configured, os.environ)} {classes}".strip()
+        replaced = Spark(master=spark.master, conf={**spark.conf, JAVA_OPTIONS: options})
+        return msgspec.structs.replace(self._config, spark=replaced)
 
 
 class SparkWhenNeeded:
-    """A context. `start` raises LoaderError."""
+    """Starts Spark on first use, and ends it with the context. `start` raises LoaderError."""
 
     def __init__(self, start: "Callable[[], SparkWork]") -> None:
         self._start = start
         self._starting = threading.Lock()
-        self._lock = threading.Lock()  # of `_work`; never held for long
+        self._lock = threading.Lock()  # guards `_work`; held briefly
         self._work: SparkWork | None = None
         self.failure: LoaderError | None = None
 
@@ -237,7 +236,7 @@ class SparkWhenNeeded:
         return self._work is not None
 
     def work(self) -> "SparkWork":
-        """Raises LoaderError."""
+        """The running Spark, which is started if necessary. Raises LoaderError."""
         with self._starting:
             if self.failure is not None:
                 raise self.failure
@@ -252,7 +251,7 @@ class SparkWhenNeeded:
             return self._work
 
     def cancel_jobs(self) -> None:
-        """Those that run now. Does not wait for a session that is just being started."""
+        """Cancels the running jobs, without waiting for a session that is being started."""
         with self._lock:
             if self._work is not None:
                 self._work.cancel_jobs()

@@ -1,4 +1,4 @@
-"""What came of a load: a table for people, a document for programs."""
+"""The result of a load: a table for people, a document for programs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -27,7 +27,7 @@ INTERRUPTED: Final = 130
 
 
 class EndedLoad(msgspec.Struct, frozen=True):
-    """One load that is over. `error` is what kept it from beginning with any table."""
+    """A load that has ended. `error`: the failure before any table was begun."""
 
     outcomes: tuple[TableOutcome, ...]
     seconds: float
@@ -44,27 +44,27 @@ class EndedLoad(msgspec.Struct, frozen=True):
 
 
 def show(outcomes: Sequence[TableOutcome]) -> None:
-    """A line for each table that was loaded, or could not be."""
-    done = [each for each in outcomes if not each.did_nothing]
+    """Prints a line for each table that was loaded or failed."""
+    done = [outcome for outcome in outcomes if not outcome.did_nothing]
     if done:
-        print_table(_COLUMNS, [_row(each) for each in done])
+        print_table(_COLUMNS, [_row(outcome) for outcome in done])
     else:
         print("nothing to do")
     faults = [
         {
-            "table": each.table,
+            "table": outcome.table,
             "fault": fault.fault.value,
             "file": printable(fault.path),
             "committed_rows": _known(fault.committed_rows),
             "found_rows": _known(fault.found_rows),
         }
-        for each in done
-        for fault in each.faults[:_MOST_FAULTS]
+        for outcome in done
+        for fault in outcome.faults[:_MOST_FAULTS]
     ]
     if faults:
         print()
         print_table(("table", "fault", "file", "committed_rows", "found_rows"), faults)
-    rebuilt = [(each, hour) for each in done for hour in each.rebuilt]
+    rebuilt = [(outcome, hour) for outcome in done for hour in outcome.rebuilt]
     if rebuilt:
         print()
     for outcome, hour in rebuilt[:_MOST_HOURS]:
@@ -79,7 +79,7 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
                 f"{outcome.table}: other hours are still damaged: {one_line(outcome.other_damage)}"
             )
             print(f"  what to do: {one_line(outcome.other_cure)}")
-    failed = [(each, each.error) for each in done if each.error is not None]
+    failed = [(outcome, outcome.error) for outcome in done if outcome.error is not None]
     if failed:
         print()
     for outcome, error in failed:
@@ -102,18 +102,18 @@ def _rebuilt(outcome: TableOutcome, hour: Hour) -> str:
 
 
 def show_plan(outcomes: Sequence[TableOutcome]) -> None:
-    """Of a dry run: what a load would read."""
+    """Prints the ranges that a load would read."""
     rows = [
         {
             "table": outcome.table,
-            "topic": each.topic,
-            "partition": each.partition,
-            "from": each.from_offset,
-            "to": each.to_offset,
-            "records": each.to_offset - each.from_offset,
+            "topic": partition_range.topic,
+            "partition": partition_range.partition,
+            "from": partition_range.from_offset,
+            "to": partition_range.to_offset,
+            "records": partition_range.to_offset - partition_range.from_offset,
         }
         for outcome in outcomes
-        for each in outcome.ranges
+        for partition_range in outcome.ranges
     ]
     if rows:
         print_table(("table", "topic", "partition", "from", "to", "records"), rows)
@@ -126,7 +126,7 @@ def document(ended: EndedLoad) -> Mapping[str, Any]:
         "exit_code": ended.exit_code,
         "seconds": round(ended.seconds, 3),
         "error": _text(ended.error),
-        "tables": [_table(each) for each in ended.outcomes],
+        "tables": [_table(outcome) for outcome in ended.outcomes],
     }
 
 
@@ -146,17 +146,19 @@ def _row(outcome: TableOutcome) -> Row:
 
 
 def _offsets(ranges: Sequence[PartitionRange]) -> str | None:
-    """`0: 17-4711`, from the first up to but without the last."""
+    """Offsets by partition such as `0: 17-4711`; the last one is exclusive."""
     if not ranges:
         return None
     if len(ranges) > _MOST_PARTITIONS:
-        records = sum(each.to_offset - each.from_offset for each in ranges)
+        records = sum(
+            partition_range.to_offset - partition_range.from_offset for partition_range in ranges
+        )
         return f"{records} in {len(ranges)} partitions"
-    topics = {each.topic for each in ranges}
+    topics = {partition_range.topic for partition_range in ranges}
     return ", ".join(
-        f"{f'{each.topic}-' if len(topics) > 1 else ''}{each.partition}: "
-        f"{each.from_offset}-{each.to_offset}"
-        for each in ranges
+        f"{f'{partition_range.topic}-' if len(topics) > 1 else ''}{partition_range.partition}: "
+        f"{partition_range.from_offset}-{partition_range.to_offset}"
+        for partition_range in ranges
     )
 
 
@@ -167,12 +169,12 @@ def _table(outcome: TableOutcome) -> Mapping[str, Any]:
         "rolled_forward": outcome.rolled_forward,
         "ranges": [
             {
-                "topic": each.topic,
-                "partition": each.partition,
-                "from": each.from_offset,
-                "to": each.to_offset,
+                "topic": partition_range.topic,
+                "partition": partition_range.partition,
+                "from": partition_range.from_offset,
+                "to": partition_range.to_offset,
             }
-            for each in outcome.ranges
+            for partition_range in outcome.ranges
         ],
         "records": outcome.records,
         "rows": outcome.rows,
@@ -181,8 +183,8 @@ def _table(outcome: TableOutcome) -> Mapping[str, Any]:
         "late": outcome.late,
         "duplicates": outcome.duplicates,
         "dead": outcome.dead,
-        "complete": [hour_folder(each) for each in outcome.complete],
-        "incomplete": [hour_folder(each) for each in outcome.incomplete],
+        "complete": [hour_folder(hour) for hour in outcome.complete],
+        "incomplete": [hour_folder(hour) for hour in outcome.incomplete],
         "rebuilt": [
             {
                 "hour": hour_folder(hour),
@@ -192,7 +194,7 @@ def _table(outcome: TableOutcome) -> Mapping[str, Any]:
             for hour, rows in outcome.rebuilt.items()
         ],
         "merged_files": outcome.merged_files,
-        "checked": [hour_folder(each) for each in outcome.checked],
+        "checked": [hour_folder(hour) for hour in outcome.checked],
         "faults": [
             {
                 "path": printable(fault.path),

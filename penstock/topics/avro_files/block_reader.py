@@ -44,7 +44,7 @@ class AvroFile:
         self._source = _Source(stream, _MOST_OF_A_HEADER)
         magic = self._source.read(len(MAGIC))
         if magic != MAGIC:
-            raise BadAvroFile(f"it is not an Avro container file: it begins with {magic!r}")
+            raise BadAvroFile(f"not an Avro container file: it begins with {magic!r}")
         meta = self._read_meta()
         self._codec = meta.get(CODEC_KEY, NULL_CODEC.encode()).decode(errors="replace")
         if self._codec not in CODECS:
@@ -93,7 +93,7 @@ class AvroFile:
             data = CODECS[self._codec].decompress(unpacking).reader.read()
         except _CANNOT_UNPACK as error:
             raise BadAvroFile(f"it cannot be decompressed with {self._codec}: {error}") from None
-        # What takes no byte can be there as often as somebody says.
+        # Values without bytes could be claimed in any number.
         if count > max(len(data), MOST_ITEMS):
             raise BadAvroFile(f"{count:,} values are more than its {len(data):,} bytes can hold")
         return count, data

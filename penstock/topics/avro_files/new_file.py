@@ -51,7 +51,7 @@ class Output(Protocol):
         """Write all of the data now."""
 
     def publish(self) -> None:
-        """Make it visible to others."""
+        """Makes the file visible under its name."""
 
 
 class StandardOutput:

@@ -46,7 +46,8 @@ class FileProducer:
         self._damage: BadAvroFile | None = None
 
     def find_schema(self, client: RegistryClient, wanted: Which | None) -> None:
-        """Find the version; without `wanted`, the file's own schema, registered if it is new."""
+        """Finds the version; without `wanted`, the file's own schema, which is registered if it is
+        new."""
         schema = self._file.schema
         if wanted is None:
             self._target = version_for(client, self._topic, self._path, schema)
@@ -73,7 +74,7 @@ class FileProducer:
     def run(
         self, producer: Producer, partition: int | None, tell: Callable[[list[Delivered]], None]
     ) -> None:
-        """Send all values, up to the damage if there is one."""
+        """Sends all values, up to the first damage."""
         has_time = _is_event(self._target.schema)
         start = prefix(self._target.id)
         for body in self._bodies():

@@ -146,7 +146,7 @@ class HttpConnection(asyncio.Protocol):
         return self._since
 
     def finish(self) -> None:
-        """Close once nothing is being served."""
+        """Closes once no request is being served."""
         if self.busy:
             self._closing = True
         else:

@@ -63,7 +63,7 @@ def error_answer(status: int, code: int, message: str) -> HttpResponse:
 
 @dataclass
 class HttpRequest:
-    """`target` is taken from the request line; header names are in lower case.
+    """A request. `target` is taken from the request line; header names are in lower case.
 
     `dropped` is the reason why the body was not kept: it is too large, or all bodies together are.
     Not to be modified; a frozen class would take longer to create than the request to parse.

@@ -28,7 +28,7 @@ _LOGGED_EVERY_S: Final = 10.0
 
 
 class TlsListener:
-    """Belongs to the event loop."""
+    """A listener with its handshakes. Belongs to the event loop."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class SubjectVersion(msgspec.Struct):
 
 
 class CompatibilityAnswer(msgspec.Struct, omit_defaults=True):
-    """`messages` is set only on request."""
+    """The result of a compatibility check. `messages` is set only on request."""
 
     is_compatible: bool
     messages: list[str] | None = None
@@ -85,7 +85,7 @@ def by_id(version: Version, text: str, *, named: bool, highest_id: int | None) -
 
 
 def registered(version: Version) -> SchemaAnswer:
-    """The id, and with data contracts also the rest, which may differ from what was sent."""
+    """The id, and with data contracts also the rest, which may differ from the request."""
     if not version.metadata and not version.rule_set:
         return SchemaAnswer(id=version.id)
     return SchemaAnswer(
@@ -103,7 +103,7 @@ def config_change(config: Config) -> SentConfig:
 
 
 def config_answer(config: Config, default_level: Level) -> Config:
-    """A config as it is set, with the default level if it has none."""
+    """A config as stored, with the default level if it has none."""
     if config.compatibility_level is not None:
         return config
     return msgspec.structs.replace(config, compatibility_level=default_level)

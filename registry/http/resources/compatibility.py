@@ -37,7 +37,7 @@ async def look_up_schema(call: Call) -> HttpResponse:
 
 
 async def check_compatibility(call: Call) -> HttpResponse:
-    """Check against one version, or against as many as the level requires."""
+    """Checks against one version, or against as many as the level requires."""
     request = schema_request(call.request.json)
     call.check_references(request)
     query = call.request.query

@@ -11,7 +11,7 @@ _HIGHEST = 2**31 - 1
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """True only for `true`, in any case."""
+    """The value of a flag: true only for `true`, in any case."""
     return query.get(name, "").lower() == "true"
 
 

@@ -57,7 +57,7 @@ def test_a_topic_that_takes_nothing_stands_still(
         broker.configs.clear()
         side.target(TOPIC)
         wait_until(lambda: side.shipper.stalled() == {})
-        wait_until(lambda: "topic moves again topic=t" in caplog.text)
+        wait_until(lambda: "topic resumed topic=t" in caplog.text)
     assert caplog.text.count("topic stalled topic=t") == 1
 
 

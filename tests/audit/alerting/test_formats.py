@@ -174,7 +174,7 @@ def test_mail_goes_to_a_real_server(tmp_path: Path, tls: str, how: str) -> None:
         ("https://chat.example.org/hooks/secret", "webhook", ""),
         ("mailto:me@example.org", "mail", ""),
         ("mailto:me@example.org%0aBcc:you@example.org", "", "must name addresses"),
-        ("ftp://secret@host", "", "begins with http"),
+        ("ftp://secret@host", "", "must begin with http"),
     ],
 )
 def test_a_url_says_what_listens_there(url: str, kind: str, why: str) -> None:

@@ -77,7 +77,7 @@ def test_who_reads_a_topic(look: str, browser: Browser, audit: AuditProcess, kee
         expect(rows.first).to_contain_text("billing")
         expect(rows.first).to_contain_text(ABOUT_TWO_HOURS)
         expect(rows.first).to_contain_text("140")
-        expect(rows.first).to_contain_text("nobody is in it just now")
+        expect(rows.first).to_contain_text("no members")
         expect(rows.last).to_contain_text("reports")
         expect(rows.last).to_contain_text("nothing")
         expect(card.get_by_text(SCRIPT)).to_be_visible()
@@ -143,7 +143,7 @@ def test_nobody_looks(
         opened(browser, audit) as page,
     ):
         page.goto("/#/brokers")
-        expect(page.get_by_text("Nobody looks")).to_be_visible()
+        expect(page.get_by_text("Groups are not polled")).to_be_visible()
         assert "penstock_audit_group_lag_messages{" not in audit.ask("/metrics").body.decode()
 
 

@@ -51,7 +51,7 @@ class Commands:
         """It is a copy again, and is copied; why not, if it is not."""
         late = ""
         if self._opened:
-            late = self._until("is a copy already", "demote", "--cut", "--yes")
+            late = self._until("is already a copy", "demote", "--cut", "--yes")
         if self._paused and not late:
             # Without the mark there is nothing to go on with.
             late = self._until("is not a copy", "resume")

@@ -103,8 +103,8 @@ def test_and_again_before_its_end(tmp_path: Path) -> None:
             (401, b'{"error": "invalid_client", "text": "PEER SAYS"}'),
             "HTTP status 401",
         ),
-        ((200, b"<html>PEER SAYS</html>"), "its answer is no token"),
-        ((200, b'{"access_token": ""}'), "its answer is no token"),
+        ((200, b"<html>PEER SAYS</html>"), "its answer is not a token"),
+        ((200, b'{"access_token": ""}'), "its answer is not a token"),
         ((200, b"[" * 300_000), "its response exceeds"),
     ],
 )

@@ -565,10 +565,10 @@ def test_urls_are_shown_without_what_may_be_a_secret() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "begins with http"),
-        ("secret:8081", "begins with http"),
-        ("http:secret", "begins with http"),
-        ("ftp://secret", "begins with http"),
+        ("", "must begin with http"),
+        ("secret:8081", "must begin with http"),
+        ("http:secret", "must begin with http"),
+        ("ftp://secret", "must begin with http"),
         ("http://", "not a URL"),
         ("http://secret:b", "not a URL"),
         ("http://secret:99999", "not a URL"),
@@ -591,8 +591,8 @@ def test_what_is_no_url(text: str, why: str) -> None:
     ("text", "why"),
     [
         ("http://me:secret@a", "a user and password in the URL are not supported"),
-        ("http://a/?b", "nothing may follow the path"),
-        ("http://a/#b", "nothing may follow the path"),
+        ("http://a/?b", "the URL must end after the path"),
+        ("http://a/#b", "the URL must end after the path"),
     ],
 )
 def test_what_is_no_programs_url(text: str, why: str) -> None:

@@ -33,7 +33,7 @@ def test_promoted_written_and_demoted_only_without_messages_of_its_own(
     assert "the copy ends at 50, the source at 60" in mirror.refused("promote", copy)
     mirror.start()
     wait_copied(there, here, new_topic, 2)
-    assert "is open" in mirror.done("promote", copy).stdout
+    assert "open for writing" in mirror.done("promote", copy).stdout
     wait_until(lambda: stands(mirror, copy, "ordinary"), what="the mirror leaves it alone")
     mirror.done("demote", copy)
     write(there, new_topic, values(60, 5))

@@ -72,7 +72,7 @@ def test_what_was_written_to_it_is_named_and_thrown_away(
     assert f"{copy}-1 has lost acknowledged messages 50 to 56" in shown
     assert "by an operator" in shown
 
-    assert "is a copy already" in mirror.refused("demote", copy, "--cut", "--yes")
+    assert "is already a copy" in mirror.refused("demote", copy, "--cut", "--yes")
     mirror.done("promote", copy)
     target.kill()
     target.start()
@@ -160,7 +160,7 @@ def test_not_under_a_group_that_is_reading(
     assert ends(here, copy) == {0: 9}
     write(here, copy, values(990, 1))  # it is an ordinary topic still
     done = mirror.done("demote", copy, "--cut", "--yes")
-    assert f"group {group} was put back" in done.stdout
+    assert f"group {group} was moved back" in done.stdout
     assert offset(here, group, copy, 0) == 0
 
 

@@ -182,9 +182,9 @@ def test_what_is_over_is_forgotten_but_for_the_last_of_a_name(authority: Authori
 def test_nothing_is_good_for_longer_than_its_authority(authority: Authority) -> None:
     last_year = authority.ends - 100 * DAY
     assert signed(authority, "usual", now=last_year).ends == authority.ends
-    with pytest.raises(Refused, match="give fewer --days"):
+    with pytest.raises(Refused, match="pass fewer --days"):
         signed(authority, "long", days=USUAL_DAYS, now=last_year)
-    with pytest.raises(Refused, match="the authority itself ends on"):
+    with pytest.raises(Refused, match="the authority itself expires on"):
         signed(authority, "late", now=authority.ends + DAY)
 
 

@@ -40,7 +40,7 @@ def test_the_life_of_a_certificate(made: Path) -> None:
     hosts = ("--host", "b.example", "--host", "10.0.0.1")
     file = made / "broker-1.pem"
     said = output("sign", "broker-1", *hosts, *at)
-    assert said.startswith("signed broker-1, good until 20")
+    assert said.startswith("signed broker-1, valid until 20")
     assert said.endswith(f": {file}\n")
     (shown,) = json.loads(output("show", str(file), "--json"))
     assert shown["subject"] == "CN=broker-1"
@@ -53,7 +53,7 @@ def test_the_life_of_a_certificate(made: Path) -> None:
     renewed = json.loads(output("renew", "broker-1", "--days", "30", *at, "--json"))
     assert (renewed["days_left"], renewed["hosts"]) == (29, shown["hosts"])
     assert renewed["serial"] != shown["serial"]
-    revoked = f"revoked broker-1 (2 certificates): bring {made / 'revoked.pem'} to the servers\n"
+    revoked = f"revoked broker-1 (2 certificates): copy {made / 'revoked.pem'} to the servers\n"
     assert output("revoke", "broker-1", *at) == revoked
     assert listed(made)["broker-1"]["state"] == "revoked"
     assert listed(made)["ca"]["purpose"] == "authority"
@@ -67,11 +67,11 @@ def test_what_ends_soon_ends_with_1(made: Path, monkeypatch: pytest.MonkeyPatch)
     output("revoke", "gone")
     assert certificates("list", "--warn-days", "2").returncode == 0
     warned = certificates("list", "--warn-days", "14")
-    assert (warned.returncode, warned.stderr) == (1, "penstock: soon ends in 2 days\n")
+    assert (warned.returncode, warned.stderr) == (1, "penstock: soon expires in 2 days\n")
     assert "later" in warned.stdout
     files = [str(made / f"{name}.pem") for name in ("later", "soon")]
     warned = certificates("show", *files, "--warn-days", "14")
-    assert (warned.returncode, warned.stderr) == (1, f"penstock: {files[1]} ends in 2 days\n")
+    assert (warned.returncode, warned.stderr) == (1, f"penstock: {files[1]} expires in 2 days\n")
     assert certificates("show", *files).returncode == 0
 
 
@@ -84,7 +84,7 @@ def test_show_says_what_it_can_of_files_that_others_made(made: Path, tmp_path: P
     two.write_text(pem + pem)
     ended = certificates("show", *map(str, (nonsense, spoilt, none, two)))
     assert ended.returncode == 1
-    assert f"{nonsense} has no certificate (PEM) in it; {spoilt} has a certificate" in ended.stderr
+    assert f"{nonsense} contains no PEM certificate; {spoilt} contains an invalid" in ended.stderr
     assert f"{none}: No such file or directory" in ended.stderr
     assert ended.stderr.count("\n") == 1
     assert ended.stdout.count("CN=Penstock authority") == 2
@@ -93,12 +93,12 @@ def test_show_says_what_it_can_of_files_that_others_made(made: Path, tmp_path: P
 def test_what_cannot_be_done_is_one_line(made: Path, tmp_path: Path) -> None:
     at = ("--authority", str(made))
     for code, words, said in (
-        (2, ("sign", "../x", "--client", *at), "is no name of a certificate"),
-        (2, ("sign", "ca", "--client", *at), "a file of the authority's own"),
-        (2, ("sign", "x", *at), "x needs a host"),
-        (2, ("sign", "x", "--host", "a b", *at), "'a b' is no host"),
+        (2, ("sign", "../x", "--client", *at), "is not a certificate name"),
+        (2, ("sign", "ca", "--client", *at), "a file of the authority"),
+        (2, ("sign", "x", *at), "x needs --host"),
+        (2, ("sign", "x", "--host", "a b", *at), "'a b' is not a host name"),
         (2, ("sign", "x", "--client", "--days", "0", *at), "0 is not in the range"),
-        (2, ("make", str(tmp_path / "n"), "--name", ""), "is no name of an authority"),
+        (2, ("make", str(tmp_path / "n"), "--name", ""), "is not an authority name"),
         (1, ("make", str(made)), "already has an authority: choose another directory"),
         (1, ("renew", "nobody", *at), "has no certificate nobody"),
         (1, ("revoke", "nobody", *at), "has no certificate nobody"),

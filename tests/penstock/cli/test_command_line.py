@@ -173,7 +173,7 @@ USAGE = [
     ("consume t --schema-version 1", "--schema-version, --codec and --overwrite need"),
     ("consume t --avro-file x --events", "--avro-file excludes --events and --key-separator"),
     ("consume t --avro-file - --json", "--json needs a file, but - is stdout"),
-    ("schemas list -r localhost:8081", "a URL begins with http:// or https://"),
+    ("schemas list -r localhost:8081", "the URL must begin with http:// or https://"),
     ("schemas list -r http://me:secret@localhost", "a user and password in the URL"),
     ("schemas show", "pass a subject, or --id"),
     ("schemas show s --id 1", "pass a subject, or --id"),
@@ -183,7 +183,7 @@ USAGE = [
     ("schemas register a.avsc -t ../t", "topic name '../t' has a character other than"),
     ("schemas show --id 2147483648", "is not in the range"),
     ("schemas register a.json", "pass --subject or --topic: a.json is not named SUBJECT.avsc"),
-    ("schemas diff s -t t", "--subject and --topic are of a file"),
+    ("schemas diff s -t t", "--subject and --topic need a file"),
     ("schemas diff s.avsc 1 2", "a file is compared with one version"),
     ("schemas delete s", "stdin is not a terminal: pass --yes to confirm"),
     ("schemas config s --set FULL --default", "pass either --set or --default"),
@@ -194,7 +194,7 @@ USAGE = [
     ("schemas new x --field a=strin", '"strin" is not a type'),
     ("schemas new x --field a=[", "--field a: not JSON"),
     ("status --bootstrap a:b", "bootstrap 'a:b': 'b' is not a port"),
-    ("status --broker-http a:1", "a URL begins with http:// or https://"),
+    ("status --broker-http a:1", "the URL must begin with http:// or https://"),
     ("changes x --topic administration", "--topic excludes files"),
     ("changes --since recently", "an age like 2h or 7d"),
     ("changes --kind weather", "weather"),
@@ -218,15 +218,15 @@ USAGE = [
     ("zookeeper --data-dir {here}/text.avsc", "is a file"),
     ("zookeeper --data-dir x --port 65536", "65536 is not in the range 1<=x<=65535"),
     ("load", "pass --config FILE, or every key with --set KEY=VALUE"),
-    ("load --every 1h --accept-gap", "would accept all that is lost from now on"),
+    ("load --every 1h --accept-gap", "would also accept all future losses"),
     ("load --every soon", "'soon' is not an interval such as 30m, 1h, 1d"),
     ("load --every 7h", "'7h' neither divides a day nor is whole days"),
     ("load --topics a,,b", "'a,,b' has an empty name"),
     ("load --rebuild dt=2026-11-20", "--rebuild needs --topics"),
-    ("load --rebuild dt=2026-11-20/hour=7", "is no folder such as dt=2026-11-20/hour=07"),
-    ("load --rebuild dt=2026-11-20 --topics t --every 1h", "with neither"),
+    ("load --rebuild dt=2026-11-20/hour=7", "is not a folder such as dt=2026-11-20/hour=07"),
+    ("load --rebuild dt=2026-11-20 --topics t --every 1h", "--rebuild excludes"),
     ("load --check-files all --every 1h", "--check-files loads nothing"),
-    ("load --check-files none", "'none' is no folder such as"),
+    ("load --check-files none", "'none' is not a folder such as"),
     ("agent --status --set http_port=1", "pass --config, or --agent URL"),
     ("agent --json --set registry=x", "--json needs --status"),
     ("agent --status --agent http://h/?a=b", "is not the URL of an agent, such as http"),
@@ -275,7 +275,7 @@ def test_one_line_says_what_is_wrong(code: int, cases: list[tuple[str, str]], he
 def test_a_default_address_that_does_not_answer_comes_with_advice() -> None:
     said = hint("audit", DEFAULT_AUDIT, DEFAULT_AUDIT, "--audit", AUDIT)
     assert said.startswith(": `penstock up` starts a pipeline on this machine; ")
-    assert "give --audit, set PENSTOCK_AUDIT, or write a profile (/etc/penstock" in said
+    assert "pass --audit, set PENSTOCK_AUDIT, or write a profile (/etc/penstock" in said
     assert hint("audit", "http://there:8090", DEFAULT_AUDIT, "--audit", AUDIT) == ""
 
 

@@ -73,7 +73,7 @@ def test_what_agrees_agrees(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 NOT_EVERY = "Not every line arrived."
-NOBODYS = "Every line arrived, and events that nobody wrote."
+NOBODYS = "Every line arrived, and also events that were never written."
 NOT_ONCE = "Every line arrived, but not all of them once."
 OTHERWISE = "{arrived}; but the agent's counts differ for 1 of 2 topics."
 NOT_COMPLETE = "{arrived}; but the audit does not call 1 of 2 topics complete."

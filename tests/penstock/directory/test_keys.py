@@ -132,7 +132,7 @@ def test_in_its_last_year_an_authority_signs_up_to_its_end(locks: Locks) -> None
     before = contents(locks)
     renew_certificates(locks, authority.ends - timedelta(days=3))
     assert contents(locks) == before
-    with pytest.raises(DirectoryUnusable, match=r"ends on .* made anew if you remove it"):
+    with pytest.raises(DirectoryUnusable, match=r"expire on .* to create a new authority"):
         renew_certificates(locks, authority.ends - timedelta(days=1))
 
 
@@ -189,11 +189,11 @@ def test_what_a_kill_or_a_person_took_away_is_made_anew_or_said(locks: Locks, go
         assert certificates_in(locks.certificate("broker"))
         return
     locks.certificate("audit").unlink(missing_ok=True)
-    with pytest.raises(DirectoryUnusable, match="made anew if you remove it"):
+    with pytest.raises(DirectoryUnusable, match="to create a new"):
         make_keys(locks)
 
 
 def test_a_file_that_says_nothing_is_said(locks: Locks) -> None:
     locks.password("agent").write_text("\n")
-    with pytest.raises(DirectoryUnusable, match=r"agent\.password is empty: another is made if"):
+    with pytest.raises(DirectoryUnusable, match=r"agent\.password is empty: remove it to create"):
         make_keys(locks)

@@ -51,7 +51,7 @@ def test_what_is_not_known_is_passed_over(tmp_path: Path) -> None:
         ('{"version": 2, "ports": {}}', "version 2"),
         ("[" * 100_000, "up.json"),
         ('{"version": 1, "ports": {}, "x": ' + "[" * 60_000, "delete it"),
-        ('{"version": 1, "ports": {"broker": 2000, "audit": 2000}}', "one port twice"),
+        ('{"version": 1, "ports": {"broker": 2000, "audit": 2000}}', "a port twice"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:

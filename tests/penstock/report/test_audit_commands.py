@@ -255,7 +255,7 @@ def test_clusters_stand_in_the_audits_configuration(cluster: Cluster, tmp_path: 
 
 WRONG = [
     ("", "pass --config FILE, or every key with --set"),
-    ("--count retire web-3", "put options after retire"),
+    ("--count retire web-3", "pass options after retire"),
     ("retire web-3", "--reason"),
     ("retire web-3 --since soon --reason x", "is not a time such as"),
     ("accept clicks --reason x", "pass --whole-topic alone"),

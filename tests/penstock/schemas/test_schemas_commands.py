@@ -16,7 +16,7 @@ from tests.penstock.at_registry import AtRegistry
 from tests.penstock.running import penstock
 from tests.penstock.terminals import on_a_terminal
 
-HEADLESS = "no event for Penstock's agent and loader"
+HEADLESS = "not an event for Penstock's agent and loader"
 URL = {"name": "url", "type": "string"}
 USER = {"name": "user", "type": ["null", "long"], "default": None}
 EVENT_HEADER = json.loads(scaffold("shop.Click"))["fields"][0]
@@ -40,7 +40,7 @@ def test_the_life_of_a_schema(schemas: AtRegistry, new_topic: str, tmp_path: Pat
     assert first == {"subject": subject, "version": 1, "id": first["id"], "outcome": "new"}
     again = f"unchanged {subject}: version 1, id {first['id']}\n"
     assert schemas.output("register", str(file)) == again
-    assert schemas.output("check", str(file)) == f"unchanged: it is {subject}, version 1\n"
+    assert schemas.output("check", str(file)) == f"unchanged: registered as {subject}, version 1\n"
     listed = {each["subject"]: each for each in schemas.json("list")}
     assert listed[subject] == {"subject": subject, "version": 1, "id": first["id"], "type": "AVRO"}
     assert schemas.refused("diff", subject) == f"{subject} has no version before 1"
@@ -114,14 +114,14 @@ def test_deleting(schemas: AtRegistry, new_topic: str, tmp_path: Path) -> None:
     schemas.registered(tmp_path, used, record(URL, name=used))
     schemas.registered(tmp_path, user, record({"name": "click", "type": used}, name="User"))
     said = schemas.refused("delete", used, "--yes")
-    assert said == f"{used} is used by {user} version 1: delete that first"
+    assert said == f"{used} is referenced by {user} version 1: delete these first"
     ended = schemas.run("delete", user)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "stdin is not a terminal: pass --yes to confirm" in ended.stderr
 
     assert schemas.output("delete", user, "-y") == f"deleted {user}: version 1\n"
     said = schemas.refused("delete", user, "-y")
-    assert said == "it is already deleted; --permanent deletes it permanently"
+    assert said == "already deleted: pass --permanent to delete it permanently"
     assert not [each for each in schemas.json("list") if each["subject"] == user]
     deleted = [each for each in schemas.json("list", "--deleted") if each["subject"] == user]
     assert [(each["version"], each["deleted"]) for each in deleted] == [(1, True)]
@@ -130,7 +130,7 @@ def test_deleting(schemas: AtRegistry, new_topic: str, tmp_path: Path) -> None:
     gone = schemas.json("delete", user, "--permanent", "--version", "1", "--yes")
     assert gone == {"subject": user, "versions": [1], "permanent": True}
     said = schemas.output("delete", used, "--permanent", "--yes")
-    assert said == f"deleted {used} for good: version 1\n"
+    assert said == f"deleted {used} permanently: version 1\n"
     left = {each["subject"] for each in schemas.json("list", "--deleted")}
     assert left.isdisjoint({user, used})
 
@@ -240,7 +240,7 @@ def test_another_unit_is_named_and_refused_where_events_would_die(
         registered_before = command == "register --force" and not is_refused
         assert ended.returncode == stops, ended
         assert ended.stderr.splitlines()[: len(lines)] == ([] if registered_before else lines)
-        assert ("or give --force" in ended.stderr) == stops
+        assert ("or pass --force" in ended.stderr) == stops
     assert json.loads(schemas.output("show", subject))["fields"][0]["type"]["items"][1] == new
 
 

@@ -30,7 +30,7 @@ def test_a_new_schema_is_an_event_and_written_once(tmp_path: Path) -> None:
 
     path.write_text("mine")
     again = penstock(*new)
-    assert (again.returncode, again.stderr) == (1, f"penstock: {path} is there already\n")
+    assert (again.returncode, again.stderr) == (1, f"penstock: {path} already exists\n")
     assert path.read_text() == "mine"
     nowhere = penstock("schemas", "new", "x", "--dir", str(tmp_path / "nowhere"))
     assert (nowhere.returncode, len(nowhere.stderr.splitlines())) == (1, 1)

@@ -205,7 +205,7 @@ def test_users_become_what_is_declared(at: At, tmp_path: Path, name: str) -> Non
     ):
         assert declared.apply({**user, **change}, options=options) == {name: outcome}, change
     said, _ = declared.refused({**user, "only_new": True})
-    assert "whose password is not here" in said["users"][0]["reasons"][0]
+    assert "with a password that is not in this file" in said["users"][0]["reasons"][0]
     assert declared.apply({"name": name, "state": "absent"}) == {name: "deleted"}
     assert declared.apply({"name": name, "state": "absent"}) == {name: "unchanged"}
     _, line = declared.refused({"name": name}, code=2)
@@ -244,5 +244,5 @@ def test_a_plan_shows_no_password() -> None:
     plan = plan_of(DeclaredUser(name="alice", password_file="alice.password"), None)
     assert plan.after == {
         "iterations": {"SCRAM-SHA-256": 16384, "SCRAM-SHA-512": 16384},
-        "password": "set anew",
+        "password": "set",
     }

@@ -17,7 +17,7 @@ const MARK = 7; // pixels
 const NEAR = 8; // pixels between the cursor and a mark that is named
 
 /** The chart of a time range:
-    { shape, label, times, values, lines, figure, tick, range, draw(plot, colour), said(index) };
+    { shape, label, times, values, lines, figure, tick, range, draw(plot, colour), reading(index) };
     with `isLog`, the axis shows `steps(least, most)`. `times` are in seconds, `range` is in
     milliseconds; `lines` have a `name`, the `number` of their colour, and may have `fill` and
     `isStepped`. A drawing of the same `shape` only gets new values. */
@@ -178,7 +178,7 @@ export class TimePlot {
 
   /** The figures at the cursor, or the names of the lines. */
   #sendStatement(index) {
-    const { lines, figure, said } = this.#drawing;
+    const { lines, figure, reading } = this.#drawing;
     const known = index !== null && index !== undefined && this.#plot;
     const near = known ? this.#near() : null;
     replace(
@@ -192,7 +192,7 @@ export class TimePlot {
           known ? h("b", {}, ` ${figure(this.#plot.data[number + 1][index])}`) : "",
         ),
       ),
-      known ? said(index) : null,
+      known ? reading(index) : null,
       near ? h("span", { class: "near" }, markWords(near)) : null,
     );
   }
@@ -225,7 +225,7 @@ export class Chart {
       figure: (number) => count(number ?? 0),
       tick: (number) => (number % 1 ? "" : short(number)),
       draw: (plot, paint) => markMissing(plot, columns, paint("--missing-fill")),
-      said: (index) => [
+      reading: (index) => [
         columns[index].cell?.missing
           ? h("span", { class: "bad" }, `Missing ${count(columns[index].cell.missing)}`)
           : null,

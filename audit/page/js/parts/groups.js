@@ -13,21 +13,21 @@ import { pager, table } from "./table.js";
 
 const SIZE = 25;
 
-/** The card, for the topic that `asked()` names, or for all. */
+/** The card, for the topic that `query()` names, or for all. */
 export class GroupsPane {
   #pane;
   #aside;
   #search = null;
 
-  constructor(page, asked) {
-    const ofTopic = asked().topic !== undefined;
+  constructor(page, query) {
+    const ofTopic = query().topic !== undefined;
     this.#aside = h("span", { class: "soft" });
     if (!ofTopic) this.#search = searchBox(page, "Search groups");
     this.#pane = new Pane(
-      (signal) => ask("groups", { ...asked(), size: SIZE }, signal),
+      (signal) => ask("groups", { ...query(), size: SIZE }, signal),
       (answer) => {
         replace(this.#aside, answer.page.total > 0 ? count(answer.page.total) : null);
-        return shown(page, answer, { ofTopic, wanted: asked().search });
+        return shown(page, answer, { ofTopic, wanted: query().search });
       },
       { bones: 3 },
     );
@@ -35,9 +35,9 @@ export class GroupsPane {
     this.card = card(ofTopic ? "Read by" : "Consumer groups", aside, this.#pane.node);
   }
 
-  refresh(anew) {
+  refresh(force) {
     this.#search?.sync();
-    this.#pane.refresh(anew);
+    this.#pane.refresh(force);
   }
 
   close() {
@@ -65,7 +65,11 @@ function shown(page, answer, { ofTopic, wanted }) {
 
 function nothing(answer, ofTopic, wanted) {
   if (!answer.looks) {
-    return empty("pending", "Nobody looks", "groups.interval of the audit's configuration is 0.");
+    return empty(
+      "pending",
+      "Groups are not polled",
+      "groups.interval of the audit's configuration is 0.",
+    );
   }
   if (wanted) return empty("unknown", "No group matches");
   if (answer.as_of === 0) return empty("pending", "Groups were not polled yet");
@@ -132,7 +136,7 @@ function columns(ofTopic, several) {
 
 const STATES = {
   Stable: "running",
-  Empty: "nobody is in it just now",
+  Empty: "no members",
   Dead: "gone",
   PreparingRebalance: "rebalancing",
   CompletingRebalance: "rebalancing",

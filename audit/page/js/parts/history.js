@@ -25,37 +25,37 @@ const UNITS = {
   },
 };
 
-/** Cards with the charts of a topic (if `asked()` names one) or of a host. */
+/** Cards with the charts of a topic (if `query()` names one) or of a host. */
 export class HistoryPane {
   #pane;
   #delays;
   #lags;
-  #asked;
+  #query;
 
-  constructor(asked, zoom) {
-    this.#asked = asked;
+  constructor(query, zoom) {
+    this.#query = query;
     this.#delays = new TimePlot(zoom);
     this.#lags = new TimePlot(zoom);
     const delays = holder("Delay over time", this.#delays);
     const lags = holder(
-      asked().topic ? "Lag of readers and loads over time" : "Not shipped yet, over time",
+      query().topic ? "Lag of readers and loads over time" : "Not shipped yet, over time",
       this.#lags,
     );
     this.#pane = new Pane(
-      (signal) => ask("history", asked(), signal),
+      (signal) => ask("history", query(), signal),
       (answer) =>
         h(
           "div",
           { class: "columns" },
-          asked().topic ? delays(this.#showDelays(answer), NO_DELAYS) : null,
+          query().topic ? delays(this.#showDelays(answer), NO_DELAYS) : null,
           lags(this.#showLags(answer), NO_LAGS),
         ),
     );
     this.node = this.#pane.node;
   }
 
-  refresh(anew) {
-    this.#pane.refresh(anew);
+  refresh(force) {
+    this.#pane.refresh(force);
   }
 
   mark(marks) {
@@ -96,13 +96,13 @@ export class HistoryPane {
       steps: (least, most) => STEPS.filter((step) => step >= least && step <= most),
       figure: (millis) => (millis === null ? "–" : duration(millis)),
       tick: (millis) => duration(millis),
-      said: (index) => h("span", {}, stretch(hours[index], hours[index] + HOUR)),
+      reading: (index) => h("span", {}, stretch(hours[index], hours[index] + HOUR)),
     });
     return true;
   }
 
   #showLags({ from_time: from, to_time: to, step, lags, measured }) {
-    const kinds = this.#asked().topic ? ["group", "files"] : ["agent"];
+    const kinds = this.#query().topic ? ["group", "files"] : ["agent"];
     const times = [...new Set(kinds.flatMap((kind) => measured[kind] ?? []))].sort((a, b) => a - b);
     if (times.length === 0) return false;
     const whole = [];
@@ -126,7 +126,7 @@ export class HistoryPane {
       const values = whole.map((time) => (were.has(time) ? 0 : null));
       lines.push({ name: "nothing lagged", number: 1, isStepped: true, values });
     }
-    const { figure, tick, what } = this.#asked().topic ? UNITS.messages : UNITS.agent;
+    const { figure, tick, what } = this.#query().topic ? UNITS.messages : UNITS.agent;
     this.#lags.show({
       shape: ["lags", from, to, whole.length, ...lines.map((line) => line.name)].join(),
       label: `Lag over time, ${what}. ${greatest(lines, whole, figure)}`,
@@ -136,7 +136,7 @@ export class HistoryPane {
       range: [from, to],
       figure: (amount) => (amount === null ? "not measured" : figure(amount)),
       tick,
-      said: (index) => h("span", {}, moment(whole[index])),
+      reading: (index) => h("span", {}, moment(whole[index])),
     });
     return true;
   }

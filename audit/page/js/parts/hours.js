@@ -23,7 +23,7 @@ export function hourGrid(hours) {
     { class: "reading", role: "status" },
     "Point at an hour, or move to it, to read it.",
   );
-  const read = (row) => () => replace(reading, said(row));
+  const read = (row) => () => replace(reading, description(row));
   return [
     h(
       "div",
@@ -65,7 +65,7 @@ function cell(rows, read) {
   );
 }
 
-function said(row) {
+function description(row) {
   return [
     stateBadge(row.state),
     ` ${stretch(row.hour, row.hour + HOUR)}: ${count(row.events)} events, ${count(row.rows)} rows. `,

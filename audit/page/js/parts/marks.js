@@ -47,13 +47,13 @@ export function markLegend(marks) {
   );
 }
 
-/** Asks for the marks of `asked()` again and again, tells `shown(marks)` of them, and lists them. */
+/** A list of the marks that `query()` selects. `shown(marks)` is called with each answer. */
 export class MarksPane {
   #pane;
 
-  constructor(asked, shown) {
+  constructor(query, shown) {
     this.#pane = new Pane(
-      (signal) => ask("marks", asked(), signal),
+      (signal) => ask("marks", query(), signal),
       (answer) => {
         shown(answer.marks);
         return answer.marks.length > 0 ? list(answer) : null;
@@ -63,8 +63,8 @@ export class MarksPane {
     this.node = this.#pane.node;
   }
 
-  refresh(anew) {
-    this.#pane.refresh(anew);
+  refresh(force) {
+    this.#pane.refresh(force);
   }
 
   close() {

@@ -8,19 +8,19 @@ import { words } from "../names.js";
 import { sign } from "../signs.js";
 import { commandLine } from "./cure.js";
 
-const HELD = 1000; // between two looks whether a form is still open
+const HELD = 1000; // between two checks whether a form is still open
 
 export class Pane {
   #load;
   #render;
-  #said = null;
-  #given = null;
-  #asking = null;
-  #again = false;
+  #text = null;
+  #answer = null;
+  #request = null;
+  #repeats = false;
   #always;
 
   /** `load(signal)` promises an answer, `render(answer)` makes nodes. `always(answer)` is called with
-      every answer: rates always differ, and nothing else is rendered again for them. */
+      every answer, as rates always differ and do not cause a rendering. */
   constructor(load, render, { bones = 6, always = () => {} } = {}) {
     this.#load = load;
     this.#render = render;
@@ -28,33 +28,33 @@ export class Pane {
     this.node = h("div", { class: "pane" }, skeleton(bones));
   }
 
-  /** Requests again. With `anew`, a pending request is aborted; without it, it is awaited and then
+  /** Requests again. With `force`, a pending request is aborted; without it, it is awaited and then
       repeated, as its answer may be older. */
-  async refresh(anew = true) {
-    if (this.#asking && !anew) {
-      this.#again = true;
+  async refresh(force = true) {
+    if (this.#request && !force) {
+      this.#repeats = true;
       return;
     }
-    this.#again = false;
-    this.#asking?.abort();
-    const asking = new AbortController();
-    this.#asking = asking;
-    if (anew && this.#said !== null) this.node.setAttribute("aria-busy", "true");
+    this.#repeats = false;
+    this.#request?.abort();
+    const request = new AbortController();
+    this.#request = request;
+    if (force && this.#text !== null) this.node.setAttribute("aria-busy", "true");
     try {
-      const answer = await this.#load(asking.signal);
-      if (!anew) await this.#released(asking.signal);
-      if (asking.signal.aborted) return;
+      const answer = await this.#load(request.signal);
+      if (!force) await this.#released(request.signal);
+      if (request.signal.aborted) return;
       this.#show(answer);
     } catch (error) {
-      if (!anew) await this.#released(asking.signal);
-      if (asking.signal.aborted) return;
+      if (!force) await this.#released(request.signal);
+      if (request.signal.aborted) return;
       if (!(error instanceof Refusal)) throw error;
-      if (this.#said === null || anew) this.#fail(error);
+      if (this.#text === null || force) this.#fail(error);
     } finally {
-      if (this.#asking === asking) {
-        this.#asking = null;
+      if (this.#request === request) {
+        this.#request = null;
         this.node.removeAttribute("aria-busy");
-        if (this.#again) this.refresh(false);
+        if (this.#repeats) this.refresh(false);
       }
     }
   }
@@ -69,9 +69,9 @@ export class Pane {
     const text = JSON.stringify(answer, (key, value) =>
       key === "as_of" || key === "now" || key === "rate" ? 0 : value,
     );
-    if (text !== this.#said) {
-      this.#said = text;
-      this.#given = answer;
+    if (text !== this.#text) {
+      this.#text = text;
+      this.#answer = answer;
       replace(this.node, this.#render(answer));
     }
     this.#always(answer);
@@ -79,11 +79,11 @@ export class Pane {
 
   /** Renders the same answer again, after another change. */
   redraw() {
-    if (this.#given !== null) replace(this.node, this.#render(this.#given));
+    if (this.#answer !== null) replace(this.node, this.#render(this.#answer));
   }
 
   #fail(refusal) {
-    this.#said = null;
+    this.#text = null;
     replace(
       this.node,
       failure(refusal, () => this.refresh()),
@@ -91,8 +91,8 @@ export class Pane {
   }
 
   close() {
-    this.#again = false;
-    this.#asking?.abort();
+    this.#repeats = false;
+    this.#request?.abort();
   }
 }
 

@@ -22,7 +22,7 @@ export function agents(page) {
   const expected = h("span", { class: "aside" });
   const list = new Pane(
     (signal) =>
-      ask("agents", { ...asked(page.params), page: page.params.page, size: SIZE }, signal),
+      ask("agents", { ...queryOf(page.params), page: page.params.page, size: SIZE }, signal),
     (answer) => {
       states.show(
         AGENT_STATES.map((state) => [
@@ -46,7 +46,7 @@ export function agents(page) {
       }
       return [
         table(page, { label: "Agents", rows: answer.items, columns: COLUMNS }),
-        pager(page, answer.page, "agent", { files: downloads("agents", asked(page.params)) }),
+        pager(page, answer.page, "agent", { files: downloads("agents", queryOf(page.params)) }),
       ];
     },
     { bones: 10 },
@@ -63,15 +63,15 @@ export function agents(page) {
       h("div", { class: "toolbar" }, search.node, states.node),
       h("section", { class: "card", "aria-label": "Agents" }, list.node),
     ],
-    update(anew) {
+    update(force) {
       search.sync();
-      list.refresh(anew);
+      list.refresh(force);
     },
     close: () => list.close(),
   };
 }
 
-const asked = ({ cluster, state, search, sort }) => ({ cluster, state, search, sort });
+const queryOf = ({ cluster, state, search, sort }) => ({ cluster, state, search, sort });
 
 const COLUMNS = [
   {

@@ -58,12 +58,12 @@ export function alerts(page) {
       h("section", { class: "card", "aria-label": "Alerts" }, list.node),
       silences,
     ],
-    update(anew) {
+    update(force) {
       states.show([
         ["raised", sign("missing", 16), "Raised"],
         ["resolved", sign("complete", 16), "Resolved"],
       ]);
-      list.refresh(anew);
+      list.refresh(force);
     },
     close: () => list.close(),
   };

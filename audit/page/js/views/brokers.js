@@ -56,9 +56,9 @@ export function brokers(page) {
       all.node,
       groups.card,
     ],
-    update(anew) {
-      all.refresh(anew);
-      groups.refresh(anew);
+    update(force) {
+      all.refresh(force);
+      groups.refresh(force);
     },
     close() {
       all.close();

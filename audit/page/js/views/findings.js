@@ -25,7 +25,7 @@ export function findings(page) {
     (signal) => {
       return ask(
         "findings",
-        { ...asked(page.params), page: page.params.page, size: SIZE },
+        { ...queryOf(page.params), page: page.params.page, size: SIZE },
         signal,
       );
     },
@@ -48,7 +48,7 @@ export function findings(page) {
             }),
           ),
         ),
-        pager(page, answer.page, "finding", { files: downloads("findings", asked(page.params)) }),
+        pager(page, answer.page, "finding", { files: downloads("findings", queryOf(page.params)) }),
       ];
     },
   );
@@ -64,20 +64,20 @@ export function findings(page) {
       h("div", { class: "toolbar" }, kinds.node, accepted.node, narrowed),
       h("section", { class: "card", "aria-label": "Findings" }, list.node),
     ],
-    update(anew) {
+    update(force) {
       showKinds();
       accepted.show([
         ["false", null, "Not accepted"],
         ["true", null, "Accepted"],
       ]);
       narrowed.replaceChildren(...narrowing(page));
-      list.refresh(anew);
+      list.refresh(force);
     },
     close: () => list.close(),
   };
 }
 
-const asked = ({ cluster, topic, host, kind, from, to, accepted }) => ({
+const queryOf = ({ cluster, topic, host, kind, from, to, accepted }) => ({
   ...{ cluster, topic, host, kind, from, to, accepted },
 });
 

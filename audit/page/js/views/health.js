@@ -21,7 +21,7 @@ export function health(page) {
   const summary = h("p", { class: "health-line" });
   const list = new Pane(
     (signal) =>
-      ask("health", { ...asked(page.params), page: page.params.page, size: SIZE }, signal),
+      ask("health", { ...queryOf(page.params), page: page.params.page, size: SIZE }, signal),
     (answer) => {
       summary.replaceChildren(programSign(answer.state, 20), words(answer.summary));
       states.show(
@@ -35,7 +35,7 @@ export function health(page) {
       if (answer.items.length === 0) return empty("unknown", "No program matches");
       return [
         table(page, { label: "Programs", rows: answer.items, columns: COLUMNS }),
-        pager(page, answer.page, "row", { files: downloads("health", asked(page.params)) }),
+        pager(page, answer.page, "row", { files: downloads("health", queryOf(page.params)) }),
       ];
     },
     { bones: 8 },
@@ -48,8 +48,8 @@ export function health(page) {
       h("div", { class: "toolbar" }, states.node),
       h("section", { class: "card", "aria-label": "Programs" }, list.node),
     ],
-    update(anew) {
-      list.refresh(anew);
+    update(force) {
+      list.refresh(force);
     },
     close: () => list.close(),
   };
@@ -66,7 +66,7 @@ export function healthLine({ state, summary }) {
   );
 }
 
-const asked = ({ cluster, state }) => ({ cluster, state });
+const queryOf = ({ cluster, state }) => ({ cluster, state });
 
 const TITLES = {
   agents: "Agents",

@@ -117,10 +117,10 @@ export function host(page) {
       faults.node,
       card("Files", search.node, files.node),
     ],
-    async update(anew) {
+    async update(force) {
       search.sync();
-      faults.refresh(anew);
-      await files.refresh(anew);
+      faults.refresh(force);
+      await files.refresh(force);
       if (brought) return;
       brought = true;
       files.node.querySelector("[data-source]")?.scrollIntoView({ block: "center" });

@@ -83,12 +83,12 @@ export function hostTopics(page) {
       past.node,
       marks.node,
     ],
-    update(anew) {
-      faults.refresh(anew);
-      topics.refresh(anew);
+    update(force) {
+      faults.refresh(force);
+      topics.refresh(force);
       bar.show();
-      past.refresh(anew);
-      marks.refresh(anew);
+      past.refresh(force);
+      marks.refresh(force);
     },
     close() {
       faults.close();

@@ -76,10 +76,10 @@ export function loads(page) {
       hours,
       h("section", { class: "card", "aria-label": "Runs" }, list.node),
     ],
-    update(anew) {
-      topics.refresh(anew);
+    update(force) {
+      topics.refresh(force);
       topics.redraw();
-      list.refresh(anew);
+      list.refresh(force);
     },
     close() {
       list.close();

@@ -67,8 +67,8 @@ export function messages(page) {
       h("div", { class: "toolbar" }, steps.node, places.map((field) => field.node)),
       h("section", { class: "card", "aria-label": "Messages" }, list.node),
     ],
-    update(anew = true) {
-      if (!anew) return; // changes in the ledger do not concern messages
+    update(force = true) {
+      if (!force) return; // changes in the ledger do not concern messages
       places.forEach((field) => field.sync(page.params));
       list.refresh();
     },

@@ -87,9 +87,9 @@ export function overview(page) {
       h("div", { class: "toolbar" }, search.node, cluster.node, states.node),
       h("section", { class: "card", "aria-label": "Topics" }, list.node),
     ],
-    update(anew) {
+    update(force) {
       search.sync();
-      list.refresh(anew);
+      list.refresh(force);
     },
     close: () => list.close(),
   };

@@ -107,14 +107,14 @@ export function topic(page) {
       readers.card,
       hostCard,
     ],
-    update(anew) {
+    update(force) {
       bar.show();
       search.sync();
-      body.refresh(anew);
-      past.refresh(anew);
-      marks.refresh(anew);
-      readers.refresh(anew);
-      hosts.refresh(anew);
+      body.refresh(force);
+      past.refresh(force);
+      marks.refresh(force);
+      readers.refresh(force);
+      hosts.refresh(force);
     },
     close() {
       body.close();
@@ -141,7 +141,7 @@ function about(answer) {
     answer.topic_id
       ? h("span", { title: "Topic id" }, " · ", name(answer.topic_id, { class: "mono" }))
       : null,
-    answer.deleted ? " · deleted or retired: it waits for nobody" : null,
+    answer.deleted ? " · deleted or retired: no more reports are expected" : null,
     checked(answer.checks),
     messagesOf(answer, answer.topic, "Messages ›", {}),
     answer.tiers.some((tier) => tier.dead > 0)
@@ -230,7 +230,7 @@ function legend(marks) {
       "few to many events",
     ),
     h("li", {}, cell("state-pending", "·"), "not there yet"),
-    h("li", {}, cell("state-unknown", "?"), "nobody knows"),
+    h("li", {}, cell("state-unknown", "?"), "unknown"),
     h("li", {}, cell("state-missing", "−"), "missing"),
     h("li", {}, cell("state-duplicated", "+"), "more than once"),
     h("li", {}, cell("state-changed", "≠"), "other bytes"),

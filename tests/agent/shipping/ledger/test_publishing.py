@@ -162,7 +162,7 @@ def test_a_statement_that_no_entry_can_hold_is_left_out(
         side.journal.parcel(Parcel((), [Eventless(number, TOPIC, run)], progress))
         wait_until(lambda: not side.journal.sizes.statements)
         assert large[0] > 0
-        assert caplog.text.count("a statement is too large for the ledger") == 1
+        assert caplog.text.count("statement too large for the ledger") == 1
         assert covered(broker) == 1
     assert seqs(broker) == list(range(len(seqs(broker))))
 

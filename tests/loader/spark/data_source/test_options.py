@@ -38,7 +38,7 @@ def test_little_must_be_said() -> None:
     assert (said.records_per_task, said.tasks_per_partition) == (1_000_000, 1)
     assert (said.bytes_per_task, said.records_per_trigger) == (None, None)
     assert not said.filter_pushdown
-    with pytest.raises(OptionRefused, match="give either option `topic` or option `topicPattern`"):
+    with pytest.raises(OptionRefused, match="pass either option `topic` or option `topicPattern`"):
         read_options({})
 
 
@@ -77,18 +77,18 @@ def test_names_in_any_case_and_all_of_them() -> None:
         ({"topics": "a"}, "unknown option 'topics' (did you mean `topic`?)"),
         ({"startingOffset": "5"}, "did you mean `startingOffsets`?"),
         ({"kafka.bootstrap.servers": "a"}, "'kafka.bootstrap.servers': options are brokers, "),
-        ({"topicPattern": "a*"}, "give either option `topic` or option `topicPattern`"),
+        ({"topicPattern": "a*"}, "pass either option `topic` or option `topicPattern`"),
         ({"topic": "a,,b"}, "option `topic`, 'a,,b': must not be empty"),
         ({"topic": "app.*"}, "patterns require option `topicPattern`"),
         ({"brokers": "a:b:c"}, "option `brokers`, 'a:b:c': bootstrap"),
-        ({"registry": "r"}, "option `registry`, 'r': registry 'r': a URL begins"),
+        ({"registry": "r"}, "option `registry`, 'r': registry 'r': the URL must begin"),
         ({"startingOffsets": "soon"}, "must be earliest, latest, or offsets such as"),
         ({"startingOffsets": '{"a": 5}'}, "must be earliest, latest, or offsets such as"),
         ({"endingOffsets": '{"a": {"0": -3}}'}, "a: invalid partition 0 or offset -3"),
         ({"startingTimestamp": "yesterday"}, "must be milliseconds since 1970, or a time such as"),
         (
             {"endingTimestamp": "0", "endingOffsets": "latest"},
-            "give option `endingOffsets` or `endingTimestamp`, not both",
+            "pass option `endingOffsets` or `endingTimestamp`, not both",
         ),
         ({"startingTimestamp": "2", "endingTimestamp": "1"}, "is later than `endingTimestamp`"),
         ({"startingOffsets": "latest", "endingOffsets": "earliest"}, "cannot start at the latest"),

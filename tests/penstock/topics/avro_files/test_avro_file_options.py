@@ -114,13 +114,13 @@ def test_what_cannot_be_in_it_is_named_and_counted(topic: EventTopic, path: Path
     assert ended.returncode == 1
     at = f"penstock: {topic.name}-0, offset"
     first, *said, last = ended.stderr.splitlines()
-    unread = "it cannot be read as the schema that is wanted: "
+    unread = "it cannot be converted to the requested schema: "
     assert first.startswith(f"{at} 0: with schema {empty}: {unread}")
     assert said == [
         f"{at} 2: it begins with byte 110 and not with 0: it names no schema",
         f"{at} 3: it has no value",
         f"{at} 4: there is no schema {2**31 - 1}",
-        f"{at} 5: with schema {latest}: byte 5: a string is no UTF-8: "
+        f"{at} 5: with schema {latest}: byte 5: a string is not UTF-8: "
         "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
     ]
     assert last == f"penstock: 5 of 7 messages of {topic.name} are not in {path}"
@@ -357,7 +357,7 @@ def test_values_are_brought_into_the_schema_that_was_asked_for(
     ended = topic.produce("--avro-file", str(path), "--schema-version", "latest", "--json")
     assert ended.returncode == 1
     first, last = ended.stderr.splitlines()
-    assert first.startswith("penstock: value 2: it cannot be read as the schema that is wanted: ")
+    assert first.startswith("penstock: value 2: it cannot be converted to the requested schema: ")
     assert last == f"penstock: 1 values of {path} were not sent, 2 were"
     document = json.loads(ended.stdout)
     assert (document["messages"], document["left_out"]) == (2, 1)
@@ -388,7 +388,7 @@ def test_what_comes_before_damage_is_sent(topic: EventTopic, path: Path, damage:
 def test_what_a_producer_cannot_send(topic: EventTopic, path: Path) -> None:
     path.write_text('{"url": "/"}\n')
     ended = topic.produce("--avro-file", str(path))
-    said = f"penstock: {path}: it is not an Avro container file: it begins with b'{{\"ur'\n"
+    said = f"penstock: {path}: not an Avro container file: it begins with b'{{\"ur'\n"
     assert (ended.returncode, ended.stderr) == (1, said)
     assert topic.client.latest(topic.subject) is None
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from audit.http.endpoints.topics import added, cells, percentile, tier_totals
+from audit.http.endpoints.totals import added, cells, percentile, tier_totals
 from audit.reconciling.findings import FaultKind, Finding, State, worst
 from audit.reconciling.picture import Tier, TierKind, TopicKey, WindowSums
 from audit.reconciling.topic_verdict import TopicVerdict, WindowVerdict

@@ -1,0 +1,94 @@
+"""The placement of replicas in a cluster, once all its brokers agree on it."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from client.admin.reassignments import Key, Moving, moving
+from client.admin.topics import all_topics
+from client.connection.brokers import Brokers
+from client.connection.metadata import ClusterMetadata
+from client.errors import ClientError
+from penstock.brokers.placement import Placement, Racks, Replicas
+
+Plan = dict[Key, Replicas]
+NO_CHANGES: Final[Plan] = {}
+POLL_SECONDS: Final = 0.5
+_SETTLED_SECONDS: Final = 30.0  # by then brokers know the controller's changes
+_UNEVEN_SECONDS: Final = 10.0  # enough for the brokers to learn of a completed move
+
+
+class ClusterState(msgspec.Struct, frozen=True):
+    """The cluster, and the placement after all reassignments in progress."""
+
+    cluster: ClusterMetadata
+    moving: Mapping[Key, Moving]
+    placement: Placement
+
+    @property
+    def racks(self) -> Racks:
+        """The brokers' racks; without one, brokers of the same address share a rack."""
+        brokers = self.cluster.brokers.values()
+        return {broker.id: broker.rack or broker.address.host for broker in brokers}
+
+
+def settled_state(brokers: Brokers, completed: Plan = NO_CHANGES) -> ClusterState:
+    """Returns the state once all brokers report it. `completed`: moves known to be completed.
+
+    Brokers learn of a completed move later than the controller. Until then they report the replicas
+    of before and after together, and a plan would keep both. Before any broker has learnt of it,
+    all of them agree: then the partition has more replicas than others of its topic. Topics may be
+    uneven for good, so the wait for these is shorter.
+    """
+    began = time.monotonic()
+    while True:
+        in_progress = moving(brokers)
+        cluster = all_topics(brokers)
+        placement = _placement(cluster)
+        expected = {
+            key: set(completed.get(key, replicas))
+            for key, replicas in placement.items()
+            if key not in in_progress
+        }
+        is_settled = all(
+            set(reported.get(key, ())) == replicas
+            for reported in (placement, *_reported_placements(brokers, cluster))
+            for key, replicas in expected.items()
+        )
+        patience = _SETTLED_SECONDS
+        if is_settled:
+            patience = _UNEVEN_SECONDS if _uneven(expected) else 0.0
+        if time.monotonic() - began >= patience:
+            break
+        time.sleep(POLL_SECONDS)
+    placement |= {
+        key: reassignment.target for key, reassignment in in_progress.items() if key in placement
+    }
+    return ClusterState(cluster, in_progress, placement)
+
+
+def _uneven(replicas: Mapping[Key, Collection[int]]) -> bool:
+    """Whether partitions of a topic differ in their number of replicas."""
+    counts: dict[str, int] = {}
+    return any(
+        counts.setdefault(topic, len(copies)) != len(copies)
+        for (topic, _), copies in replicas.items()
+    )
+
+
+def _reported_placements(brokers: Brokers, cluster: ClusterMetadata) -> Iterator[Placement]:
+    """The placement as reported by each broker that answers; a dead one may be drained."""
+    for broker in cluster.brokers:
+        with suppress(ClientError):
+            yield _placement(brokers.as_seen_by(broker))
+
+
+def _placement(cluster: ClusterMetadata) -> Plan:
+    return {
+        (name, partition.index): partition.replicas
+        for name, topic in cluster.topics.items()
+        for partition in topic.partitions
+    }
