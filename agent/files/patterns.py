@@ -20,6 +20,7 @@ Rest = tuple[str, ...]
 Rests = frozenset[Rest]
 
 ANY_DEPTH = "**"
+_END = r"\Z"  # of an expression of fnmatch; \z from Python 3.14
 
 
 def split(pattern: str) -> tuple[str, Rest]:
@@ -138,7 +139,7 @@ def _within(part: str) -> str:
         elif piece == "?":
             expressions.append("[^/]")
         elif len(piece) > 1:
-            expressions.append("(?!/)" + fnmatch.translate(piece).removesuffix(r"\Z"))
+            expressions.append("(?!/)" + fnmatch.translate(piece)[: -len(_END)])
         else:
             expressions.append(re.escape(piece))
     return "".join(expressions)

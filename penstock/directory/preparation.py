@@ -12,6 +12,7 @@ windows are ten seconds, and programs write the ledger every two.
 import glob
 import re
 import shlex
+import stat
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -281,13 +282,21 @@ def parse_follow(text: str, working_directory: Path) -> Follow:
         given_path = Path(pattern).expanduser()
         # The name of the working directory is no pattern, even if it looks like one.
         path = Path(glob.escape(str(working_directory))) / given_path
-        if pattern.endswith("/") or (working_directory / given_path).is_dir():
+        if pattern.endswith("/") or _is_folder(working_directory / given_path):
             path = path / "*"
         absolute = f"/{str(path).lstrip('/')}"  # pathlib keeps two slashes at the beginning
         Input(paths=(absolute,), topic=topic)
     except (OSError, RuntimeError, ValueError) as error:
         raise WrongFollow(f"{text}: {error}") from None
     return Follow(absolute, topic)
+
+
+def _is_folder(path: Path) -> bool:
+    """Raises OSError for a path that is too long, which `is_dir` does before Python 3.14 only."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return False
 
 
 def follow(places: Places, follows: Sequence[Follow]) -> None:

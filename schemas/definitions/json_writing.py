@@ -72,10 +72,7 @@ def _double(value: float) -> str:
 
 def as_float(value: float) -> float:
     """The number that remains when Java stores it in 32 bits and prints it."""
-    try:
-        kept = _in_32_bits(value)
-    except OverflowError:
-        return math.copysign(math.inf, value)
+    kept = _in_32_bits(value)
     if not math.isfinite(kept) or kept == 0:
         return kept
     for digits in range(1, 9):  # two digits at least, as above
@@ -86,5 +83,8 @@ def as_float(value: float) -> float:
 
 
 def _in_32_bits(value: float) -> float:
-    kept: float = struct.unpack("f", struct.pack("f", value))[0]
+    try:
+        kept: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:  # from Python 3.14
+        return math.copysign(math.inf, value)
     return kept
