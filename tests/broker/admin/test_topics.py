@@ -13,6 +13,7 @@ from broker.configs.topic_rules import NewTopic
 from broker.errors import ApiError, ErrorCode
 from cluster.records import configs
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.processes.waiting import wait_until
 from tests.broker.api.requests import unused
 from tests.broker.api.running_broker import RunningBroker
 from tests.broker.pairs import TIMEOUT, Pair, created, run, start
@@ -144,8 +145,8 @@ def test_a_broker_that_was_away_deletes_what_was_deleted_meanwhile(
             for name in (gone, again, stays):
                 on_both = NewTopic(name, assignment={0: (2,), 1: (1,)})
                 run(first, topics.create(on_both, timeout_ms=TIMEOUT))
+            wait_until(lambda: lies_there() == {f"{name}-0" for name in (gone, again, stays)})
         view.wait_for(lambda map_: map_.brokers.keys() == {1})
-        assert lies_there() == {f"{name}-0" for name in (gone, again, stays)}
         for name in (gone, again):
             run(first, topics.delete(name, None, timeout_ms=TIMEOUT))
         run(first, topics.create(NewTopic(again, 1, 1), timeout_ms=TIMEOUT))

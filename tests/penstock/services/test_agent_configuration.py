@@ -114,7 +114,7 @@ def test_keys_over_what_the_file_says(write: Callable[[str], Path]) -> None:
     [
         ("  - {paths: [/c], topic: c, format: josn}", "inputs[1].format: expected one of"),
         ("  - {paths: /c, topic: c}", "inputs[1].paths: expected a list"),
-        ("  - {topic: c}", "inputs[1].paths: is required"),
+        ("  - {topic: c}", "inputs[1].paths: is missing"),
         ("  - {paths: [c], topic: c}", "inputs[1]: `paths`: c is not absolute"),
         ("  - {paths: [/c], topic: a}", "duplicate input a"),
         ("  - {paths: [/c], topic: a.dead}", "inputs[1]: `topic: a.dead` is reserved"),
@@ -196,7 +196,7 @@ def test_an_applications_own_file(tmp_path: Path) -> None:
     for text, why in (
         ("- {paths: [/a], topic: a}\n", "expected a mapping"),
         ("cluster: dc1\n", "unknown key"),
-        ("", "inputs: is required"),
+        ("", "inputs: is missing"),
     ):
         path.write_text(text)
         with pytest.raises(ConfigRejected, match=why):

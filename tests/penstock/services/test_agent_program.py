@@ -132,7 +132,7 @@ def test_a_configuration_is_taken_if_it_is_valid(
 
         reload(inputs=[{"paths": ["/x"]}])
         wait_until(
-            lambda: "topic: is required" in agent.http("/readyz")[1], what="what is wrong is said"
+            lambda: "topic: is missing" in agent.http("/readyz")[1], what="what is wrong is said"
         )
         reload(inputs=before, window=30)
         wait_until(

@@ -119,7 +119,7 @@ def test_what_keeps_spark_from_starting_is_one_line(
 
     code, (*_, last) = run(str(tmp_path), "")
     assert code == 1
-    assert last.startswith("penstock: Spark needs Java 17 or newer, which is neither on the")
+    assert last.startswith("penstock: Spark needs Java 17 or later, which is neither on the")
     (tmp_path / "bin").mkdir()
     java = tmp_path / "bin" / "java"
     java.write_text("#!/bin/sh\necho 'Error: no such thing' >&2\nexit 1\n")
