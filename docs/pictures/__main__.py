@@ -147,10 +147,11 @@ def _taken(shop: Shop) -> Iterator[tuple[Picture, bytes]]:
 
 
 def _until_settled(page: Page) -> None:
-    """Until the finding is there, and the broker is back."""
+    """Until the finding is there, the broker is back, and alerts from before are over."""
     expect.set_options(timeout=_PATIENCE_MILLIS)
     expect(page.locator("h1")).to_contain_text("issing in the files")
     expect(page.locator("#notices .notice")).to_have_count(0)
+    expect(page.locator("main")).not_to_contain_text("over since")
     expect(page.locator("#live")).to_have_attribute("data-live", "live")
 
 
