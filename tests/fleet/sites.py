@@ -10,6 +10,7 @@ written is in its files, which are renamed now and then and stay: they are the t
 """
 
 import json
+import re
 import sys
 import time
 from collections import Counter
@@ -244,7 +245,9 @@ class Site:
             what="the audit says that every line has arrived",
             every=2,
         )
-        return self.report(topic)
+        report = self.report(topic)
+        assert re.search(rf"^✓ .*  {topic}  ", report.stdout, re.MULTILINE), report.stdout
+        return report
 
 
 def hours_ago(hours: int) -> str:
