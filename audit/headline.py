@@ -61,7 +61,7 @@ _DAY: Final = len("2026-11-20")
 
 
 class Unreported(StrEnum):
-    """Why there may be lines of which no program has reported."""
+    """Reasons for lines that no program has reported."""
 
     SILENT = "an agent is silent"
     UNREAD = "an agent does not read all of its inputs"

@@ -1,7 +1,7 @@
 """Programs that report their health in the ledger: their troubles in words, with the command that
 inspects or repairs each. Pure, except `this_audit`.
 
-An agent's problems, because of which lines are not read or not shipped, are alerts of one kind.
+Problems that keep an agent from reading or shipping lines are alerts of one kind.
 
 A mirror is away when it was not heard for two and a half of its intervals, and at least a minute; a
 loader when three loads should have begun since. Agents have heartbeats instead, and brokers are

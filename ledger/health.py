@@ -73,7 +73,7 @@ class ProblemKind(StrEnum):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A problem of an agent, because of which lines are not read or not shipped."""
+    """A problem that keeps an agent from reading or shipping lines."""
 
     kind: ProblemKind
     subject: str  # the file, folder or input

@@ -1,8 +1,8 @@
-"""The problems of an agent because of which lines are not read or not shipped, for its statements
-of health in the ledger.
+"""The problems that keep an agent from reading or shipping lines, for its health statements in the
+ledger.
 
-Only those that an operator must solve: a topic whose leader is away and a registry that does not
-answer have alerts of their own, and pass.
+Only those that an operator must solve. An absent leader and a registry that does not answer have
+alerts of their own, and are temporary.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -256,10 +256,10 @@ ENTRIES: Final = (
     RunbookEntry(
         kind="inputs",
         title="Inputs that an agent does not read",
-        meaning="An agent reports a problem because of which it does not read, or does not ship, "
-        "some lines: it rejects a file of `inputs_dir` or its configuration, may not read files or "
-        "folders, or has stopped an input for want of a schema or because the topic takes no "
-        "batches. The lines stay in their files until these are rotated away; no count has them.",
+        meaning="An agent does not read or ship some of its lines: it rejects a file of "
+        "`inputs_dir` or its configuration, may not read files or folders, or has stopped an input "
+        "that has no schema or whose topic takes no batches. The lines stay in their files until "
+        "these are rotated away, and no count includes them.",
         steps=(
             "On the host: `penstock agent --status` lists every problem.",
             "A rejected file: `penstock check-config inputs FILE` (`agent FILE` for the "

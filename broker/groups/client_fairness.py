@@ -23,7 +23,7 @@ def client_of(caller: Caller) -> Client:
 
 
 class Turns:
-    """Turns, of which `most` are taken at a time."""
+    """At most `most` turns at a time."""
 
     def __init__(self, most: int) -> None:
         self._free = most

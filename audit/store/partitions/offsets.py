@@ -394,7 +394,7 @@ def _under_others(repeated: Mask, statements: _Claims) -> Mask:
 
 
 def _partly(counters: Mask, statements: _Claims) -> Mask:
-    """Whether these overlap earlier claims, or other claims in the chunk, of which one counts."""
+    """Whether these overlap earlier claims, or each other: only one of such claims counts."""
     return _meeting(counters, statements.said, statements.passage, statements.there)
 
 

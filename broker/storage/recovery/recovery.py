@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 class RecoveredLog(msgspec.Struct, kw_only=True):
-    """The recovered state of a log, all of which is on disk."""
+    """The recovered state of a log that is wholly on disk."""
 
     segments: list[Segment]
     epochs: LeaderEpochs

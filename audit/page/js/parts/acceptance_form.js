@@ -16,7 +16,7 @@ export function acceptanceForm(fault, { cluster, topic, topicId }) {
   });
 }
 
-/** The names, all of which must match; null if none is known. */
+/** The names to match, all together; null if none is known. */
 function named(fault, place) {
   if (fault.tier === "hdfs" && fault.path && !fault.source) {
     return { ...place, file: `${fault.destination.replace(/\/+$/, "")}/${fault.path}` };

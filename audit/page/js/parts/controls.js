@@ -58,7 +58,7 @@ export function searchBox(page, label, param = "search") {
   return { node, sync };
 }
 
-/** Chips, one of which can be pressed. `options`: [value, node or text, number]. */
+/** Chips; at most one is pressed. `options`: [value, node or text, number]. */
 export function chips(page, label, param) {
   const node = h("div", { class: "chips", role: "group", "aria-label": label });
   const show = (options) => {
