@@ -136,16 +136,16 @@ def of_hours(
                 ),
             )
         overdue = as_of.get(key.cluster, 0) - late_millis
-        if 0 <= verdict.pending_since <= overdue and not is_gone(key):
+        if 0 <= verdict.waiting_since <= overdue and not is_gone(key):
             oldest = late.get(key)
-            if oldest is None or verdict.pending_since < oldest.pending_since:
+            if oldest is None or verdict.waiting_since < oldest.waiting_since:
                 late[key] = verdict
     for key, verdict in late.items():
         waits = verdict.judged.waits or "further reports"
-        since = _moment(verdict.pending_since)
+        since = _moment(verdict.waiting_since)
         words = f"{key.cluster}/{key.topic} has been waiting since {since} for {waits}"
         conditions[AlertKey(LATE, key.cluster, key.topic, "")] = Condition(
-            _short(words), since=verdict.pending_since, waits_on=verdict.waits_on
+            _short(words), since=verdict.waiting_since, waits_on=verdict.waits_on
         )
     return conditions
 

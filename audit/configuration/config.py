@@ -90,7 +90,8 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     [shows it](audit.md#the-page) earlier. At least two windows, because an idle agent is heard from
     once in each; longer where agents have a `ledger_interval` longer than a window."""
     late: Seconds = 86_400.0
-    """A window that still waits this time after its end is late."""
+    """A window that still waits this time after its end is late; if its events were reported later,
+    as those of old files are, this time after the report."""
     after: Seconds = 120.0
     """A fault, a table that cannot be loaded, or a program that is away is raised once it has
     lasted this time."""

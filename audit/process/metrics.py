@@ -75,7 +75,7 @@ class AuditMetrics:
 
         def waiting(topic: TopicFigures) -> float:
             read = as_of.get(topic.key.cluster, 0)
-            return max(0, read - topic.pending_since) / 1000 if topic.pending_since >= 0 else 0
+            return max(0, read - topic.waiting_since) / 1000 if topic.waiting_since >= 0 else 0
 
         gauges: tuple[_Figure[TopicFigures], ...] = (
             (
@@ -94,7 +94,7 @@ class AuditMetrics:
                 "Pending windows.",
                 lambda topic: topic.pending_windows,
             ),
-            ("topic_pending_seconds", "Time since the end of the oldest pending window.", waiting),
+            ("topic_pending_seconds", "How long the oldest pending window has waited.", waiting),
             (
                 "topic_state",
                 "The worst of its windows: 0 complete or empty, 1 pending, 2 unknown, 3 missing, "

@@ -214,12 +214,21 @@ class Judge:
         self, key: TopicKey, hours: list[int], as_of: Mapping[str, int]
     ) -> list[HourVerdict]:
         verdicts = by_hour(self._verdict(key, hours, as_of), hours, self._config.commands)
+        verdicts = [self._with_wait(verdict) for verdict in verdicts]
         for hour, verdict in zip(hours, verdicts, strict=True):
             if verdict.is_open:
                 self._open[key, hour] = verdict
             else:
                 self._open.pop((key, hour), None)
         return [verdict for verdict in verdicts if self._is_new(verdict)]
+
+    def _with_wait(self, verdict: HourVerdict) -> HourVerdict:
+        """Dates the wait of an hour by the first report of what it lacks: old lines that were
+        shipped just now have not waited since their own time."""
+        if verdict.pending_since < 0:
+            return verdict
+        reported = self._reading.first_awaited(verdict.judged.key, verdict.judged.hour)
+        return replace(verdict, waiting_since=max(verdict.pending_since, reported))
 
     def _verdict(self, key: TopicKey, hours: list[int], as_of: Mapping[str, int]) -> TopicVerdict:
         """Judges hours together with all hours that faults beginning there may reach, as it is

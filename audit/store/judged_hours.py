@@ -49,6 +49,7 @@ class HourVerdict(msgspec.Struct, frozen=True):
     hosts: Mapping[State, tuple[str, ...]] = {}  # affected ones
     events: Mapping[Tier, int] = {}
     pending_since: int = -1  # the end of its first pending window
+    waiting_since: int = -1  # the same or, if its events were reported later, that time
     waits_on: frozenset[str] = frozenset()  # what that window waits for, as in `Wait.on`
     unreported_since: int = -1  # as `pending_since`, of windows that wait for others than a loader
 
@@ -178,6 +179,7 @@ def _hour(
         hosts,
         events,
         _first_end(pending),
+        _first_end(pending),
         frozenset(first.waits if first else ()),
         _first_end(unreported),
     )
@@ -244,6 +246,7 @@ class TopicFigures(msgspec.Struct):
     findings: int = 0
     pending_windows: int = 0
     pending_since: int = -1
+    waiting_since: int = -1
     unreported_since: int = -1
     severity: int = 0
     kinds: Kinds = ()
@@ -266,6 +269,7 @@ class TopicFigures(msgspec.Struct):
         self.pending_windows += judged.pending_windows
         self.severity = max(self.severity, state.severity)
         self.pending_since = _earlier(self.pending_since, hour.pending_since)
+        self.waiting_since = _earlier(self.waiting_since, hour.waiting_since)
         self.unreported_since = _earlier(self.unreported_since, hour.unreported_since)
 
 

@@ -44,7 +44,7 @@ from audit.store.fleet import agents, health, lags, marks
 from audit.store.fleet.agents import SilencePatience
 from audit.store.fleet.lags import LagsOverTime, LagsQuery, MeasuredLag
 from audit.store.fleet.marks import MarksQuery
-from audit.store.partitions import origins
+from audit.store.partitions import event_hours, origins
 from audit.store.rows import Alert, JournalRow, LoadEnd, TopicShare
 from audit.store.statements import altered_text, loads, scrubs, shares
 from audit.store.topics import pictures, topics
@@ -138,6 +138,12 @@ class StoreReading:
         """Returns the known hours that were not judged complete, the oldest first."""
         with self._moment() as connection:
             return topics.open_hours(connection, pictures.Topic(connection, key).id)
+
+    def first_awaited(self, key: TopicKey, hour: int) -> int:
+        """Returns when events of an hour that a destination has not landed were first reported; -1
+        if there are none."""
+        with self._moment() as connection:
+            return event_hours.first_awaited(connection, pictures.Topic(connection, key).id, hour)
 
     def faulty_hours(self, key: TopicKey) -> list[int]:
         """Returns the hours with unaccepted faults, the oldest first."""

@@ -16,7 +16,7 @@ from audit.api.answers import HostRow, Hosts, SourceRow, Sources
 from audit.api.queries import HostsQuery, SourcesQuery, pattern
 from audit.reconciling.findings import State
 from audit.store.files.shipped_stretches import MISSING, stretches_of
-from audit.store.files.suspects import pairs_of
+from audit.store.folding.keyed_intervals import pairs_of
 from audit.store.partitions.commit_logs import OF_SOURCES
 from ground.intervals import Intervals, merged, minus, upto
 

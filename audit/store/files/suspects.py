@@ -12,6 +12,7 @@ import numpy as np
 from audit.reconciling.picture import BatchPart, LandedFile, LostBytes, Source, Tier, Twice
 from audit.store.files import reshipments
 from audit.store.files.shipped_stretches import AGAIN, MISSING, inside, stretches_of
+from audit.store.folding.keyed_intervals import pairs_of
 from audit.store.folding.stretches import Stretches
 from audit.store.partitions import origins
 from audit.store.partitions.commit_logs import OF_SOURCES
@@ -158,12 +159,6 @@ def _unshipped(
         )
         for number, source in rows
     ]
-
-
-def pairs_of(packed: bytes) -> Intervals:
-    return tuple(
-        (first, end) for first, end in np.frombuffer(packed, "<i8").reshape(-1, 2).tolist()
-    )
 
 
 _Landed = dict[Tier, tuple[Intervals, LandedFile]]

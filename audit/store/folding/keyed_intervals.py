@@ -14,6 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ground.intervals import Intervals
+
 Numbers = NDArray[np.int64]
 
 _MOST: Final = 1 << 62
@@ -206,3 +208,9 @@ def running_most(key: Numbers, value: Numbers) -> Numbers:
 def none() -> Keyed:
     empty = np.empty(0, np.int64)
     return Keyed(empty, empty, empty)
+
+
+def pairs_of(packed: bytes) -> Intervals:
+    """Returns a packed set as pairs."""
+    pairs = np.frombuffer(packed, "<i8").reshape(-1, 2).tolist()
+    return tuple((first, end) for first, end in pairs)

@@ -6,6 +6,7 @@ hour over everything in between.
 """
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,10 +16,10 @@ from msgspec.structs import replace
 from audit.reconciling.picture import AlteredBatch, PartitionPicture, Placed, Tier, TierKind
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import hours_of
-from audit.store.folding.keyed_intervals import grouped
+from audit.store.folding.keyed_intervals import grouped, pairs_of
 from audit.store.partitions.generations import STRIDE, Generations
 from audit.store.partitions.offsets import PassagePlaces
-from ground.intervals import intersection, minus, upto
+from ground.intervals import Interval, intersection, merged, minus, upto
 
 _FOR_EVER: Final = 1 << 60
 _UP_TO_THE_LOG: Final = {TierKind.AGENT, TierKind.BROKER}
@@ -28,6 +29,19 @@ INSERT INTO placed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
     next_offset = max(next_offset, excluded.next_offset), to_time = max(to_time, excluded.to_time),
     time = min(time, excluded.time)
+"""
+
+# Offsets of an hour, with what each loader has claimed of their partition: the whole partition of
+# a topic that was never loaded.
+_AWAITED: Final = """
+SELECT placed.first, placed.next_offset, placed.time, loaders.tier, claimed.intervals
+FROM (SELECT DISTINCT partition FROM claimed WHERE topic = ?1) AS partitions
+CROSS JOIN placed ON placed.topic = ?1 AND placed.partition = partitions.partition
+    AND placed.hour = ?2
+LEFT JOIN (SELECT tier FROM topic_tiers JOIN tiers ON tiers.id = tier WHERE topic = ?1
+    AND kind = 'hdfs' AND (topic, tier) NOT IN replaced) AS loaders
+LEFT JOIN claimed ON claimed.topic = ?1 AND claimed.partition = placed.partition
+    AND claimed.tier = loaders.tier
 """
 
 
@@ -74,6 +88,22 @@ def of(
         )
         for part in generations.parts(partition, epoch, first, after)
         if part.number in numbers_
+    )
+
+
+def first_awaited(connection: sqlite3.Connection, topic: int, hour: int) -> int:
+    """Returns when offsets of an hour that a loader has not claimed were first reported; -1 if
+    there are none."""
+    claims: dict[tuple[int, int, int, int], list[Interval]] = defaultdict(list)
+    for first, after, time, tier, intervals in connection.execute(_AWAITED, (topic, hour)):
+        claims[time, first, after, tier or -1] += pairs_of(intervals or b"")
+    return min(
+        (
+            time
+            for (time, first, after, _), claimed in claims.items()
+            if minus(((first, after),), merged(claimed))
+        ),
+        default=-1,
     )
 
 

@@ -33,10 +33,10 @@ from audit.reconciling.picture import (
 )
 from audit.store.entries import disputes
 from audit.store.entries.journals import unpacked
-from audit.store.files.suspects import pairs_of, suspects
+from audit.store.files.suspects import suspects
 from audit.store.fleet.agents import expected_agents, renewed_hosts
 from audit.store.fleet.health import roots_of
-from audit.store.folding.keyed_intervals import Keyed
+from audit.store.folding.keyed_intervals import Keyed, pairs_of
 from audit.store.partitions import collisions, event_hours, exactness, log_losses, origins
 from audit.store.partitions.generations import STRIDE, Generations, damage_of, doubtful_times
 from audit.store.partitions.offsets import limits_of

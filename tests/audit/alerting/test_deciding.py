@@ -37,10 +37,10 @@ WORST = Finding(id="f1", kind=FaultKind.LOST, words="gone", command="penstock lo
 
 
 def hour(
-    at: int, faults: dict[State, str] | None = None, pending_since: int = -1, waits: str = ""
+    at: int, faults: dict[State, str] | None = None, waiting_since: int = -1, waits: str = ""
 ) -> HourVerdict:
     judged = JudgedHour(key=KEY, hour=at * HOUR, state=State.MISSING, waits=waits)
-    return HourVerdict(judged, faults or {}, pending_since=pending_since)
+    return HourVerdict(judged, faults or {}, waiting_since=waiting_since)
 
 
 def of_hours(
@@ -111,7 +111,7 @@ def test_no_more_are_raised_than_can_be_kept() -> None:
 
 
 def test_what_waits_is_late_once_it_has_waited_too_long() -> None:
-    waiting = [hour(2, pending_since=500, waits="web-3"), hour(3, pending_since=900)]
+    waiting = [hour(2, waiting_since=500, waits="web-3"), hour(3, waiting_since=900)]
     assert of_hours(waiting, {"east": 1_499}, 1_000) == {}
     (key,) = of_hours(waiting, {"east": 1_500}, 1_000)
     assert key == AlertKey(LATE, "east", "clicks", "")

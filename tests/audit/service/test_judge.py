@@ -4,6 +4,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from audit.clusters.state import AuditState, ClusterState
 from audit.configuration.config import AuditConfig
 from audit.reconciling.findings import State
@@ -18,8 +20,10 @@ from tests.audit.store.said import (
     CLUSTER,
     HOUR,
     MINUTE,
+    ROOT,
     TOPIC,
     TOPIC_ID,
+    Json,
     entry,
     passage,
     window,
@@ -126,3 +130,38 @@ def test_all_hours_that_a_hole_is_about_are_judged_again(ledger: AuditedLedger) 
     assert state(1) == State.COMPLETE
     judging.sweep()
     wait_until(lambda: state(1) == State.MISSING)
+
+
+@pytest.mark.parametrize(
+    ("reports", "loaded", "since"),
+    [
+        ([(0, 10, MINUTE)], 0, 1 * MINUTE),
+        ([(0, 10, 9 * HOUR)], 0, 9 * HOUR),  # old lines, shipped now
+        ([(0, 10, 9 * HOUR), (10, 20, 11 * HOUR)], 0, 9 * HOUR),
+        ([(0, 10, MINUTE), (10, 20, 11 * HOUR)], 10, 11 * HOUR),  # loaded, and more came later
+        ([(0, 10, MINUTE), (10, 20, 11 * HOUR)], 20, None),
+    ],
+)
+def test_old_lines_wait_since_they_were_reported(
+    ledger: AuditedLedger, reports: list[tuple[int, int, int]], loaded: int, since: int | None
+) -> None:
+    def passages(first: int, end: int) -> list[Json]:
+        return [passage(0, first, end - first, [window(BEGIN, end - first)])]
+
+    now = BEGIN + 12 * HOUR
+    for tier in ("agent", "broker"):
+        promise = {"heartbeats": [{"topics": [], "until": now}]}
+        ledger.fold(
+            *(
+                entry(tier, tier, seq, BEGIN + time, passages=passages(first, end))
+                for seq, (first, end, time) in enumerate(reports)
+            ),
+            entry(tier, tier, len(reports), now, **promise if tier == "agent" else {}),
+        )
+    commit = {"run": 1, "passages": passages(0, loaded)} if loaded else {}
+    ledger.fold(entry("hdfs", "l", 0, now, health=[{"name": ROOT, "topics": ["*"]}], **commit))
+    judging = judging_of(ledger)
+    judging.judge({CLUSTER: now}, lambda _: None)
+    (hour,) = judging.verdicts
+    assert hour.pending_since == (-1 if since is None else BEGIN + MINUTE)
+    assert hour.waiting_since == (-1 if since is None else BEGIN + since)
