@@ -1,4 +1,4 @@
-"""Programs that report their health in the ledger: their troubles in words, with the command that
+"""Programs that report their health in the ledger: their problems, described with the command that
 inspects or repairs each. Pure, except `this_audit`.
 
 Problems that keep an agent from reading or shipping lines are alerts of one kind.
@@ -49,7 +49,7 @@ INPUTS: Final = "inputs"
 
 
 class ProgramKind(StrEnum):
-    """Programs, named as in the ledger and on the page."""
+    """The kinds of programs, named as in the ledger and on the page."""
 
     AGENT = "agent"
     BROKER = "broker"
@@ -59,7 +59,7 @@ class ProgramKind(StrEnum):
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """A program, and its latest statement. Times are milliseconds since 1970."""
+    """A program, and its latest report. Times are milliseconds since 1970."""
 
     kind: ProgramKind
     cluster: str
@@ -81,7 +81,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def interval(self) -> int:
-        """Milliseconds between statements; 0 if unknown."""
+        """The milliseconds between reports; 0 if unknown."""
         return self.health.interval_millis
 
     def is_away(self, now: int) -> bool:
@@ -91,11 +91,11 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         return now - self.heard > max(_LEAST_AWAY, paces * self.interval)
 
     def is_recent(self, now: int) -> bool:
-        """Whether its statement about ZooKeeper still counts."""
+        """Whether the report about ZooKeeper is recent enough to count."""
         return now - self.heard <= _RECENT_PACES * self.interval
 
     def lost_session(self, now: int) -> ZooKeeperSession | None:
-        """A broker's session with ZooKeeper, if it is lost."""
+        """The broker's session with ZooKeeper, if it is lost."""
         session = self.health.zookeeper if self.is_recent(now) else None
         return session if session is not None and not session.connected else None
 
@@ -112,8 +112,8 @@ class Trouble(NamedTuple):
 def troubles(
     program: Program, config: AlertsConfig, commands: ProgramCommands, now: int, room: float = 1.0
 ) -> Iterator[Trouble]:
-    """The problems of a program; that it is away comes first. `room` is a factor for the space that
-    disks must have."""
+    """Returns the problems of a program; its absence comes first. `room` is a factor for the free
+    space that disks must have."""
     host = program.host
     if program.is_away(now):
         kind = LOADER if program.kind is ProgramKind.LOADER else MIRROR
@@ -169,8 +169,8 @@ def _away_words(program: Program) -> str:
 
 
 def servers_words(brokers: Iterable[Program], now: int) -> str:
-    """The number of ZooKeeper servers that do not serve, by the latest report of a broker, in
-    words; empty if all do, or if that is unknown."""
+    """Describes how many ZooKeeper servers do not serve, from the latest report of a broker; empty
+    if all serve, or if that is unknown."""
     known = [
         (program.heard, program.title, session)
         for program in brokers
@@ -188,14 +188,15 @@ def servers_words(brokers: Iterable[Program], now: int) -> str:
 
 
 def this_audit(probe: HealthProbe, now: int) -> Program:
-    """This audit as a program, for the health page."""
+    """Returns this audit as a program, for the health page."""
     health = probe.health()
     host = platform.node()
     return Program(kind=ProgramKind.AUDIT, cluster="", host=host, name="", heard=now, health=health)
 
 
 def moment(time: int) -> str:
-    """`2026-11-20 07:12:00 UTC`; a time outside the calendar in milliseconds."""
+    """Formats a time as `2026-11-20 07:12:00 UTC`, or in milliseconds if it is outside the
+    calendar."""
     try:
         return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):
@@ -203,7 +204,7 @@ def moment(time: int) -> str:
 
 
 def size(number: int) -> str:
-    """`1.2 GiB`"""
+    """Formats a size as `1.2 GiB`."""
     for unit, length in _UNITS:
         if number >= length:
             return f"{number / length:,.1f} {unit}"
@@ -220,7 +221,7 @@ def _duration(millis: int) -> str:
 
 
 def in_words(texts: Sequence[str], most: int) -> Iterator[str]:
-    """The first texts, and the number of further ones."""
+    """Joins the first texts, and adds the number of further texts."""
     yield from texts[:most]
     if len(texts) > most:
         yield f"and {len(texts) - most:,} more"

@@ -1,4 +1,4 @@
-"""Measures how fast topics grow, by polling one cluster for the ends of its logs.
+"""Measures the growth of topics by polling one cluster for the ends of its logs.
 
 The rate is the number of messages between two polls divided by the time between them. So it needs
 no counting, and is as old as the last poll: a few seconds, or more if polls take long. A topic has
@@ -26,7 +26,7 @@ _Ends = Mapping[TopicPartition, int]
 
 
 class RatesSeen(msgspec.Struct, frozen=True):
-    """One cluster's rates: messages per second, by topic."""
+    """One cluster's rates, in messages per second, by topic."""
 
     measured: int = 0  # when, in milliseconds; 0: not yet
     over: int = 0  # milliseconds between the two polls
@@ -34,7 +34,7 @@ class RatesSeen(msgspec.Struct, frozen=True):
 
 
 class RatesPoller(ClusterPoller):
-    """Polls the ends of logs."""
+    """The thread that polls the ends of one cluster's logs."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ def _partitions(brokers: Brokers) -> list[TopicPartition]:
 def rates_between(
     last_ends: _Ends, ends: _Ends, targets: list[TopicPartition], millis: int
 ) -> dict[str, float]:
-    """Returns the rates of topics with known ends of all partitions. Pure."""
+    """Returns the rates of topics for which the ends of all partitions are known. Pure."""
     rates: dict[str, float] = {}
     unknown = set()
     for target in targets:

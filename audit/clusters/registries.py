@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 
 
 class RegistriesPoller:
-    """The polling thread. Call `start` once; the result is in the clusters' state."""
+    """The thread that polls the registries. Call `start` once; the results are in the clusters'
+    state."""
 
     def __init__(
         self, clusters: Mapping[str, Cluster], standing: AuditState, *, every: float = _EVERY_S
@@ -39,7 +40,7 @@ class RegistriesPoller:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops soon; an open request is abandoned at exit."""
+        """Stops the thread soon; a request that is still open after a limit is abandoned."""
         self._stopping.set()
         self._thread.join(_ENDS_WITHIN_S)
 

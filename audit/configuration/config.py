@@ -45,7 +45,7 @@ _TAKEN: Final = frozenset(
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One cluster whose `_audit` is read."""
+    """One cluster whose `_audit` topic is read."""
 
     brokers: tuple[HostAndPort, ...]
     """Some of its brokers."""
@@ -349,7 +349,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def page_url(self) -> str:
-        """Returns the page's address, for links."""
+        """The page's address, for links."""
         if self.alerts.page:
             return self.alerts.page.rstrip("/")
         host = (self.host_names or (self.host,))[0]
@@ -363,7 +363,8 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Returns the certificates of all clusters and its own, to warn before they expire."""
+        """The certificates of all clusters, and the audit's own; the audit warns before they
+        expire."""
         files = CertificateFiles() if self.tls is None else self.tls.certificate_files
         for cluster in self.all_clusters.values():
             files |= cluster.security.certificate_files
@@ -371,7 +372,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def all_clusters(self) -> dict[str, Cluster]:
-        """Returns all clusters, by name."""
+        """All clusters, by name."""
         if self.clusters:
             return self.clusters
         return {

@@ -1,4 +1,4 @@
-"""The inventory: a file of the hosts that are expected to ship, one a line, or YAML; read again
+"""The inventory: a file of the hosts that are expected to ship, one per line or as YAML, read again
 when it changes.
 
     web-1                       - web-1
@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 
 class BadInventory(Exception):
-    """The file is invalid: tells where and why."""
+    """The inventory file is invalid; the message says where and why."""
 
 
 class InventoryFile:
-    """One file. One thread."""
+    """One inventory file. For one thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -41,7 +41,7 @@ class InventoryFile:
         self.problem = ""
 
     def changed(self) -> Sequence[Inventory] | None:
-        """Returns the hosts, if the file has changed since the last call and is valid."""
+        """Returns the hosts if the file has changed since the last call and is valid, else None."""
         try:
             status = self._path.stat()
             seen = (status.st_mtime_ns, status.st_size, status.st_ino)
@@ -62,7 +62,7 @@ class InventoryFile:
 
 
 def read(path: Path) -> list[Inventory]:
-    """Reads the file's hosts. Raises OSError, BadInventory."""
+    """Reads the hosts in the file. Raises OSError, BadInventory."""
     with path.open("rb") as file:
         raw = file.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:
@@ -75,7 +75,7 @@ def read(path: Path) -> list[Inventory]:
 
 
 def parsed(text: str, *, is_yaml: bool = False) -> list[Inventory]:
-    """Parses hosts, in the order of the file; the last line about each wins. Raises
+    """Parses hosts, in the order of the file; the last entry for a host wins. Raises
     BadInventory."""
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     lines = [line for line in lines if line]

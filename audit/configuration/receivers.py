@@ -1,4 +1,4 @@
-"""Configuration of a receiver: one place that alerts are sent to.
+"""The configuration of a receiver, which is a service or mailbox that alerts are sent to.
 
 Every key is explained at its field. Errors never quote a URL, a key or a password.
 """
@@ -29,7 +29,7 @@ class ReceiverKind(StrEnum):
 
 
 class Severity(StrEnum):
-    """The severity of alerts, the most urgent first."""
+    """The severities of alerts, the most urgent first."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -103,12 +103,12 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def means(self) -> ReceiverKind:
-        """What listens there."""
+        """The kind of the receiver, as configured or as the URL shows."""
         return self.kind or _kind_of(self.url)
 
     @property
     def routing_key(self) -> str:
-        """Returns PagerDuty's key, which may also be in the URL's query."""
+        """PagerDuty's key, from the file or from the URL's query."""
         query = parse_qs(urlsplit(self.url).query) if self.url.startswith("http") else {}
         return self.key or query.get("routing_key", [""])[0]
 

@@ -58,7 +58,7 @@ _QUERY: Final = "%&+=:/?@!$'()*,;~"  # not escaped in the query of a URL
 
 
 class AuditApplication:
-    """The application. Belongs to the server's event loop."""
+    """The ASGI application. Belongs to the server's event loop."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Messages of topics over HTTP: `GET /api/v1/messages`, for the page's view of messages.
+"""Handles `GET /api/v1/messages`, for the page's view of messages.
 
 Log lines may contain personal data, so `messages` of the configuration decides who sees them, in
 addition to access control, and the log records who saw which offsets. Each user at an address has
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class ShownMessages:
-    """Shows messages. Belongs to the server's event loop; `executor` reads."""
+    """The handler of messages. Belongs to the server's event loop; `executor` runs the reads."""
 
     def __init__(self, config: AuditConfig, reader: MessageReader, executor: Executor) -> None:
         self._config = config

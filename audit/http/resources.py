@@ -1,5 +1,5 @@
 """The table of `/api/v1`: paths, queries and handlers, and the OpenAPI description, which is made
-from the types of the responses themselves."""
+from the types of the answers themselves."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -17,7 +17,7 @@ from audit.service.service import Service
 
 
 class Resource(NamedTuple):
-    """A path. `answer` runs on a thread, and may wait for the disk."""
+    """A path of `/api/v1`. `answer` runs on a thread, and may wait for the disk."""
 
     path: str
     query: type[Query]
@@ -27,7 +27,7 @@ class Resource(NamedTuple):
 
 
 class ReadElsewhere(NamedTuple):
-    """A path whose response depends on the user, from audit/http/messages.py."""
+    """A path whose answer depends on the user, and comes from audit/http/messages.py."""
 
     path: str
     query: type[Query]
@@ -173,7 +173,7 @@ _REFUSALS: Final = {
 
 
 def description(version: str) -> dict[str, Any]:
-    """Describes the API by OpenAPI 3.1."""
+    """Describes the API in OpenAPI 3.1."""
     resources: tuple[Resource | ReadElsewhere, ...] = (*RESOURCES, MESSAGES)
     answer_types = [resource.answer_type for resource in resources]
     kinds: tuple[Kind | NoteKind, ...] = (*STATEMENTS, *NOTE_KINDS)

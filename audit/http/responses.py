@@ -55,7 +55,7 @@ def redirect(place: str, headers: Mapping[str, str] | None = None) -> PageAnswer
 
 
 def values(scope: Scope, name: bytes) -> list[str]:
-    """The values of a header, which a request can have several times."""
+    """Returns the values of a header, which a request can have several times."""
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
@@ -64,7 +64,7 @@ def header(scope: Scope, name: bytes) -> str:
 
 
 def up_from(path: str) -> str:
-    """The relative path to the page, which holds behind any prefix of a proxy."""
+    """Returns the relative path to the page, which stays valid behind any prefix of a proxy."""
     return "../" * (path.count("/") - 1) or "./"
 
 

@@ -1,5 +1,5 @@
 """The HTTP server: uvicorn on a thread and an event loop of its own, so that responses do not wait
-for the rest of the program, and `/healthz` works while it starts.
+for the rest of the program, and `/healthz` answers while the program starts.
 
 Clients' resources are limited: connections, the size of a request's head, the time to send it, and
 the time that a response may stay unread. With `tls`, plain HTTP gets no response.
@@ -109,7 +109,7 @@ log = logging.getLogger(__name__)
 
 
 class AuditHttpServer:
-    """The server, which listens once constructed; `start` begins to serve. Raises CannotListen,
+    """The server. It listens once constructed, and `start` begins to serve. Raises CannotListen,
     AuditFailure."""
 
     def __init__(
@@ -144,7 +144,7 @@ class AuditHttpServer:
         self._started.wait()
 
     def stop(self) -> None:
-        """Finishes the current requests, ends streams, and stops."""
+        """Finishes the current requests, ends streams, and stops the thread."""
         if self._thread.ident is not None and self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended by itself
                 self._loop.call_soon_threadsafe(self._end)
@@ -241,14 +241,14 @@ class AuditHttpServer:
 
 class _Server(uvicorn.Server):
     """A server that ends on an event, and ticks once a second. uvicorn's own loop wakes ten times a
-    second to check for its end, which took a fifth of an idle audit's processor time."""
+    second to check whether it should end, which took a fifth of an idle audit's processor time."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._ending = asyncio.Event()
 
     def end(self) -> None:
-        """Ends the server. Call it on its loop."""
+        """Ends the server. Must be called on its event loop."""
         self.should_exit = True
         self._ending.set()
 

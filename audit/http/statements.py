@@ -1,5 +1,5 @@
-"""Operators' statements over HTTP: `POST /api/v1/accept` and `/api/v1/retire` write to the ledger
-what `penstock audit accept` and `retire` write, by the same functions. Those about alerts are in
+"""Handles operators' statements: `POST /api/v1/accept` and `/api/v1/retire` write to the ledger
+what `penstock audit accept` and `retire` write, with the same functions. Notes about alerts are in
 audit/http/endpoints/alerts.py.
 
 Access control authorizes the operator. The audit writes with its own login, and records the
@@ -51,7 +51,7 @@ class Offsets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Part of a source: events from `seq` on, or, without `events`, bytes."""
+    """A run of a source: events from `seq` on or, without `events`, bytes."""
 
     source: Name
     seq: Number = 0
@@ -61,9 +61,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Accepts faults that will not be repaired and match all given conditions. Without `topic_id`
-    the current topic is meant; with an empty one, any of this name. A `from_time` of 0 alone
-    retires the topic: nothing is expected of it until an agent ships to it again."""
+    """Accepts faults that will not be repaired and match all given conditions. Without `topic_id`,
+    they are about the current topic; with an empty one, about any topic of this name. A `from_time`
+    of 0 alone retires the topic: nothing is expected of it until an agent ships to it again."""
 
     cluster: Name = ""
     topic: Annotated[str, Meta(min_length=1, max_length=249)]
@@ -111,7 +111,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kind(NamedTuple):
-    """A path for statements. `write` runs on a thread, and may wait for brokers."""
+    """A path to which statements are posted. `write` runs on a thread, and may wait for brokers."""
 
     path: str
     body_type: type[Acceptance] | type[Retirement]
@@ -137,7 +137,7 @@ PATHS: Final = frozenset(kind.path for kind in (*STATEMENTS, *NOTE_KINDS))
 
 
 class Statements:
-    """Writes statements. Belongs to the server's event loop; `executor` writes."""
+    """The handler of statements. Belongs to the server's event loop; `executor` runs the writes."""
 
     def __init__(self, service: Service, executor: Executor) -> None:
         self._service = service

@@ -1,4 +1,5 @@
-"""`/api/v1/stream`: a line to each open page after every change, at most once a second.
+"""Handles `/api/v1/stream`, which sends a line to each open page after every change, at most once a
+second.
 
 Belongs to the event loop of the HTTP server. A line says that something changed and not what, so a
 page may miss one. Without changes the last number is repeated now and then, with the time up to

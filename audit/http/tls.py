@@ -33,7 +33,7 @@ class Handshakes:
 
 
 class EncryptedConnection(asyncio.Protocol):
-    """A connection until its handshake is done; `make` makes the protocol that follows."""
+    """A connection until its handshake is complete; `make` makes the protocol that takes over."""
 
     def __init__(
         self, handshakes: Handshakes, make: Callable[..., asyncio.Protocol], **named: Any

@@ -62,7 +62,7 @@ _LIVE_INTERVALS: Final = 3  # a partition polled so recently is followed as it g
 
 
 class _Stretch(NamedTuple):
-    """New offsets of a partition."""
+    """A range of new offsets of a partition."""
 
     key: PartitionKey
     topic: TopicMetadata
@@ -71,8 +71,8 @@ class _Stretch(NamedTuple):
 
 
 class ClusterCounter:
-    """Counts one cluster, on one thread. `trouble`: why the last poll failed; empty if it did
-    not."""
+    """Counts one cluster, on one thread. `trouble` is the reason why the last poll failed; empty if
+    it succeeded."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ClusterCounter:
         self._left_out: dict[str, str] = {}  # topics, and why
 
     def poll(self) -> None:
-        """Counts new batches. A failure is logged, and the next poll continues."""
+        """Counts new batches. Logs a failure; the next poll continues where this one ended."""
         left_out: dict[str, str] = {}
         try:
             with ExitStack() as ends:

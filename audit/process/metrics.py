@@ -35,7 +35,7 @@ _TOPIC: Final = ["cluster", "topic", "topic_id"]
 
 
 class AuditMetrics:
-    """Makes the metrics, on any thread."""
+    """Makes the audit's metrics, on any thread."""
 
     def __init__(
         self, service: Service, certificates: Callable[[], Mapping[str, float]] = dict

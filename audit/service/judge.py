@@ -1,4 +1,4 @@
-"""Schedules the judging of topics' hours, and keeps the last verdicts.
+"""Schedules the judging of topics' hours, and keeps the latest verdicts.
 
 Hours touched by a chunk are judged as soon as the ledgers are read to their ends. Incomplete hours
 are judged again now and then, as agents' progress changes them without touching them: young ones
@@ -48,9 +48,9 @@ def picture_of(
     as_of: Mapping[str, int],
     is_deleted: bool = False,
 ) -> TopicPicture:
-    """Reads a picture. `now`: the last time at which the ledger of the topic's cluster was read to
-    its end; `as_of`: the same of all clusters. A copy is known as far as both it and its origin
-    are."""
+    """Reads the picture of a topic. `now`: the last time at which the ledger of the topic's cluster
+    was read to its end; `as_of`: that time for every cluster. A copy is known up to the earlier of
+    its own time and its origin's."""
     expected = int(config.expected * 1000)
     picture = reading.picture(key, *between, now, expected_millis=expected, is_deleted=is_deleted)
     if picture.origin is None or picture.unjoined:
@@ -70,7 +70,7 @@ def picture_of(
 
 
 class Judge:
-    """Judges hours that are due, and keeps the last verdicts."""
+    """Judges hours that are due, and keeps the latest verdicts."""
 
     def __init__(
         self,
@@ -92,17 +92,17 @@ class Judge:
         self._begun = False
 
     def is_behind(self, clusters: Container[str]) -> bool:
-        """Whether these clusters have hours that were touched and not judged since."""
+        """Whether these clusters have hours that changed and have not been judged since."""
         return not self._begun or any(due.cluster in clusters for due in self._due)
 
     @property
     def open_hours(self) -> Iterable[HourVerdict]:
-        """The last verdicts about all incomplete hours."""
+        """The latest verdicts about all incomplete hours."""
         return self._open.values()
 
     @property
     def verdicts(self) -> Iterable[HourVerdict]:
-        """The last verdicts about the last day, and about all hours judged since the start."""
+        """The latest verdicts about the last day, and about all hours judged since the start."""
         return self._verdicts.values()
 
     @property
@@ -116,7 +116,7 @@ class Judge:
                 self._due[key].add(hour)
 
     def forget_before(self, time: int) -> None:
-        """Forgets hours before this time."""
+        """Forgets the hours before this time."""
         self._open = {
             place: verdict for place, verdict in self._open.items() if place[1] + HOUR > time
         }
@@ -135,7 +135,7 @@ class Judge:
 
     def judge(self, as_of: Mapping[str, int], keep: Callable[[list[HourVerdict]], None]) -> bool:
         """Judges due hours for a limited time, and returns whether any verdict changed. `as_of`:
-        the time up to which ledgers have been read; topics of other clusters wait."""
+        the time up to which each ledger has been read; topics of other clusters wait."""
         started = time.monotonic()
         if started < self._at:
             return False

@@ -37,13 +37,13 @@ log = logging.getLogger(__name__)
 
 
 class ReadTo(msgspec.Struct, frozen=True):
-    """Notes that everything in the ledger at this time has been handed over."""
+    """Says that everything that was in the ledger at this time has been handed over."""
 
     time: int
 
 
 class FollowerStopped(Exception):
-    """The writer has ended."""
+    """The writer thread has ended."""
 
 
 Handed = LedgerChunk | ReadTo
@@ -82,7 +82,7 @@ class LedgerFollower:
         self._stopping.set()
 
     def join(self) -> None:
-        """Waits for the thread; after a limit, an open request is abandoned at exit."""
+        """Waits for the thread, up to a limit; a request that is still open then is abandoned."""
         self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:

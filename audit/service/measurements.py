@@ -1,5 +1,5 @@
 """Measures, once a minute, the lags of agents, groups and loaders, and changes of groups and
-brokers, which no ledger has.
+brokers, which no ledger records.
 
 Belongs to the writer thread. Changes between two minutes are stored at once.
 """
@@ -18,7 +18,7 @@ _OLD_POLLS: Final = 3  # poll intervals after which groups' lags are too old
 
 
 class Measurements:
-    """Stores lags and changes."""
+    """Stores lags, and changes of groups and brokers, once a minute."""
 
     def __init__(self, service: Service, store: AuditStore) -> None:
         self._service = service

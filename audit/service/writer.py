@@ -1,5 +1,5 @@
-"""The writer thread: folds the chunks that followers have read, has the touched hours judged,
-raises and resolves alerts, and expires old data, in rounds until it is stopped.
+"""The writer thread: folds the chunks that followers have read, has changed hours judged, raises
+and resolves alerts, and expires old data, in rounds until it is stopped.
 
 Followers wait while a chunk is folded. A cluster is not judged while its ledger is read only in
 part: some tiers' reports are there then, and others' are not. Other clusters wait for it only a
@@ -64,7 +64,7 @@ class _Every(msgspec.Struct):
 
 
 class Writer:
-    """The rounds of the writer thread. Only `hand_over` is called by other threads."""
+    """The rounds of the writer thread. Other threads call only `hand_over`."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Writer:
         self._is_behind = True  # in judging
 
     def hand_over(self, cluster: str, handed: Handed) -> None:
-        """Blocks until the queue has room. Raises FollowerStopped."""
+        """Hands a chunk to the writer, waiting until the queue has room. Raises FollowerStopped."""
         while not self._ended.is_set():
             try:
                 self._queue.put((cluster, handed), timeout=0.5)
@@ -105,11 +105,11 @@ class Writer:
         raise FollowerStopped
 
     def end(self) -> None:
-        """Releases followers that wait to hand over a chunk."""
+        """Releases followers that are waiting to hand over a chunk."""
         self._ended.set()
 
     def run(self, stopping: threading.Event) -> None:
-        """Runs until stopped. Raises StoreDamaged, AuditStoreError."""
+        """Runs rounds until stopped. Raises StoreDamaged, AuditStoreError."""
         self._look_at_inventory()
         self._standing.retired = self._service.reading.retired()
         while not stopping.is_set():
@@ -260,7 +260,7 @@ _MOST_NAMED: Final = 10  # entries of a chunk, in the log
 
 
 class Folds(Protocol):
-    """The part of AuditStore that folds."""
+    """The methods of AuditStore that fold entries."""
 
     def positions(self, cluster: str) -> LedgerPositions: ...
 
@@ -269,7 +269,7 @@ class Folds(Protocol):
 
 def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
     """Folds as much of a chunk as possible. Raises AuditStoreError; then a part may have been
-    folded, and will be read again."""
+    folded, and is read again."""
     try:
         return store.fold(cluster, chunk.body, chunk.positions)
     except Exception as error:

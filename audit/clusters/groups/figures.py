@@ -1,4 +1,5 @@
-"""Prometheus metrics of groups' lags, limited in number whatever groups and topics there are.
+"""Prometheus metrics of groups' lags, limited in number regardless of how many groups and topics
+exist.
 
 A limited number of partitions have rows of their own, those furthest behind first. A partition
 whose lag is unknown has no row, but is counted.
@@ -21,7 +22,7 @@ _Row = tuple[str, GroupPartition, Lag]
 def group_families(
     prefix: str, groups: Mapping[str, GroupsSeen], now: int, most: int
 ) -> Iterator[Metric]:
-    """Yields metrics. `now` is in milliseconds; `most` limits the partitions."""
+    """Yields the metrics of groups. `now` is in milliseconds; `most` limits the partitions."""
     clusters = sorted(groups.items())
     rows = [
         (cluster, key, lag)

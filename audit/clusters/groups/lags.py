@@ -1,5 +1,5 @@
-"""Lags of one cluster's groups, as values: by partition, and summed for each topic that a group
-reads. Pure.
+"""The lags of one cluster's groups: by partition, and summed for each topic that a group reads.
+Pure.
 
 An unknown value is -1, not 0, and `unknown` says why; it makes nothing else unknown.
 """
@@ -18,7 +18,7 @@ _MILLI: Final = 1000
 
 
 class GroupTopic(msgspec.Struct, frozen=True):
-    """One group's lag in one topic. `messages` and `behind` are those of the known partitions, and
+    """One group's lag in one topic. `messages` and `behind` cover the known partitions, and are
     UNKNOWN if there is none."""
 
     group: str
@@ -75,7 +75,7 @@ def seen(
 
 
 def urgency(row: GroupTopic) -> tuple[int, int, str, str]:
-    """The key to sort by, the furthest behind first."""
+    """A sort key that puts the group furthest behind first."""
     return -row.behind, -row.messages, row.group, row.topic
 
 

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class GroupsPoller(ClusterPoller):
-    """Polls groups and their lags."""
+    """The thread that polls one cluster's groups and their lags."""
 
     def __init__(
         self,

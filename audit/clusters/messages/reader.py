@@ -1,4 +1,4 @@
-"""Reads messages of one partition for the page, with the audit's own login.
+"""Reads messages of one partition for the page, with the audit's own credentials.
 
 Rule 1: One reading has at most `seconds`, 1 MiB from the broker, 16 MiB unpacked, and 50 messages.
         The answer ends where a limit is reached, and the next reading continues there.
@@ -44,7 +44,7 @@ Paths = Callable[[Collection[str]], Mapping[str, str]]
 
 
 class MessageReader:
-    """Reads messages, on any thread. `paths` returns the files of sources."""
+    """Reads messages, on any thread. `paths` returns the file of each source."""
 
     def __init__(self, clusters: Mapping[str, Cluster], paths: Paths, seconds: float) -> None:
         self._clusters = clusters

@@ -1,5 +1,5 @@
-"""Renders records: decoded by their schemas, as text, or in hexadecimal. Pure, except that schemas
-may be requested from the registry.
+"""Renders records, decoded by their schemas, as text, or in hexadecimal. Pure, except that it may
+request schemas from the registry.
 
 At most `MOST_SHOWN` characters of a value are shown, with a flag if it is cut. They are plain text,
 whatever they look like: the page shows control characters, and never interprets HTML.
@@ -35,8 +35,8 @@ Lookup = Callable[[int], AvroSchema | None]
 
 
 class Showing:
-    """Renders the messages of one reading. After the registry failed to answer, no further schema
-    is requested."""
+    """Renders the messages of one request. Once the registry fails to answer, it requests no
+    further schema."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._ask = lookup
@@ -118,7 +118,7 @@ def instead(piece: Piece) -> ShownMessage:
 
 
 def hexadecimal(data: bytes) -> str:
-    """Formats lines of 16 bytes: the position, the bytes, and their ASCII characters."""
+    """Formats bytes in lines of 16: the position, the bytes, and their ASCII characters."""
     lines = []
     for start in range(0, len(data), _LINE):
         part = data[start : start + _LINE]

@@ -39,7 +39,7 @@ class Tries:
         self._under_way: Counter[str] = Counter()
 
     def pause(self, address: str, user: str, now: float) -> float:
-        """The seconds until the next attempt; 0 if one is allowed now."""
+        """Returns the seconds until the next attempt; 0 if one is allowed now."""
         place = network_of(address)
         keys = [("address", place)]
         if user and (user, place) not in self._known:

@@ -1,4 +1,4 @@
-"""The paths /login, /logout and /session."""
+"""Handles the paths /login, /logout and /session."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class LoginPaths:
-    """Handles these paths. Belongs to the event loop. `log_refusal` is called with the error,
+    """The handler of these paths. Belongs to the event loop. Calls `log_refusal` with the error,
     request and user."""
 
     def __init__(
@@ -46,7 +46,8 @@ class LoginPaths:
     async def answer(
         self, scope: Scope, receive: Receive, visitor: Visitor | None
     ) -> PageAnswer | None:
-        """Handles login, logout and session; None for all other paths. Raises Unanswerable."""
+        """Handles login, logout and session; returns None for all other paths. Raises
+        Unanswerable."""
         match scope["path"], scope["method"]:
             case "/session", "GET" | "HEAD":
                 return self._session(scope, visitor)

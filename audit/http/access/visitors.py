@@ -1,4 +1,4 @@
-"""Authenticates requests by a session's cookie, a token, a password, or a proxy's header.
+"""Authenticates requests by a session cookie, a token, a password, or a proxy's header.
 
 Rule 1: credentials in a request must be valid. After a wrong token or password no other credential
         of the same request is tried.
@@ -45,7 +45,8 @@ _WRONG: Final = "the name or the password is not right"  # the alerting rules ha
 
 
 class Visitor(NamedTuple):
-    """An authenticated user. `stays` says whether access still holds; `session` is the secret."""
+    """An authenticated user. `stays` returns whether the access is still valid; `session` is the
+    session's secret."""
 
     name: str
     by: str
@@ -54,7 +55,7 @@ class Visitor(NamedTuple):
 
 
 class _Remembered(NamedTuple):
-    """A password that was verified."""
+    """A password that was verified recently."""
 
     user: str
     mark: bytes
@@ -95,15 +96,16 @@ class Visitors:
 
     @property
     def have_passwords(self) -> bool:
-        """Whether people can log in on the page."""
+        """Whether users can log in on the page with a password."""
         return self._users is not None
 
     def is_operator(self, name: str) -> bool:
-        """Whether the user may make statements."""
+        """Whether the user may accept faults and retire hosts."""
         return self._operators is not None and self._operators.has(name)
 
     async def authenticate(self, scope: Scope) -> Visitor | None:
-        """Authenticates a request; None without credentials. Raises NotKnown, TooOften, NotNow."""
+        """Authenticates a request; returns None if it has no credentials. Raises NotKnown,
+        TooOften, NotNow."""
         address = address_of(scope)
         if _plain(address) in self._proxies and (names := values(scope, self._header)):
             return self._by_proxy(names)
@@ -121,7 +123,7 @@ class Visitors:
             self.sessions.end(secret)
 
     def is_forged(self, scope: Scope) -> bool:
-        """Whether the request has the proxy's header, but is not from the proxy."""
+        """Whether the request has the proxy's header but does not come from the proxy."""
         return bool(
             self._header
             and values(scope, self._header)
@@ -129,7 +131,8 @@ class Visitors:
         )
 
     def known_name(self, user: str) -> str:
-        """The name for a log; empty if there is no such user, as it may be a password."""
+        """Returns the user's name for a log; empty if there is no such user, because the name may
+        be a password."""
         return user if self._users is not None and self._users.has(user) else ""
 
     def _by_cookie(self, scope: Scope) -> Visitor | None:
@@ -247,7 +250,7 @@ class Visitors:
 
 
 def address_of(scope: Scope) -> str:
-    """The address of the connection's peer, whatever headers say."""
+    """Returns the address of the connection's peer, whatever the headers say."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 

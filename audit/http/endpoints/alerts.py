@@ -1,4 +1,4 @@
-"""Alerts over HTTP: `/api/v1/alerts`, and operators' notes about them: `POST /api/v1/acknowledge`,
+"""Handles `/api/v1/alerts`, and operators' notes about alerts: `POST /api/v1/acknowledge`,
 `/api/v1/silence` and `/api/v1/unsilence`.
 
 Notes are kept in the data directory (audit/alerting/notes.py), not in the ledger: they decide who
@@ -76,7 +76,7 @@ log = logging.getLogger(__name__)
 
 
 class NoteKind(NamedTuple):
-    """A path for notes."""
+    """A path to which notes are posted."""
 
     path: str
     body_type: type[Acknowledge] | type[Mute] | type[Unmute]
@@ -92,7 +92,7 @@ NOTE_PATHS: Final = frozenset(kind.path for kind in NOTE_KINDS)
 
 
 def note(service: Service, statement: Acknowledge | Mute | Unmute, by: str) -> Noted:
-    """Keeps an operator's note in a file. Raises Unanswerable."""
+    """Stores an operator's note in a file. Raises Unanswerable."""
     now = now_millis()
     log.info("alerts: %s by=%r said=%r", type(statement).__name__.lower(), by, statement)
     until = getattr(statement, "until", None)

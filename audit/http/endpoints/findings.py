@@ -1,4 +1,4 @@
-"""`/api/v1/findings`: the findings of one topic, or of all."""
+"""Handles `/api/v1/findings`: the findings of one topic, or of all."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Consumer groups, as last polled. No request here reaches a broker."""
+"""Handles `/api/v1/groups` from the last poll, without a request to a broker."""
 
 from typing import Final
 
@@ -48,7 +48,7 @@ def groups(service: Service, query: queries.GroupsQuery) -> answers.GroupsAnswer
 
 
 def with_groups(service: Service, row: answers.TopicRow) -> answers.TopicRow:
-    """Adds the groups that read a topic, unless it was deleted."""
+    """Adds the groups that read a topic, unless the topic was deleted."""
     seen = service.groups.get(row.cluster)
     groups = seen.by_topic.get(row.topic, ()) if seen is not None and not row.deleted else ()
     if not groups:

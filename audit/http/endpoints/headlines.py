@@ -1,4 +1,4 @@
-"""The headline of `/api/v1/topics`: the worst findings of some hours, over all topics.
+"""Makes the headline of `/api/v1/topics` from the worst findings of several hours, over all topics.
 
 Findings cost a verdict for each faulty topic, and every open page requests them after each change.
 So only the topics with the worst faults are judged, and the result is cached for many times as long
@@ -68,8 +68,8 @@ def headline_of(
 
 def is_settled(service: Service, cluster: str, now: int) -> bool:
     """Whether the ledgers are read up to now, no program holds up lines, no agent is far behind,
-    and no window has waited unusually long: for a loader longer than `alerts.late`, for others than
-    a few windows."""
+    and no window has waited unusually long: longer than `alerts.late` for a loader, longer than a
+    few windows for other programs."""
     standing, config = service.standing, service.config
     states = standing.clusters.values()
     is_read = all(state.read and not state.unreachable for state in states)

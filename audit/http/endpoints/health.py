@@ -1,5 +1,5 @@
-"""`/api/v1/health`: the health of all clusters' programs, one row each. Agents share a row; only
-those in trouble have their own.
+"""Handles `/api/v1/health`: the health of all clusters' programs, one row each. Agents share a row,
+except those with problems.
 
 Sources are heartbeats for agents, polls for brokers and registries, and statements in the ledger
 for mirrors, loaders, ZooKeeper, and all disks and certificates.
@@ -71,7 +71,7 @@ def health(service: Service, query: queries.HealthQuery) -> answers.HealthAnswer
 
 
 class Shows(NamedTuple):
-    """What all rows need: the limits of alerts, and the commands that help."""
+    """The values that all rows need: the limits of alerts, and the commands of cures."""
 
     config: AlertsConfig
     commands: ProgramCommands

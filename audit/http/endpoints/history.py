@@ -1,4 +1,4 @@
-"""Marks on the time axis, and the history of delays and lags."""
+"""Handles the marks on the time axis, and the history of delays and lags."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""`/api/v1/hour`: whether an hour of a topic is complete, for jobs that wait for it."""
+"""Handles `/api/v1/hour`: whether an hour of a topic is complete, for jobs that wait for it."""
 
 from audit.api import answers, queries
 from audit.errors import BadQuery, NotNow, Unknown

@@ -1,5 +1,5 @@
-"""Lists of `/api/v1`: hosts, files, agents, loads, brokers, alerts. The store returns the rows;
-findings are added here."""
+"""Handles the lists of `/api/v1`: hosts, files, agents, loads, brokers, alerts. The store returns
+the rows, and findings are added here."""
 
 import contextlib
 from collections import defaultdict
@@ -24,7 +24,8 @@ _MOST_TOPICS: Final = 100  # of a host
 
 
 def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
-    """The hosts of a topic. A host with a silent agent is pending: it may have more to ship."""
+    """Lists the hosts of a topic. A host with a silent agent is pending, because it may have more
+    to ship."""
     key = key_of(service, query.cluster, query.topic)
     origin = service.reading.origin(key) or key
     listed = service.reading.hosts(origin, query)

@@ -1,4 +1,4 @@
-"""`/api/v1/report`: whether all lines of a time arrived, topic by topic."""
+"""Handles `/api/v1/report`: whether all lines of a period arrived, topic by topic."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -97,7 +97,7 @@ def _known(service: Service, clusters: set[str]) -> set[str]:
 
 
 class _Reported(NamedTuple):
-    """The report on a topic; its state disregards the present time."""
+    """The report on a topic. Its state does not depend on the present time."""
 
     report: answers.TopicReport
     is_empty: bool  # without windows and findings

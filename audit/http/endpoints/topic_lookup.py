@@ -1,6 +1,6 @@
-"""Looks up what several responses need: a topic's key, its verdict and findings over a time, and
-its failing loads. The latter count because verdicts expect a topic in a destination only once it
-was loaded there, or a loader states that it takes it."""
+"""Looks up what several handlers need: a topic's key, its verdict and findings in a period, and its
+failing loads. The latter count because verdicts expect a topic in a destination only once it was
+loaded there, or a loader states that it takes the topic."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -24,7 +24,7 @@ _MOST_FINDINGS: Final = 10_000
 
 
 def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
-    """Returns the current topic of this name, else the last one that had it. Raises Unknown, or
+    """Returns the current topic of this name, else the last that had the name. Raises Unknown, or
     NotNow while the ledger is still being read; BadQuery if the cluster is ambiguous."""
     known = [key for key in service.reading.topics() if cluster in {"", key.cluster}]
     keys = [key for key in known if key.topic == topic]
@@ -41,7 +41,7 @@ def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
 
 
 def former_ids(service: Service, key: TopicKey) -> list[str]:
-    """The ids of other topics that have, or had, the same name."""
+    """Returns the ids of other topics that have, or had, the same name."""
     return [
         former.topic_id
         for former in service.reading.topics()
@@ -50,13 +50,13 @@ def former_ids(service: Service, key: TopicKey) -> list[str]:
 
 
 def is_current(service: Service, key: TopicKey) -> bool:
-    """Whether the cluster has the topic, by its latest poll."""
+    """Whether the cluster has the topic, according to the latest poll."""
     standing = service.standing.clusters.get(key.cluster)
     return standing is not None and standing.topic_ids.get(key.topic) == key.topic_id
 
 
 def now_of(service: Service, cluster: str) -> int:
-    """The time up to which the cluster's ledger has been read."""
+    """Returns the time up to which the cluster's ledger has been read."""
     standing = service.standing.clusters.get(cluster)
     return standing.as_of if standing is not None and standing.as_of else now_millis()
 
@@ -74,7 +74,8 @@ def picture(
 
 
 def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
-    """Returns a topic's verdict, cached: a view of a topic makes several requests about it."""
+    """Returns a topic's verdict from the cache, because a view of a topic makes several requests
+    about it."""
     if to_time - from_time > _MOST_KEPT_MILLIS:
         return fresh_verdict(service, key, from_time, to_time)
     return service.kept(
@@ -84,7 +85,8 @@ def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> To
 
 
 def fresh_verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
-    """Returns a topic's verdict, uncached: that of a day is 1.5 MB."""
+    """Returns a topic's verdict without caching it, because the verdict about a day takes 1.5
+    MB."""
     absent = service.standing.is_absent(key)
     verdict = reconcile(picture(service, key, from_time, to_time, is_deleted=absent))
     commands = service.config.commands
@@ -103,7 +105,7 @@ def findings(service: Service, key: TopicKey, from_time: int, to_time: int) -> S
 
 
 def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
-    """Findings in all hours that were judged faulty. Pending hours are not judged again."""
+    """Returns findings of all hours that were judged faulty. Pending hours are not judged again."""
 
     def make() -> Sequence[Finding]:
         hours = service.reading.faulty_hours(key)
@@ -113,7 +115,7 @@ def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
 
 
 def failing_loads(service: Service, cluster: str = "") -> list[FailingLoad]:
-    """Tables whose loads fail, the oldest failure first. Deleted topics are left out."""
+    """Returns tables whose loads fail, the oldest failure first. Deleted topics are left out."""
     loads, commands = service.reading.failing_loads(), service.config.commands
     existing = service.standing.those_there(service.reading.topics()) if loads else frozenset()
     return [
@@ -124,15 +126,16 @@ def failing_loads(service: Service, cluster: str = "") -> list[FailingLoad]:
 
 
 def failing_of(service: Service, key: TopicKey) -> list[FailingLoad]:
-    """A topic's failing loads; none if it was deleted, even if another topic has its name now."""
+    """Returns a topic's failing loads; none if it was deleted, even if another topic has its name
+    now."""
     if service.standing.is_deleted(key):
         return []
     return [load for load in failing_loads(service, key.cluster) if load.topic == key.topic]
 
 
 def failing_in(service: Service, verdict: TopicVerdict) -> list[FailingLoad]:
-    """The failing loads that affect a verdict. A day that was landed before the failures began
-    stays as it was."""
+    """Returns the failing loads that affect a verdict. A day that was landed before the failures
+    began is unaffected."""
     loaded = {load.destination for load in verdict.tiers}
     return [
         load
@@ -142,5 +145,5 @@ def failing_in(service: Service, verdict: TopicVerdict) -> list[FailingLoad]:
 
 
 def at_best_pending(state: State, *, when: bool) -> State:
-    """Caps a state, for a topic with failing loads or a time that has not begun."""
+    """Limits a state to pending, for a topic with failing loads or a period that has not begun."""
     return worst([state, State.PENDING]) if when else state

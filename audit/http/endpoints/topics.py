@@ -1,4 +1,4 @@
-"""`/api/v1/topics`: all topics by hour, and `/api/v1/topic`: one topic by window."""
+"""Handles `/api/v1/topics`, all topics by hour, and `/api/v1/topic`, one topic by window."""
 
 from typing import Final
 

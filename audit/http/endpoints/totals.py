@@ -1,4 +1,4 @@
-"""Totals over windows: cells of a heat map, counts and delays of tiers."""
+"""Computes totals over windows: cells of a heat map, and the counts and delays of tiers."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -25,7 +25,7 @@ def delays_of(service: Service, judged: TopicVerdict, from_time: int, to_time: i
 
 
 def of_copy(delays: Delays, of_origin: Delays) -> Delays:
-    """A copy's delays. Its agents' are those of the origin."""
+    """Returns the delays of a copy; those of its agents are the origin's."""
     agent = Tier(TierKind.AGENT)
     return delays | ({agent: of_origin[agent]} if agent in of_origin else {})
 
@@ -37,7 +37,7 @@ def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
 
 
 def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
-    """The totals of each tier.
+    """Computes the totals of each tier.
 
     Of files, the rows that exist: committed rows, less those of missing files, plus those of
     duplicated files, accepted or not.
@@ -88,8 +88,8 @@ def added(sums: Iterable[WindowSums]) -> WindowSums:
 
 
 def percentile(counts: Sequence[int], share: float) -> int:
-    """A percentile of delays, in milliseconds. Element i counts delays from 2^(i-1) to below 2^i
-    milliseconds, which are taken to be spread evenly, like Prometheus' buckets."""
+    """Interpolates a percentile of delays, in milliseconds. Element i counts delays from 2^(i-1) to
+    below 2^i milliseconds, which are assumed to be spread evenly, as in Prometheus' buckets."""
     total = sum(counts)
     if not total:
         return UNKNOWN
@@ -152,5 +152,5 @@ def _lost(windows: Sequence[WindowVerdict]) -> int:
 
 
 def most_events(tiers: Iterable[TierTotals]) -> int:
-    """The events of the tier with the most."""
+    """Returns the number of events at the tier with the most."""
     return max((tier.events for tier in tiers), default=0)
