@@ -1,4 +1,4 @@
-"""Tracks, from agents' heartbeats in the ledger, up to what time each topic is acknowledged.
+"""Tracks, from agents' heartbeats in the ledger, the time up to which each topic is acknowledged.
 
 Rule 1: the entry with the highest seq of a journal counts; a repeated entry changes nothing.
 Rule 2: an entry that names topics names all that the agent ships to; one that names none means the
@@ -21,8 +21,8 @@ _MOST_SETS: Final = 10_000
 
 
 class Beat(NamedTuple):
-    """Everything in these topics is acknowledged up to `until`. Empty topics stand for all of
-    them."""
+    """A heartbeat: everything in these topics is acknowledged up to `until`. No topics means all
+    topics."""
 
     until: int
     topics: frozenset[str]
@@ -39,7 +39,8 @@ class AgentEntry(NamedTuple):
 
 
 class HostRetired(NamedTuple):
-    """An operator's statement that an agent is retired: all agents of the host if none is named."""
+    """An operator's statement that an agent is retired, or all agents of the host if it names
+    none."""
 
     host: str
     agent: str
@@ -51,7 +52,7 @@ Statement = AgentEntry | HostRetired
 
 
 class LeftTopics(NamedTuple):
-    """Topics that an agent shipped to, and has not named since `since`."""
+    """Topics that an agent shipped to but has not named from `since` on."""
 
     until: int
     topics: frozenset[str]
@@ -109,7 +110,7 @@ class Agents(msgspec.Struct):
         self.retired = {key: r for key, r in self.retired.items() if r.time >= heard_before}
 
     def waited_for(self) -> dict[frozenset[str], list[Behind]]:
-        """The progress of the agents in each set of topics, the slowest agent first."""
+        """Returns the progress of the agents in each set of topics, the slowest agent first."""
         by_topics: dict[frozenset[str], list[Behind]] = {}
         for name, agent in self.by_id.items():
             for until, topics in agent.shipped:
@@ -121,7 +122,8 @@ class Agents(msgspec.Struct):
         return by_topics
 
     def required(self, behind: Behind, until: int) -> int:
-        """The time that the agent must reach for everything before `until` to be complete."""
+        """Returns the time that the agent must reach for everything before `until` to be
+        complete."""
         heard = self.by_id[behind.agent].heard
         for key in ((behind.host, ""), (behind.host, behind.agent)):
             retired = self.retired.get(key)

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class SchemaNotThere(RegistryError):
-    """The registry does not know the schema of a recent entry yet."""
+    """The registry does not yet have the schema of a recent entry."""
 
 
 def _now_millis() -> int:
@@ -46,7 +46,7 @@ def _now_millis() -> int:
 
 
 class LedgerEntries:
-    """Decodes batches, added in the order of a partition, to columns of `LEDGER_TYPE`. One
+    """Decodes batches, added in the order of a partition, to columns of `LEDGER_TYPE`. For one
     thread."""
 
     def __init__(self, lookup: Lookup, now_millis: Callable[[], int] = _now_millis) -> None:
@@ -62,30 +62,30 @@ class LedgerEntries:
         self._bytes = 0
 
     def add(self, batch: FetchedBatch) -> pa.StructArray | None:
-        """Collects a batch. Returns the collected entries once they are `GATHERED_BYTES`."""
+        """Collects a batch. Returns the collected entries once they amount to `GATHERED_BYTES`."""
         header, data = batch.header, bytes(batch.data)
         self._gathered.append((header.producer_id, header.codec, header.record_count, data))
         self._bytes += len(data)
         return self.take() if self._bytes >= GATHERED_BYTES else None
 
     def add_all(self, plain: PlainBatches) -> pa.StructArray | None:
-        """Like `add` for each of the batches."""
+        """Collects batches. Returns the collected entries once they amount to `GATHERED_BYTES`."""
         self._gathered += plain.batches
         self._bytes += plain.size
         return self.take() if self._bytes >= GATHERED_BYTES else None
 
     def forget(self) -> None:
-        """Drops entries that were added and not taken; the caller adds them again."""
+        """Drops entries that were added but not taken; the caller adds them again."""
         self._gathered, self._bytes = [], 0
 
     def leave_out(self, entries: int, reason: str) -> None:
-        """Counts entries as left out, and logs the first time."""
+        """Counts entries as left out, and logs the first occurrence."""
         if entries and not self.left_out:
             log.warning("ledger entries skipped error=%r", reason)
         self.left_out += entries
 
     def take(self) -> pa.StructArray:
-        """All entries added since the last call, each journal's in order."""
+        """Returns all entries added since the last call, in the order of each journal."""
         gathered, self._gathered, self._bytes = self._gathered, [], 0
         if self._usual < 0:
             self._usual = _schema_of_first(gathered)

@@ -1,5 +1,5 @@
-"""A program's statements about its own health, in the ledger: version, disks, certificates, a
-broker's session with ZooKeeper, and what keeps an agent from reading or shipping lines.
+"""Reports of programs about their own health, in the ledger: version, disks, certificates, a
+broker's session with ZooKeeper, and problems that keep an agent from reading or shipping lines.
 
 `HealthProbe` makes them, and `HealthReports` decides when the next one is due: at the start, when
 something changes notably, and at least every `interval` seconds. Free space changes notably when it
@@ -64,7 +64,7 @@ class ZooKeeperSession(msgspec.Struct, frozen=True):
 
 
 class ProblemKind(StrEnum):
-    """What keeps lines from being read or shipped."""
+    """The kinds of problems that keep lines from being read or shipped."""
 
     OTHER = "other"
     REJECTED = "rejected"  # a file of configuration
@@ -82,7 +82,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """One statement, as in Ledger.avsc. Times are milliseconds since 1970."""
+    """One health report, as in Ledger.avsc. Times are milliseconds since 1970."""
 
     started: int
     name: str = ""
@@ -97,13 +97,13 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def json(self) -> Json:
-        """The statement as an entry has it."""
+        """Returns the report as it is in an entry."""
         statement: Json = msgspec.json.decode(msgspec.json.encode(self))
         return statement
 
 
 class HealthProbe:
-    """Reads the state of a program's disks and certificates. Any thread."""
+    """Reads the state of a program's disks and certificates. For any thread."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class HealthProbe:
     def health(
         self, zookeeper: ZooKeeperSession | None = None, problems: Sequence[Problem] = ()
     ) -> Health:
-        """The health at this moment."""
+        """Returns the health at this moment."""
         ends = sorted(self._certificates.ends().items(), key=lambda item: item[1])
         certificates = [
             Certificate(_label(file), int(end * 1000)) for file, end in ends[:MOST_CERTIFICATES]
@@ -143,7 +143,7 @@ class HealthProbe:
 
 
 class HealthReports:
-    """Decides when a statement is due. One thread."""
+    """Decides when a health report is due. For one thread."""
 
     def __init__(
         self, interval: float = EVERY_SECONDS, clock: Callable[[], float] = time.monotonic
@@ -161,13 +161,13 @@ class HealthReports:
         return before.problems != health.problems and now >= reported_at + _OTHER_WORDS_SECONDS
 
     def reported(self, health: Health) -> None:
-        """Notes that the statement was written down."""
+        """Notes that the report was written."""
         self._reported = health
         self._due = self._clock() + self._interval
 
 
 def is_notable(before: Health, now: Health) -> bool:
-    """Whether the change is worth a statement of its own."""
+    """Whether the change is worth a report of its own."""
     if len(before.disks) != len(now.disks) or before.certificates != now.certificates:
         return True
     if (before.name, before.started, before.zookeeper) != (now.name, now.started, now.zookeeper):

@@ -1,4 +1,4 @@
-"""Writes operators' statements to `_audit`: a fault is accepted, or a host is retired.
+"""Writes operators' statements to `_audit`: that a fault is accepted, or a host is retired.
 
 The commands and the audit's server write them. Each statement is a journal of one entry: there is
 no state to keep, and the audit sees that none is missing. A repeated statement changes nothing.
@@ -51,7 +51,7 @@ def write_retired(
 
 
 def check_writable(brokers: Brokers, registry: RegistryClient) -> None:
-    """Checks that brokers and registry answer and have the ledger. Raises ClientError or
+    """Checks that the brokers and the registry answer and have the ledger. Raises ClientError or
     SchemaError."""
     brokers.topic(LEDGER_TOPIC, Operation.WRITE)
     registry.lookup(SUBJECT, built_in(LEDGER).text)

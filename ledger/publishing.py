@@ -37,12 +37,12 @@ def write_entries(
 
 
 def partition_of(source: str, partitions: int) -> int:
-    """The partition of a journal's entries."""
+    """Returns the partition of a journal's entries."""
     return zlib.crc32(source.encode()) % partitions
 
 
 def schema_id(registry: RegistryClient) -> int:
-    """The id of exactly our version of the schema, which is registered if necessary."""
+    """Returns the id of exactly our version of the schema, and registers it if necessary."""
     text = built_in(LEDGER).text
     registered = registry.lookup(SUBJECT, text)
     if registered is None:

@@ -50,7 +50,7 @@ CHUNK_BYTES: Final = 160 * 1024 * 1024  # about 200,000 small entries: each take
 
 
 class LedgerPositions(msgspec.Struct, frozen=True):
-    """The offsets up to which an `_audit` was read.
+    """The offsets up to which an `_audit` topic was read.
 
     The topic id is empty if the cluster has none, or nothing was read yet. `epochs` has, where it
     is known, a leader epoch in which the partition's log had everything that was read.
@@ -74,8 +74,8 @@ class LedgerChunk(msgspec.Struct, frozen=True):
 
 
 class _Reached(msgspec.Struct, frozen=True):
-    """The offset up to which each partition has been read, and a leader epoch in which that is
-    valid."""
+    """The offset up to which each partition has been read, with a leader epoch in which that offset
+    is valid."""
 
     topic_id: str
     offsets: dict[int, int]
@@ -91,7 +91,7 @@ def id_of(topic: TopicMetadata) -> str:
 
 
 class LedgerReader:
-    """Reads one cluster's `_audit` repeatedly. One thread."""
+    """Reads one cluster's `_audit` repeatedly. For one thread."""
 
     def __init__(self, brokers: Brokers, lookup: Lookup, *, chunk_bytes: int = CHUNK_BYTES) -> None:
         """`lookup` returns the schema of an id: see `lookup_at`. The columns of a chunk are not
@@ -101,8 +101,8 @@ class LedgerReader:
         self._entries = LedgerEntries(lookup)
 
     def read(self, positions: LedgerPositions) -> Iterator[LedgerChunk]:
-        """The entries after `positions`. Raises ClientError and SchemaError: the chunks before stay
-        valid, and reading can continue from their positions."""
+        """Yields the entries after `positions`. Raises ClientError and SchemaError; the chunks
+        before the error stay valid, and reading can continue from their positions."""
         self._entries.forget()
         known = self._brokers.refresh([LEDGER_TOPIC])
         if not known.has(LEDGER_TOPIC):

@@ -1,4 +1,4 @@
-"""Faults under judgement: findings without their texts, with the data for judging them.
+"""Faults under judgement: findings without texts, with the data needed to judge them.
 
 An acceptance applies to a fault if all of its conditions do. A fault that is accepted in part is
 cut at the boundary, if its offsets or entries tell where that is. Offsets can be assigned again
@@ -31,7 +31,7 @@ _LONGEST_UNSEEN: Final = 86_400_000
 
 class Fault(msgspec.Struct):
     """A finding under judgement. `windows` has the numbers of the affected windows. Unless `exact`,
-    the bytes and events named enclose the faulty ones."""
+    the given bytes and events include more than the faulty ones."""
 
     finding: Finding
     pair: Pair | None = None  # the tiers between which it arose
@@ -45,7 +45,7 @@ class Fault(msgspec.Struct):
     windows: list[int] = []
 
     def doubt(self, kind: FaultKind, reason: str) -> None:
-        """Weakens the fault, as maybe only a statement is missing."""
+        """Weakens the fault, because only a statement may be missing."""
         self.finding = replace(self.finding, kind=kind)
         self.reason = reason
 
@@ -55,7 +55,7 @@ class Fault(msgspec.Struct):
 
 
 def cut(faults: Iterable[Fault], accepted: Sequence[Acceptance]) -> list[Fault]:
-    """Cuts faults into pieces that are accepted as a whole or not at all."""
+    """Cuts faults into pieces, each of which is accepted as a whole or not at all."""
     pieces: list[Fault] = []
     for fault in faults:
         points = {point for acceptance in accepted for point in _points(acceptance, fault)}
@@ -64,7 +64,7 @@ def cut(faults: Iterable[Fault], accepted: Sequence[Acceptance]) -> list[Fault]:
 
 
 def why_accepted(fault: Fault, accepted: Sequence[Acceptance]) -> str:
-    """Returns who accepted a fault, and why; empty if it is not accepted."""
+    """Returns the operator who accepted a fault, and the reason; empty if it is not accepted."""
     for acceptance in accepted:
         if _applies(acceptance, fault):
             return attributed(acceptance.reason or "accepted", acceptance.operator, acceptance.time)
@@ -195,7 +195,7 @@ def _piece(fault: Fault, skipped: int, count: int) -> Fault:
 
 
 def joined(faults: Iterable[Fault]) -> list[Fault]:
-    """Joins adjacent faults that are accepted alike."""
+    """Joins adjacent faults that have the same acceptance."""
     of_files: list[Fault] = []
     of_windows: list[Fault] = []
     others: list[Fault] = []

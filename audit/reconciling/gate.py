@@ -1,5 +1,5 @@
-"""The gate of an hour: whether agents and brokers have finished it and nothing of it is missing at
-them. Loaders ask before they call an hour complete. Files are not judged, as the loader itself
+"""The gate of an hour: whether agents and brokers have finished the hour and lack nothing of it.
+Loaders check it before they call an hour complete. Files are not judged, because the loader itself
 knows what it has read.
 
 The answer stays the same while it waits for the same, so it has no counts that change.
@@ -20,7 +20,8 @@ _GATING: Final = (TierKind.AGENT, TierKind.ORIGIN, TierKind.MIRROR, TierKind.BRO
 
 
 class Gate(NamedTuple):
-    """The answer. `by`: what proves that the hour is complete; `missing`: what it waits for."""
+    """The verdict of the gate. `by`: the proof that the hour is complete; `missing`: what the hour
+    waits for."""
 
     complete: bool
     by: str = ""
@@ -29,7 +30,7 @@ class Gate(NamedTuple):
 
 
 def hour_gate(picture: TopicPicture) -> Gate:
-    """Judges the hour of the picture."""
+    """Judges the hour that the picture covers."""
     if picture.now < picture.to_time:
         return Gate(complete=False, missing="the end of the hour")
     if picture.unjoined:

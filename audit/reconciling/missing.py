@@ -1,5 +1,5 @@
 """Finds missing events by offset: compares the claims of adjacent tiers, and names the events
-(host, file, seqs, bytes) that the later tier lacks.
+(host, file, sequence numbers, bytes) that the later tier lacks.
 
 An offset above everything that the later tier has claimed in a partition is pending: the tier may
 still claim it. One below is lacking. Spans tell which windows are affected. No tier will claim
@@ -53,7 +53,8 @@ _LOGS: Final = {TierKind.ORIGIN, TierKind.BROKER}
 
 class Passing(msgspec.Struct, frozen=True):
     """The comparison of one pair of tiers by offsets. `unspoken` counts offsets of the later tier
-    that the earlier one has not claimed; `before` those below its first claim in the partition."""
+    that the earlier one has not claimed; `before` counts those below the earlier tier's first claim
+    in the partition."""
 
     pair: Pair
     claimed: Mapping[int, Intervals]  # by the later tier
@@ -80,12 +81,14 @@ class Passing(msgspec.Struct, frozen=True):
         return bool(intersection(lacking, ((finding.offset, finding.offset + finding.offsets),)))
 
     def partition_of(self, number: int) -> int:
-        """The partition's number in the topic, also for a cut-off part, which has its own."""
+        """Returns the partition's number in the topic, also for a part that was cut off and has a
+        number of its own."""
         cut = self.cut_off.get(number)
         return cut.partition if cut else number
 
     def why_gone(self, number: int, offsets: Interval) -> str:
-        """Returns why the later tier lacks offsets; empty if they are in the log of an original."""
+        """Returns the reason why the later tier lacks offsets; empty if they are in the log of an
+        original."""
         cut = self.cut_off.get(number)
         if cut:
             return f"{words.LOG_LOST}: {cut.reason}"
@@ -96,8 +99,8 @@ class Passing(msgspec.Struct, frozen=True):
         return f"they were not copied from {self.origin}"
 
     def lacking_since(self, number: int, offsets: Interval, offset_times: "OffsetTimes") -> int:
-        """Returns the earliest time from which these can be lacking: when the log lost them, or,
-        if the later tier has passed them, when they were written; -1 if unknown."""
+        """Returns the earliest time from which these offsets can be lacking: when the log lost them
+        or, if the later tier has passed them, when they were written; -1 if unknown."""
         cut = self.cut_off.get(number)
         if cut and offsets[0] >= upto(self.claimed.get(number, ())):
             return cut.cut_time
@@ -105,7 +108,7 @@ class Passing(msgspec.Struct, frozen=True):
 
 
 def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
-    """Compares the offsets of all partitions at two tiers."""
+    """Compares the offsets of all partitions at two adjacent tiers."""
     later_tiers = picture.tiers[picture.tiers.index(pair.later) :]
     cut_off = {
         partition.number: partition for partition in picture.partitions if partition.is_cut_off
@@ -183,8 +186,8 @@ def _to_pass(partition: PartitionPicture, pair: Pair, later_tiers: Sequence[Tier
 
 
 class OffsetTimes:
-    """Times of offsets: from spans, to the window; where all tiers passed long ago, to the hour, if
-    that is known."""
+    """The times of offsets: to the window, from spans; where all tiers passed long ago, to the
+    hour, if that is known."""
 
     def __init__(self, spans: Iterable[OffsetSpan], placed: Iterable[Placed]) -> None:
         by_place: dict[tuple[Tier | None, int], list[OffsetSpan | Placed]] = {}
@@ -202,17 +205,17 @@ class OffsetTimes:
         }
 
     def is_too_old(self, partition: int, offsets: Interval) -> bool:
-        """Whether the hours of this partition's offsets are known, but not of these: no tier has
-        claimed them for as long as anything is kept."""
+        """Whether these offsets are too old: the hours of other offsets of the partition are known,
+        and no tier has claimed these for as long as anything is kept."""
         return (None, partition) in self._spans and self._at((None, partition), offsets)[0] < 0
 
     def times_of(self, tier: Tier, partition: int, offsets: Interval) -> tuple[int, int]:
-        """Returns the earliest and latest times that the events may have; -1 if unknown."""
+        """Returns the earliest and latest possible times of the events; -1 if unknown."""
         times = self._at((tier, partition), offsets)
         return self._at((None, partition), offsets) if times[0] < 0 else times
 
     def claimed_at(self, partition: int, offsets: Interval) -> int:
-        """Returns the time by which all of these had been claimed; -1 if unknown."""
+        """Returns the time by which all of these offsets had been claimed; -1 if unknown."""
         places = [
             span for span in self._over((None, partition), offsets) if isinstance(span, Placed)
         ]
@@ -262,8 +265,8 @@ def _open(
 
 
 class NamedMissing(NamedTuple):
-    """Missing events by name. `certain`: also if the sums match; `doubtful`: they may have become
-    dead letters."""
+    """Missing events by name. `certain` events are missing even if the sums match; `doubtful`
+    events may have become dead letters."""
 
     certain: list[Fault]
     doubtful: list[Fault]

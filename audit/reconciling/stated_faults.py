@@ -1,4 +1,4 @@
-"""Faults that programs report, and gaps in the reports themselves.
+"""Finds faults that programs report, and gaps in the reports themselves.
 
 Reports of damaged batches are united first, since several readers of a dying disk report each batch
 each time they read it. The number of findings is capped; one more finding stands for the rest.
@@ -72,8 +72,8 @@ def lost(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def unknown(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields unwatched times in which something happened. Those too short for anything likely to
-    have happened are harmless."""
+    """Yields unwatched times in which something happened. Those that are too short to matter are
+    harmless."""
     for gap in picture.unwatched:
         finding = of_file(
             *(FaultKind.UNKNOWN, _AGENT, gap),
@@ -87,8 +87,8 @@ def unknown(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def withdrawn(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields what logs lost before any tier had claimed it. If the amount is unknown, the first
-    offset stands for all."""
+    """Yields losses of logs before any tier had claimed the offsets. If the amount is unknown, the
+    first offset stands for all."""
     for loss in picture.withdrawn:
         if is_fresh(loss, picture):
             continue
@@ -106,8 +106,8 @@ def withdrawn(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def collided(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields events claimed by an agent that a loader made dead letters, since other events have
-    their source and seqs."""
+    """Yields events claimed by an agent that a loader made dead letters, because other events have
+    the same source and sequence numbers."""
     claimed = {
         partition.number: partition.claimed.get(_AGENT, ()) for partition in picture.partitions
     }
@@ -170,8 +170,8 @@ def landed_twice(picture: TopicPicture, tier: Tier) -> Iterator[Fault]:
 
 
 def twice(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields events that their agent shipped more than once by its own account; those with more
-    than one row are `landed_twice`."""
+    """Yields events that their agent reports to have shipped more than once. `landed_twice` yields
+    those with more than one row."""
     for source in picture.sources:
         rows = merged(
             (double.seq, double.end_seq)
@@ -222,7 +222,7 @@ def _kind_of_file(fault: str, committed: int, rows: int) -> FaultKind:
 
 
 def holes(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields entries of journals that have been missing longer than an entry can be in transit."""
+    """Yields journal entries that have been missing for longer than an entry can be in transit."""
     for hole in picture.holes:
         if is_young(hole, picture):
             continue
@@ -240,8 +240,8 @@ def holes(picture: TopicPicture) -> Iterator[Fault]:
 
 
 def disputed(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields numbers of journals with two contradictory entries. The audit may have used the first,
-    so nothing is proven from then on."""
+    """Yields numbers of journals with two contradictory entries. The audit may have used the first
+    of the two, so nothing is proven from then on."""
     for dispute in picture.disputed:
         if dispute.since >= picture.to_time:
             continue
@@ -264,8 +264,8 @@ def is_young(hole: Hole, picture: TopicPicture) -> bool:
 
 
 def unproven(picture: TopicPicture) -> Iterator[Fault]:
-    """Yields events without their agent's report: they landed between events that it reported, or
-    belong to a file that it reported as finished. Events before the first known report may have
+    """Yields events that their agent did not report: they landed between events that it reported,
+    or belong to a file that it reported as finished. Events before the first known report may have
     been reported before the ledger begins."""
     holes_of: dict[str, list[Hole]] = {}
     for hole in picture.holes:
@@ -363,14 +363,15 @@ def _is_settled(picture: TopicPicture, landing: LandedFile) -> bool:
 
 
 class _Stretches(NamedTuple):
-    """Stretches of one partition by first offset, with the highest end of each and all before."""
+    """Stretches of one partition by first offset, each with the highest end of all stretches up to
+    it."""
 
     stretches: Sequence[tuple[Source, BatchPart]]
     first: Sequence[int]
     upto: Sequence[int]
 
     def at(self, offsets: Interval) -> Iterator[tuple[Source, BatchPart]]:
-        """Yields stretches that overlap these offsets, the last first."""
+        """Yields the stretches that overlap these offsets, the last first."""
         for number in range(bisect_left(self.first, offsets[1]) - 1, -1, -1):
             if self.upto[number] <= offsets[0]:
                 return
@@ -380,7 +381,8 @@ class _Stretches(NamedTuple):
 
 
 def united(damaged: Iterable[AlteredBatch]) -> list[AlteredBatch]:
-    """Unites overlapping batches, by partition and offset; of several reasons, the first stays."""
+    """Unites overlapping batches, by partition and offset; of several reasons, the first is
+    kept."""
     batches: list[AlteredBatch] = []
     for batch in sorted(damaged):
         last = batches[-1] if batches else None

@@ -1,5 +1,5 @@
-"""`reconcile` derives the verdict about a topic: from offsets (missing.py), then from the sums of
-windows (window_sums.py), then from faults that hold whatever the sums are (stated_faults.py).
+"""Derives the verdict about a topic: from offsets (missing.py), then from the sums of windows
+(window_sums.py), then from faults that hold regardless of the sums (stated_faults.py).
 
 Rule 1. What a later tier has not reported yet is pending, not faulty: offsets above the highest
 that it has claimed, windows that an agent has not passed, entries of journals that may still
@@ -46,7 +46,7 @@ _KINDS: Final = list(FaultKind)
 
 
 def reconcile(picture: TopicPicture) -> TopicVerdict:
-    """Judges a topic between two times, and each of its windows."""
+    """Judges a topic in a period, and each window of the period."""
     axis = Axis(with_unwatched(with_copied(aligned(picture.windows), picture), picture))
     # By offsets: damage, and what each tier lacks of the one before it.
     offset_times = OffsetTimes(picture.open, picture.placed)

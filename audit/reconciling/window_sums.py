@@ -1,5 +1,5 @@
 """Compares the sums of two adjacent tiers window by window: how many events are missing, pending,
-too many or unclaimed, and which faults follow.
+in excess or unclaimed, and which faults follow.
 
 Offsets have been compared before. If both tiers account for each of their offsets exactly, then a
 difference that no lacking offset explains is neither missing nor duplicated: the events are in
@@ -31,8 +31,8 @@ _FOR_EVER = 1 << 62
 
 
 class _Unsettled(msgspec.Struct, frozen=True):
-    """Windows of lacking offsets that may still be explained; `anywhere` if the time of some of
-    these events is unknown."""
+    """Windows whose missing offsets may still be explained. `anywhere`: the time of some of these
+    events is unknown."""
 
     windows: frozenset[int]
     anywhere: bool
@@ -81,8 +81,9 @@ class Tally:
         damaged: Sequence[Fault],
         next_tiers: Sequence[NamedMissing] = (),
     ) -> Tallied:
-        """Compares one pair. `damaged`: the faults of all damaged batches. `next_tiers`: the named
-        events that later tiers lack; those that this one lacks already are moved here."""
+        """Compares one pair of tiers. `damaged`: the faults of all damaged batches. `next_tiers`:
+        the named events that later tiers lack; those that this tier already lacks are moved
+        here."""
         damaged = [batch for batch in damaged if passing.lacks(batch)]
         doubled = cut(landed_twice(self._picture, passing.pair.later), self._picture.accepted)
         tallied = Tallied(passing, doubled)
@@ -411,7 +412,7 @@ def lay(
 ) -> list[Fault]:
     """Subtracts from the lack of each window what these faults explain, and returns the faults that
     explain nothing. A fault without a time may be in any window. Windows that still expect reports
-    come last, since their lack may have a better reason."""
+    come last, because their lack may have a better reason."""
     remaining = {id(fault): fault.count for fault in faults}
     for numbers in (
         [number for number in sorted(lack) if number not in awaited],
@@ -452,7 +453,7 @@ def _lay(
 
 
 def attach(faults: Iterable[Fault], axis: Axis) -> None:
-    """Attaches faults without windows to all windows that they may be in."""
+    """Attaches faults without windows to all windows in which they may be."""
     for fault in faults:
         if not fault.windows and fault.has_time:
             fault.windows.extend(axis.touched(*_times(fault)))

@@ -20,7 +20,7 @@ from ground.intervals import covers, merged, minus
 
 
 class Pair(NamedTuple):
-    """Two tiers that are compared."""
+    """Two tiers to compare."""
 
     earlier: Tier
     later: Tier
@@ -43,7 +43,7 @@ _WINDOW: Final = 60_000  # the length, if there is no window to take it from
 
 
 def pairs(tiers: Sequence[Tier]) -> list[Pair]:
-    """Returns adjacent tiers. A mirror is one of them only if no broker counts its copy."""
+    """Returns adjacent tiers. A mirror is included only if no broker counts its copy."""
     tier_pairs: list[Pair] = []
     earlier: Tier | None = None
     is_counted = any(tier.kind is TierKind.BROKER for tier in tiers)
@@ -58,7 +58,7 @@ def pairs(tiers: Sequence[Tier]) -> list[Pair]:
 
 
 def accounted(tier: Tier, sums: WindowSums) -> int:
-    """Returns how many events a tier has, or can account for."""
+    """Returns how many events a tier has or can account for."""
     if tier.kind is TierKind.HDFS:
         return sums.events + sums.duplicates + sums.dead
     return sums.events
@@ -74,8 +74,8 @@ def is_counted(window: Window, pair: Pair) -> bool:
 
 
 def compared(window: Window, pair: Pair) -> tuple[int, bool]:
-    """Returns by how many events the earlier tier exceeds the later; and whether equal numbers
-    differ in content."""
+    """Returns by how many events the earlier tier exceeds the later one, and whether equal numbers
+    have different content."""
     earlier = window.sums.get(pair.earlier, _NOTHING)
     later = window.sums.get(pair.later, _NOTHING)
     surplus = earlier.events - accounted(pair.later, later)
@@ -83,7 +83,7 @@ def compared(window: Window, pair: Pair) -> tuple[int, bool]:
 
 
 class Axis:
-    """Windows by number, in ascending order; none overlaps another."""
+    """Windows by number, in ascending order and without overlaps."""
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = windows
@@ -91,14 +91,14 @@ class Axis:
         self._ends = [window.start + window.length for window in windows]
 
     def touched(self, from_time: int, to_time: int) -> range:
-        """Returns the numbers of the windows that overlap this time."""
+        """Returns the numbers of the windows that overlap this period."""
         first = bisect_right(self._ends, from_time)
         return range(first, bisect_left(self._starts, max(to_time, from_time + 1), lo=first))
 
 
 def aligned(windows: Sequence[Window]) -> Sequence[Window]:
-    """Returns windows that do not overlap: if tiers have windows of unequal lengths, the shorter
-    ones are merged into the longer."""
+    """Returns windows that do not overlap: if tiers have windows of different lengths, the shorter
+    windows are merged into the longer ones."""
     if all(
         window.start + window.length <= following.start for window, following in pairwise(windows)
     ):
@@ -131,8 +131,8 @@ def _together(window: Window, next_window: Window) -> Window:
 
 
 def with_copied(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
-    """Replaces sums of a mirror that are too small by the brokers', if its offsets cover all that
-    brokers have of the copy: only the mirror writes there."""
+    """Replaces a mirror's sums that are too small by the brokers' sums, if the mirror's offsets
+    cover everything that brokers have of the copy: then no other program writes there."""
     mirror, broker = Tier(TierKind.MIRROR), Tier(TierKind.BROKER)
     if not {mirror, broker}.issubset(picture.tiers):
         return windows
@@ -155,7 +155,7 @@ def with_copied(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Wi
 
 
 def with_unwatched(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
-    """Adds empty windows where agents did not watch."""
+    """Adds empty windows for the times in which agents did not watch."""
     blind = merged(
         (max(gap.from_time, picture.from_time), min(gap.to_time, picture.to_time))
         for gap in picture.unwatched

@@ -68,7 +68,7 @@ def count(value: int, singular: str, plural: str = "") -> str:
 
 
 def moment(time: int) -> str:
-    """Formats a time, to the second; one outside the calendar as milliseconds."""
+    """Formats a time, to the second; a time outside the calendar in milliseconds."""
     try:
         return datetime.fromtimestamp(time / 1000, UTC).strftime(_DAY_AND_TIME)
     except (ValueError, OverflowError, OSError):
@@ -76,7 +76,7 @@ def moment(time: int) -> str:
 
 
 def between(from_time: int, to_time: int) -> str:
-    """`2026-11-20 10:00:00 to 10:05:00`"""
+    """Formats a period: `2026-11-20 10:00:00 to 10:05:00`."""
     first, last = moment(from_time), moment(to_time)
     if first == last:
         return first
@@ -85,7 +85,7 @@ def between(from_time: int, to_time: int) -> str:
 
 
 def of_kinds(kinds: Kinds) -> str:
-    """The kinds with their numbers, the worst first; empty without findings."""
+    """Lists the kinds with their numbers, the worst first; empty without findings."""
     return "; ".join(_kind(counted) for counted in kinds if counted.findings)
 
 
@@ -105,7 +105,7 @@ def _at_least(counted: KindCount) -> str:
 
 
 def accepted_kinds(kinds: Kinds) -> str:
-    """`952 lost lines and 1 unproven stretch (accepted)`"""
+    """Lists accepted faults: `952 lost lines and 1 unproven stretch (accepted)`."""
     parts = [_accepted(counted) for counted in kinds if counted.findings] or ["older faults"]
     return f"{' and '.join(filter(None, (', '.join(parts[:-1]), parts[-1])))} (accepted)"
 
@@ -123,7 +123,7 @@ def _accepted(counted: KindCount) -> str:
 
 
 def place(tier: str, destination: str) -> str:
-    """Returns the place of a fault, in words."""
+    """Describes the place of a fault."""
     if tier == TierKind.HDFS:
         return f"in {destination}" if destination else "in the files"
     if tier == TierKind.ORIGIN:
@@ -134,13 +134,13 @@ def place(tier: str, destination: str) -> str:
 
 
 def more_damage(batches: int, offsets: int) -> str:
-    """The text for damage beyond the limit."""
+    """Makes the sentence about damage beyond the limit."""
     stretches = count(batches, "more stretch", "more stretches")
     return f"{stretches} of batches ({count(offsets, 'offset')}) are not as they were written"
 
 
 def more_faults(faults: int) -> str:
-    """The text for findings beyond the limit."""
+    """Makes the sentence about findings beyond the limit."""
     return f"And {count(faults, 'more fault')}: only the worst are listed"
 
 
@@ -234,7 +234,7 @@ _UNWATCHED: Final = {
 
 
 def why(fault: Fault) -> str:
-    """Returns the reason of a fault alone."""
+    """Returns only the reason of a fault."""
     finding = fault.finding
     if finding.kind is not FaultKind.UNKNOWN or finding.partition >= 0:
         return fault.reason
@@ -250,7 +250,7 @@ def uncounted(loss: UncountedLoss) -> str:
 
 
 def disputed(numbers: Disputed) -> str:
-    """Explains why entries of a journal are not believed."""
+    """Explains why entries of a journal are not trusted."""
     return (
         f"there are two that contradict each other, and neither is believed; nothing is proven"
         f" from {moment(numbers.since)} on"
@@ -258,7 +258,7 @@ def disputed(numbers: Disputed) -> str:
 
 
 def collision(topic: str, partition: int, kept: int, events: int) -> str:
-    """Explains why events that could be decoded are dead letters."""
+    """Explains why events that can be decoded are dead letters."""
     if kept < 0:
         return "others with their source and numbers had landed before, and cannot be compared"
     last = (
@@ -292,7 +292,7 @@ _MOMENT: Final = 5_000
 
 
 def emptied_at_most(millis: int) -> str:
-    """Explains why it is harmless that a new file may have been emptied within this time."""
+    """Explains why it is harmless that a new file may have been emptied in this period."""
     if millis <= _MOMENT:
         return "for a moment only, and new files are hardly ever emptied that soon"
     return (
@@ -301,7 +301,7 @@ def emptied_at_most(millis: int) -> str:
 
 
 def landed_once() -> str:
-    """Explains why events that were sent twice are harmless."""
+    """Explains why events that were shipped twice are harmless."""
     return "sent twice, landed once"
 
 

@@ -1,5 +1,5 @@
-"""The database: its tables and columns, and its file: opened, checked after an unclean end, moved
-aside if damaged.
+"""The database: its tables and columns, and its file, which is opened, checked after an unclean
+shutdown, and moved aside if damaged.
 
 A file beside it, `audit.open`, exists while it is open. If it exists on opening, the last process
 did not close the database, and SQLite checks it; SQLite itself repairs what a kill leaves behind. A

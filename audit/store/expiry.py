@@ -1,4 +1,4 @@
-"""Deletes data older than the retention, within one transaction.
+"""Deletes data older than the retention, in one transaction.
 
 Windows, lines, hours, delays and loads expire by their own time; those in the future by when they
 were first seen. Files expire, with all that is known of them, by their latest report. Agents and
@@ -145,7 +145,7 @@ AND id NOT IN (SELECT host FROM journals WHERE host IS NOT NULL)
 
 
 def expire(connection: sqlite3.Connection, now: int, retention_millis: int) -> int:
-    """Deletes old data, and returns the number of rows."""
+    """Deletes old data, and returns the number of deleted rows."""
     floor = now - retention_millis
     hour = floor - floor % _HOUR
     count = 0

@@ -1,4 +1,4 @@
-"""Splits a topic's verdict into hours, for the store, for alerts, and summed for Prometheus.
+"""Splits a topic's verdict into hours, for the store and for alerts, and sums it for Prometheus.
 Pure."""
 
 from collections import defaultdict
@@ -39,9 +39,9 @@ _COMMANDS: Final = CommandsConfig()
 
 
 class HourVerdict(msgspec.Struct, frozen=True):
-    """The verdict about one hour. `faults` has, by state, the words of the worst finding, after
-    those of all in sum; `worst` that finding, with its command. A copy's exclude faults from before
-    it was copied, which its origin shows."""
+    """The verdict about one hour. `faults` describes, by state, the sum of all findings and then
+    the worst; `worst` is the worst finding itself, with its command. A copy's verdict excludes
+    faults from before it was copied, which its origin shows."""
 
     judged: JudgedHour
     faults: Mapping[State, str] = {}
@@ -55,16 +55,16 @@ class HourVerdict(msgspec.Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether the verdict may change without any new report about this hour."""
+        """Whether the verdict may change without a new report about this hour."""
         return self.judged.state != State.COMPLETE
 
     def lines(self, state: State) -> int:
-        """Returns how many events have that fault; -1 if unknown."""
+        """Returns the number of events with faults of this state; -1 if unknown."""
         counts = [kind for kind in self.judged.kinds if kind.kind.state is state]
         return sum(count.events for count in counts) or -1
 
     def lost_bytes(self, state: State) -> int:
-        """Returns how many bytes with an unknown number of lines were lost."""
+        """Returns the number of bytes that were lost with an unknown number of lines."""
         return sum(count.bytes for count in self.judged.kinds if count.kind.state is state)
 
 
@@ -75,7 +75,7 @@ def hour_of(time: int) -> int:
 def by_hour(
     verdict: TopicVerdict, hours: Iterable[int], commands: CommandsConfig = _COMMANDS
 ) -> list[HourVerdict]:
-    """Splits a verdict into these hours, all within it."""
+    """Splits a verdict into these hours, which the verdict covers."""
     windows: dict[int, list[WindowVerdict]] = defaultdict(list)
     for window in verdict.windows:
         windows[hour_of(window.start)].append(window)
@@ -237,7 +237,7 @@ def _joined(waits: Sequence[str]) -> str:
 
 
 class TopicFigures(msgspec.Struct):
-    """The figures of one topic. Faults count as long as they are kept, events for a day."""
+    """The figures of one topic. Faults count for as long as they are stored, events for a day."""
 
     key: TopicKey
     events: dict[Tier, int] = {}

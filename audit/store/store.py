@@ -61,7 +61,8 @@ def _now_millis() -> int:
 
 
 class AuditStore(msgspec.Struct):
-    """The database, open for writing. One process at a time, ensured by the directory's lock."""
+    """The database, open for writing by one process at a time, which the directory's lock
+    ensures."""
 
     directory: Path
     window_millis: int
@@ -98,7 +99,7 @@ class AuditStore(msgspec.Struct):
         closed(self.directory)
 
     def reading(self) -> StoreReading:
-        """Opens the database for reading, by any number of threads. The caller closes it."""
+        """Opens the database for reading by any number of threads. The caller closes it."""
         return StoreReading(self.directory / FILE, self.grace_millis)
 
     def positions(self, cluster: str) -> LedgerPositions:
@@ -127,7 +128,7 @@ class AuditStore(msgspec.Struct):
         return touched
 
     def expire(self, now: int) -> int:
-        """Deletes data older than the retention, and returns the number of rows."""
+        """Deletes data older than the retention, and returns the number of deleted rows."""
         with self._transaction() as connection:
             count = expiry.expire(connection, now, self.retention_millis)
         self._numbers.forget()
@@ -136,7 +137,7 @@ class AuditStore(msgspec.Struct):
         return count
 
     def set_inventory(self, hosts: Sequence[Inventory], now: int) -> None:
-        """Replaces the hosts that are expected to ship. New ones are expected from now on."""
+        """Replaces the hosts that are expected to ship. New hosts are expected from now on."""
         expected = [(host.host, topic) for host in hosts for topic in host.topics or ("",)]
         with self._transaction() as connection:
             query = "SELECT host, topic, since FROM inventory"
@@ -167,14 +168,14 @@ class AuditStore(msgspec.Struct):
         lags_: Sequence[lags.MeasuredLag],
         marks_: Sequence[Mark],
     ) -> None:
-        """Keeps the lags measured at a time, of these kinds and clusters, and new marks."""
+        """Stores the lags of these kinds and clusters as measured at a time, and new marks."""
         with self._transaction() as connection:
             lags.keep(connection, self._numbers.lag_series, time, measured, lags_)
             marks.keep_seen(connection, marks_)
 
     def keep_alerts(self, alerts: Sequence[Alert]) -> None:
-        """Keeps new and changed alerts, identified by kind, cluster, topic, host, hour and the time
-        when they were raised."""
+        """Stores new and changed alerts, identified by kind, cluster, topic, host, hour and the
+        time when they were raised."""
         with self._transaction() as connection:
             connection.executemany(_ALERT, alerts)
 

@@ -52,14 +52,14 @@ _EARLIEST: Final = -(2**62)  # clients write any time, and the window starts bef
 
 
 class Sums(msgspec.Struct):
-    """The totals of one time window."""
+    """The sums of one time window."""
 
     events: int = 0
     bytes: int = 0
     crc_sum: int = 0
 
     def add(self, batches: int, events: int, lengths: int, crc_sum: int) -> None:
-        """Adds `batches` batches; `lengths` is the sum of their headers' length fields."""
+        """Adds `batches` batches; `lengths` is the sum of the length fields in their headers."""
         self.events += events
         self.bytes += lengths + batches * LENGTH_PREFIX
         self.crc_sum += crc_sum
@@ -100,7 +100,7 @@ class PartitionCount(msgspec.Struct):
 
     @property
     def weight(self) -> int:
-        """The approximate size in an entry, in bytes."""
+        """The approximate size of the counts in an entry, in bytes."""
         details = _STRETCH * (len(self.stretches) + 8 * len(self.spoilt))
         names = len(self.topic) + (0 if self.origin is None else len(str(self.origin)))
         details += _WINDOW * len(self.windows) + _BATCH * len(self.batches)
@@ -116,7 +116,7 @@ class PartitionCount(msgspec.Struct):
         self.next_offset = end
 
     def sums_at(self, time: int, window_millis: int) -> Sums:
-        """The sums of the window that contains `time`."""
+        """Returns the sums of the window that contains `time`."""
         time = max(time, _EARLIEST)
         start = time - time % window_millis
         sums = self.windows.get(start)
@@ -130,7 +130,8 @@ class PartitionCount(msgspec.Struct):
         self.next_offset = max(self.next_offset, first + count)
 
     def late(self, times: Sequence[int], events: Sequence[int]) -> None:
-        """Counts the delays of events with these times; `events` is how many have each time."""
+        """Counts the delays of events with these times; `events` is the number of events with each
+        time."""
         if self.seen is None:
             return
         least, most = self._delay(max(times)), self._delay(min(times))
@@ -164,7 +165,8 @@ class Counting:
         *,
         gaps_are_empty: bool,
     ) -> None:
-        """Counts one batch. `read` returns all of its bytes; it is called only if they are needed.
+        """Counts one batch. `read` returns all of the batch's bytes, and is called only if they are
+        needed.
 
         `gaps_are_empty`: missing offsets before it are known to have no events.
         """
@@ -201,7 +203,8 @@ class Counting:
     def count_by_headers(
         self, into: PartitionCount, batches: Sequence[RawHeader], *, gaps_are_empty: bool
     ) -> bool:
-        """Counts these ascending batches if their headers are enough; otherwise returns False."""
+        """Counts these ascending batches from their headers, and returns True, if the headers are
+        enough."""
         bases, lengths, _, _, crcs, attributes, deltas, firsts, lasts, ids, epochs, _, counts = zip(
             *batches, strict=True
         )

@@ -1,4 +1,4 @@
-"""Finds in ledger entries up to which offset the leaders of a partition have counted it. Pure.
+"""Finds, in ledger entries, the offset up to which a partition's leaders have counted it. Pure.
 
 Rule 1: each counter reports a partition's offsets in ascending order without gaps, and continues
         where the previous counter stopped according to the ledger. So everything below the furthest
@@ -25,24 +25,25 @@ class EpochStart(NamedTuple):
 
 
 class History(NamedTuple):
-    """The leader epochs of a log, ascending, and where the log ends."""
+    """The leader epochs of a log, ascending, and the end of the log."""
 
     epochs: Sequence[EpochStart]
     end: int
 
     def after(self, leader_epoch: int) -> EpochStart | None:
-        """The next epoch."""
+        """Returns the next epoch."""
         at = bisect_right(self.epochs, leader_epoch, key=attrgetter("leader_epoch"))
         return self.epochs[at] if at < len(self.epochs) else None
 
     def end_of(self, leader_epoch: int) -> int:
-        """The offset up to which reports under that epoch are still valid."""
+        """Returns the offset up to which reports under that epoch are still valid."""
         following = self.after(leader_epoch)
         return self.end if following is None else min(following.first, self.end)
 
 
 class CountedUpTo(NamedTuple):
-    """Everything before `next_offset` is in the ledger; the last entry is of journal `source`."""
+    """A partition's progress: everything before `next_offset` is in the ledger; the last entry
+    belongs to journal `source`."""
 
     next_offset: int
     leader_epoch: int
@@ -52,7 +53,7 @@ class CountedUpTo(NamedTuple):
 def furthest(
     entries: Iterable[Json], histories: Mapping[PartitionKey, History]
 ) -> dict[PartitionKey, CountedUpTo]:
-    """The end of counting in these partitions, according to these entries."""
+    """Returns the offsets up to which these partitions are counted, according to these entries."""
     reached: dict[PartitionKey, CountedUpTo] = {}
     for entry in entries:
         if entry["tier"] != "broker":
@@ -72,7 +73,8 @@ def furthest(
 def furthest_copied(
     entries: Iterable[Json], keys: Collection[PartitionKey]
 ) -> dict[PartitionKey, int]:
-    """The offsets up to which mirrors copied these partitions, according to these entries."""
+    """Returns the offsets up to which mirrors copied these partitions, according to these
+    entries."""
     reached: dict[PartitionKey, int] = {}
     for entry in entries:
         if entry["tier"] != "mirror":

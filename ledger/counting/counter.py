@@ -1,4 +1,4 @@
-"""Counts batches into ledger entries with a journal: each offset is in exactly one entry.
+"""Counts batches into ledger entries with a journal, so that each offset is in exactly one entry.
 
 The caller names a partition and passes its batches in ascending order. An entry that is full or
 some seconds old is written to the journal, together with the places that the partitions have
@@ -40,7 +40,7 @@ class Sender(Protocol):
 
 
 class Withdrawn(NamedTuple):
-    """Offsets that a log has lost. The log continued at `resumes`."""
+    """Offsets that a log has lost. The log continues at `resumes`."""
 
     key: PartitionKey
     leader_epoch: int
@@ -62,7 +62,7 @@ class Withdrawn(NamedTuple):
 
 
 class Counter:
-    """The counter of one process. One thread."""
+    """The counter of one process. For one thread."""
 
     def __init__(self, journal: CountingJournal, speaker: Speaker, send: Sender) -> None:
         self.counting = Counting(speaker.window_millis)
@@ -100,12 +100,14 @@ class Counter:
             self._journal.acknowledged()
 
     def place(self, key: PartitionKey) -> CountPosition | None:
-        """The place up to which a partition is counted, journalled or not; None if unknown."""
+        """Returns the position up to which a partition is counted, journalled or not; None if
+        unknown."""
         return self._places.get(key) or self._journal.places.get(key)
 
     def go_back(self, key: PartitionKey, end: int, *, leader_epoch: int) -> None:
-        """Continues at `end`, because the log ends before its counted place. What is counted there
-        replaces earlier entries, so it gets a higher leader epoch, even if the log has not."""
+        """Continues at `end`, because the log ends before the counted position. New counts from
+        there replace earlier entries, so they get a higher leader epoch, even if the log has
+        not."""
         before = self.place(key) or CountPosition(end)
         leader_epoch = max(leader_epoch, before.leader_epoch + 1)
         self._places[key] = CountPosition(end, leader_epoch=leader_epoch, led=before.led)
@@ -122,8 +124,8 @@ class Counter:
         self._places[key] = place._replace(led=leader_epoch)
 
     def withdraw(self, losses: Sequence[Withdrawn]) -> None:
-        """Reports lost offsets: journalled at once, sent with the next entries. Counting continues
-        where the logs do. Raises OSError; then nothing is noted.
+        """Reports lost offsets: journals them at once, and sends them with the next entries.
+        Counting continues where the logs do. Raises OSError; then nothing is noted.
 
         Entries under the epochs that begin with the loss stay valid: reporting a loss again only
         repeats the report.
@@ -139,13 +141,14 @@ class Counter:
         self._journal_findings(places, withdrawn=[loss.json for loss in losses])
 
     def damage(self, batches: Sequence[tuple[PartitionKey, Spoilt]]) -> None:
-        """Reports batches that were damaged after they were counted: journalled at once."""
+        """Reports batches that were damaged after they were counted. Journals the report at
+        once."""
         damaged = [damaged_of(*key, spoilt) for key, spoilt in batches]
         self._journal_findings({}, damaged=damaged)
 
     def scrubbed(self, logs: Sequence[Json]) -> bool:
-        """Journals when these logs were last read again. Does nothing and returns False while
-        entries are pending, as the next scrub replaces the report."""
+        """Journals the last times at which these logs were scrubbed. Does nothing and returns False
+        while entries are pending, because the next scrub replaces the report."""
         if self._journal.pending:
             return False
         self._journal_findings({}, scrubbed=logs)
@@ -153,7 +156,7 @@ class Counter:
 
     def health(self, statement: Json) -> bool:
         """Journals the program's health. Does nothing and returns False while entries are pending,
-        as the next statement replaces this one."""
+        because the next report replaces this one."""
         if self._journal.pending:
             return False
         self._journal_findings({}, health=[statement])
@@ -231,7 +234,7 @@ class Counter:
         byte: int,
     ) -> None:
         """Counts contiguous batches that begin at `byte` of `segment`; `read` takes a position and
-        a length. Batches for which the headers are not enough are found by halving."""
+        a length. Batches for which the headers are not enough are found by bisection."""
         key, count = self._named_partition()
         sizes = [header[1] + LENGTH_PREFIX for header in headers]
         behind = byte + sum(sizes)
@@ -253,7 +256,7 @@ class Counter:
                 self.run(part, read, gaps_are_empty=gaps_are_empty, segment=segment, byte=begin)
 
     def nothing_up_to(self, end: int) -> None:
-        """Claims the offsets from the partition's place to `end` as empty."""
+        """Claims that the offsets from the partition's position to `end` are empty."""
         _, count = self._named_partition()
         if end > count.next_offset:
             count.claim(count.next_offset, end, 0)

@@ -1,4 +1,4 @@
-"""Makes ledger entries of the counts, none of them too large. Pure.
+"""Makes ledger entries from the counts, none of them too large. Pure.
 
 If a single batch has events in more windows than an entry can hold, the entry has windows of an
 hour. If these are too many, too, the batch is divided: each part has some of the windows and some
@@ -24,7 +24,7 @@ _HOUR_MILLIS: Final = 3_600_000
 
 
 class Speaker(msgspec.Struct, frozen=True):
-    """The counting process: the fields that all entries of one journal share."""
+    """The counting process, as the fields that all entries of one journal share."""
 
     source: str
     host: str
@@ -37,7 +37,7 @@ class Speaker(msgspec.Struct, frozen=True):
 def entries_of(
     counts: Iterable[PartitionCount], speaker: Speaker, *, seq: int, now_millis: int
 ) -> list[Json]:
-    """The entries for all counts, numbered from `seq` on."""
+    """Makes the entries for all counts, numbered from `seq` on."""
     return [
         {
             **_head(speaker, seq + at, now_millis, length),
@@ -58,7 +58,7 @@ def entry_of(
     scrubbed: Sequence[Json] = (),
     health: Sequence[Json] = (),
 ) -> Json:
-    """One entry for the statements other than counts, which are few."""
+    """Makes one entry for the statements other than counts, which are few."""
     return {
         **_head(speaker, seq, now_millis, speaker.window_millis),
         "passages": [],
@@ -87,13 +87,13 @@ def _head(speaker: Speaker, seq: int, now_millis: int, window_millis: int) -> Js
 
 
 def is_full(count: PartitionCount, others: int) -> bool:
-    """Whether an entry is due: with passages of `others` bytes, more of this count would not fit,
+    """Whether an entry is due: beside passages of `others` bytes, more of this count would not fit,
     or would need longer windows."""
     return others + count.weight >= MOST_BYTES or len(count.windows) >= MOST_WINDOWS
 
 
 def halves(entry: Json) -> list[Json]:
-    """The entry in two halves with the same header; empty if it has only one item."""
+    """Splits the entry into two halves with the same header; empty if it has only one item."""
     items = [(name, item) for name in _LISTS for item in entry.get(name, [])]
     if len(items) < 2:
         return []

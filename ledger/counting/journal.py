@@ -31,7 +31,7 @@ class CounterFileDamaged(Exception):
 
 
 class PartitionKey(NamedTuple):
-    """A partition of one topic: the id tells it from other topics of that name."""
+    """A partition of one topic. The id tells the topic from others of the same name."""
 
     topic: str
     topic_id: str
@@ -60,7 +60,8 @@ class _File(msgspec.Struct, array_like=True):
 
 
 class CountingJournal:
-    """The journal of counts. Used by one process, which holds the directory's lock. Blocks."""
+    """The journal of counts. Used by one process, which holds the directory's lock. Its methods
+    block."""
 
     def __init__(self, path: Path, kind: str) -> None:
         """The source of a new journal begins with `kind`. Raises CounterFileDamaged."""
@@ -80,7 +81,7 @@ class CountingJournal:
 
     @property
     def pending(self) -> list[Json]:
-        """Entries that the ledger has not acknowledged."""
+        """The entries that the ledger has not acknowledged."""
         return self._file.pending
 
     @property
@@ -93,7 +94,7 @@ class CountingJournal:
         places: Mapping[PartitionKey, CountPosition],
         forgotten: Collection[PartitionKey] = (),
     ) -> None:
-        """Appends entries, and the offsets that they reach. Raises OSError; then nothing
+        """Appends entries, and the offsets up to which they count. Raises OSError; then nothing
         changes."""
         merged = {**self._places, **places}
         for key in forgotten:
@@ -108,8 +109,8 @@ class CountingJournal:
         self._file, self._places = file, merged
 
     def split(self, at: int, parts: Sequence[Json]) -> None:
-        """Replaces the pending entry of this index, which was refused, by parts. The first part
-        keeps its number, the others get new ones. Raises OSError; then nothing changes."""
+        """Replaces the pending entry of this index, which was rejected, by parts. The first part
+        keeps its number, the others get new numbers. Raises OSError; then nothing changes."""
         pending, next_seq = list(self._file.pending), self._file.next_seq
         for part in parts[1:]:
             pending.append({**part, "header": {**part["header"], "seq": next_seq}})
@@ -120,8 +121,8 @@ class CountingJournal:
         self._file = file
 
     def acknowledged(self) -> None:
-        """Drops the pending entries, which are in the ledger. The file follows with the next write:
-        after a crash before that they are sent once more, which does no harm."""
+        """Drops the pending entries, because they are in the ledger. The file follows with the next
+        write: after a crash before that, they are sent once more, which is harmless."""
         self._file.pending = []
 
 

@@ -1,4 +1,4 @@
-"""Recognises which producers are agents. Pure.
+"""Recognizes the producers that are agents. Pure.
 
 Only agents promise that the base timestamp of a batch is its smallest and the maximum timestamp its
 greatest, so that the header of a batch in one window is enough to count it. One batch of each
@@ -26,7 +26,7 @@ _SOURCE: Final = re.compile(rb"[0-9a-hjkmnp-tv-z]{20}")
 
 
 class Likeness(Enum):
-    """The degree to which a producer's events look like an agent's. If a topic refuses an event's
+    """The degree to which a producer's events look like an agent's. If a topic rejects an event's
     time, its record has another time."""
 
     NONE = 0
@@ -35,13 +35,13 @@ class Likeness(Enum):
 
 
 class Owners:
-    """Producers with a batch that was unpacked, and whether they are agents."""
+    """Producers of which a batch was unpacked, and whether they are agents."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Likeness] = {}
 
     def learn(self, header: BatchHeader, timestamp: int, value: bytes | None) -> None:
-        """Learns from the first record of an opened batch whether its producer is an agent."""
+        """Learns from the first record of an unpacked batch whether its producer is an agent."""
         if header.producer_id == NO_PRODUCER:
             return
         key = (header.producer_id, header.producer_epoch)
@@ -70,7 +70,7 @@ class Owners:
 
 
 def likeness(value: bytes | None, timestamp: int) -> Likeness:
-    """The degree to which a record with this value and time looks like an agent's event."""
+    """Returns the degree to which a record with this value and time looks like an agent's event."""
     if value is None or len(value) <= _BODY_AT or value[0] != 0:
         return Likeness.NONE
     try:

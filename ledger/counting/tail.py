@@ -1,4 +1,4 @@
-"""Reads `_audit` backwards until it is known how far partitions were counted.
+"""Reads `_audit` backwards until the end of counting in each partition is known.
 
 A broker needs this when it begins to lead a partition. The previous leader reported it recently,
 unless nothing was written: so the last minutes are read first, and earlier entries only for
@@ -46,7 +46,7 @@ def _now_millis() -> int:
 
 
 class _Stretch(NamedTuple):
-    """Offsets of one partition of `_audit`."""
+    """A range of offsets of one partition of `_audit`."""
 
     partition: int
     first: int
@@ -54,7 +54,8 @@ class _Stretch(NamedTuple):
 
 
 class LedgerTail:
-    """Finds the latest entries about partitions. One thread. Opens no connection yet."""
+    """Finds the latest entries about partitions. For one thread. Creating one opens no
+    connection."""
 
     def __init__(
         self,
@@ -73,8 +74,9 @@ class LedgerTail:
         self._now_millis = now_millis
 
     def ends(self, histories: Mapping[PartitionKey, History]) -> dict[PartitionKey, CountedUpTo]:
-        """The end of counting in these partitions, without those that are missing in the ledger.
-        Empty if the ledger may not be read. Raises ClientError and SchemaError."""
+        """Returns the offsets up to which these partitions are counted, without partitions that are
+        not in the ledger. Empty if the ledger may not be read. Raises ClientError and
+        SchemaError."""
 
         def of(
             entries: Iterable[Json], wanted: Collection[PartitionKey]
@@ -84,8 +86,8 @@ class LedgerTail:
         return self._search(histories, of)
 
     def copied(self, keys: Collection[PartitionKey]) -> dict[PartitionKey, int]:
-        """The offsets up to which mirrors copied these partitions, by their entries of the last
-        day."""
+        """Returns the offsets up to which mirrors copied these partitions, according to entries of
+        the last day."""
         return self._search(keys, furthest_copied, all_of_it=False)
 
     def _search(

@@ -1,4 +1,5 @@
-"""A chunk's new entries, with the ids of everything that they name: the input of all tables.
+"""A chunk's new entries, with the ids of everything that they name, from which all tables are
+written.
 
 The writer thread assigns ids to texts and caches them while its transactions succeed. After a
 failed one, the caches must be cleared: `forget`.
@@ -24,7 +25,7 @@ Within = tuple[int | str, ...]
 
 
 class NameNumbering:
-    """The ids of one table, whose rows are identified by a text and the columns that qualify it."""
+    """The ids of one table whose rows are identified by a text and the columns that qualify it."""
 
     def __init__(self, connection: sqlite3.Connection, table: str, *columns: str) -> None:
         """The last column has the text."""
@@ -52,7 +53,7 @@ class NameNumbering:
         return self.given(texts, *within)[0]
 
     def given(self, texts: Sequence[str], *within: int | str) -> tuple[list[int], list[int]]:
-        """Returns the ids of texts, and those that are new."""
+        """Returns the ids of texts, and which of them are new."""
         known = self._known.setdefault(within, {})
         unknown = {text: None for text in texts if text not in known}
         new: list[int] = []
@@ -96,7 +97,7 @@ class Pairs:
         self._known = np.empty(0, np.int64)
 
     def added(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Adds pairs; returns the mask of new ones."""
+        """Adds pairs, and returns the mask of new pairs."""
         pairs = (left << _HALF) | right
         place = np.searchsorted(self._known, pairs)
         new = np.ones(len(pairs), np.bool_)
@@ -178,14 +179,14 @@ class Chunk(msgspec.Struct, frozen=True):
         )
 
     def passages_of(self, *tiers: str) -> Mask:
-        """Marks passages in entries of these tiers."""
+        """Returns the mask of passages in entries of these tiers."""
         is_of_tiers = np.zeros(len(self.entries), np.bool_)
         for tier in tiers:
             is_of_tiers |= self.entries.of_tier(tier)
         return np.asarray(is_of_tiers[self.passages.entry])
 
     def touch(self, topic: Numbers, hour: Numbers) -> None:
-        """Marks these hours for judging."""
+        """Marks these hours for judgement."""
         together = grouped(topic, hour)
         self.touched.update(zip(*(column.tolist() for column in together.keys), strict=True))
 

@@ -1,5 +1,5 @@
 """Finds numbers of a journal with two different entries. One of the two was not written by the
-journal's owner, and it is unknown which, so neither is believed.
+journal's owner, and it is unknown which one, so neither is trusted.
 
 Repetitions are no fault: programs send an entry again if they do not know whether it arrived, and
 an `_audit` that is read again from the beginning has all entries again. So a digest of four bytes
@@ -63,8 +63,8 @@ class Doubt(msgspec.Struct, frozen=True):
 def check(
     connection: sqlite3.Connection, cluster: str, entries: Entries, seen: SeenEntries
 ) -> Doubt:
-    """Compares the chunk's entries with each other and with those kept, and keeps their digests and
-    new disputes."""
+    """Compares the chunk's entries with each other and with stored digests, and stores their
+    digests and new disputes."""
     named = np.array([bool(text) for text in entries.journal.values], np.bool_)
     at = np.flatnonzero(named[entries.journal.codes] & (entries.seq >= 0))
     digests = digests_of(entries.body, _key(connection))[at]
@@ -165,7 +165,8 @@ def _since(connection: sqlite3.Connection, journal: int, seq: int, time: int) ->
 
 
 def of(connection: sqlite3.Connection, cluster: str, name: int) -> list[Disputed]:
-    """Returns the disputes that affect a topic, by its name's id; consecutive numbers together."""
+    """Returns the disputes that affect a topic, by the id of its name; consecutive numbers are
+    combined."""
     disputes: list[Disputed] = []
     for journal, tier, host, seq, since in connection.execute(_OF_TOPIC, (cluster, name)):
         # A forged entry may name any tier.

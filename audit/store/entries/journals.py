@@ -1,4 +1,4 @@
-"""Keeps which entries of each journal have been folded, and finds the new ones of a chunk.
+"""Keeps track of the folded entries of each journal, and finds the new entries of a chunk.
 
 An entry is identified by its journal and its number in it; a repetition is not folded. Entries
 without a journal cannot be told from repetitions, so they are left out. An entry of a later version
@@ -37,22 +37,22 @@ SELECT id, journal, silent.first_seq, silent.end_seq, silent.first_time, silent.
 
 
 class SeenEntries(msgspec.Struct, frozen=True):
-    """The state of entries. `journal`: the journal number of each entry; `new`: those not folded
-    before."""
+    """The state of a chunk's entries. `journal`: the journal number of each entry; `new`: whether
+    it was not folded before."""
 
     journal: Numbers
     new: Mask
 
 
 class _Before(msgspec.Struct, frozen=True):
-    """The state of the chunk's journals before it. `who`: the tier and host of each."""
+    """The state that the chunk's journals had before it. `who`: the tier and host of each."""
 
     seen: Keyed
     times: Numbers
     who: dict[int, tuple[str, int]]
 
     def is_begun(self, ids: Numbers, begun: Numbers) -> Mask:
-        """Whether the first seq, first time and number of holes of these journals are unchanged.
+        """Whether the first number, first time and number of holes of these journals are unchanged.
         `ids` ascend."""
         keys, begins, ends = self.seen.groups()
         known_begins = np.column_stack(
@@ -68,7 +68,7 @@ class _Before(msgspec.Struct, frozen=True):
 def take(
     connection: sqlite3.Connection, numbers: AllNumbers, cluster: str, entries: Entries
 ) -> SeenEntries:
-    """Marks these entries as present."""
+    """Marks these entries as folded."""
     named = [text or " " for text in entries.journal.values]
     ids, added = numbers.journals.given(named, cluster)
     journal = np.array(ids, np.int64)[entries.journal.codes] if ids else entries.journal.codes
@@ -89,7 +89,8 @@ def take(
 
 
 def unpacked(journal: Numbers, seen: list[bytes]) -> tuple[Keyed, Numbers]:
-    """Returns the entries as intervals, with the times of the first and last entry of each."""
+    """Returns the entries as intervals, with the times of the first and last entry of each
+    interval."""
     lengths = np.fromiter(map(len, seen), np.int64, len(seen)) // _QUAD
     quads = np.frombuffer(b"".join(seen), "<i8").reshape(-1, 4)
     return Keyed(np.repeat(journal, lengths), quads[:, 0], quads[:, 1]), quads[:, 2:]

@@ -22,7 +22,7 @@ from ground.intervals import Intervals, merged, minus, upto
 
 
 def hosts(connection: sqlite3.Connection, topic: int, query: HostsQuery) -> Hosts:
-    """Returns a page of hosts. What is missing on each is in the findings."""
+    """Returns a page of hosts. Their missing events are in the findings."""
     where, values = "", list[int | str]([topic])
     if query.search:
         where, values = " AND text LIKE ? ESCAPE '\\'", [topic, pattern(query.search)]

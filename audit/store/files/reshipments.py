@@ -1,5 +1,5 @@
 """Finds files that were shipped again as another source: an agent whose data directory was deleted
-starts over, and one with a damaged journal does so with the files that it has forgotten.
+starts over, and one with a damaged journal starts over with the files that it has forgotten.
 
 Rule 1: Two sources of one host and topic are the same file if different agents reported them, the
         digests of their beginnings are equal, as far as both go, and so are their identities. If
@@ -150,7 +150,7 @@ SELECT copies.source, copies.original, mine.topic, from_time FROM copies
 
 
 def keep(chunk: Chunk, source: Numbers) -> None:
-    """Keeps reshipped runs; to be called after sources and stretches are kept. `source` is by
+    """Stores reshipped runs; to be called after sources and stretches are stored. `source` is by
     run."""
     reported = _keep_files(chunk)
     connection = chunk.connection
@@ -269,7 +269,7 @@ def _drop_remembered(chunk: Chunk, parameters: tuple[int, str]) -> None:
 
 
 def of(connection: sqlite3.Connection, ids: str) -> dict[int, list[Copied]]:
-    """Returns the reshipped runs of these sources, with their originals."""
+    """Returns the reshipped runs of these sources, each with its original."""
     copies: dict[int, list[Copied]] = defaultdict(list)
     for number, *row in connection.execute(
         "SELECT copies.source, original.source, coalesce(journal, ''), original.events,"

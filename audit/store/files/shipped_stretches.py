@@ -67,8 +67,8 @@ def keep(chunk: Chunk, places: PassagePlaces, source: Numbers) -> None:
 
 
 def look_again(chunk: Chunk) -> None:
-    """Checks stretches again after progress of loaders, reports of agents that loaders have passed,
-    or changes of a log."""
+    """Checks stretches again after loaders have progressed, agents have reported offsets that
+    loaders have passed, or a log has changed."""
     connection = chunk.connection
     read = {*np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist()}
     read |= chunk.cut_topics | chunk.damaged_topics
@@ -85,7 +85,7 @@ def look_again(chunk: Chunk) -> None:
 
 
 def drop(connection: sqlite3.Connection, cluster: str, newest: int) -> None:
-    """Drops stretches that are no longer needed, by the time of the cluster's newest entry."""
+    """Drops stretches that are no longer needed at the time of the cluster's newest entry."""
     connection.execute(
         "DELETE FROM details WHERE kind = ? AND said < ? AND topic IN ("
         " SELECT topics.id FROM topics JOIN topic_names ON topic_names.id = name"
@@ -145,7 +145,8 @@ def _all_gaps(connection: sqlite3.Connection, topic: int, generations: Generatio
 
 
 def inside(offsets: Keyed, stretches: Stretches, generations: Generations) -> Mask:
-    """Marks the stretches that contain any of these offsets, which are by generation and united."""
+    """Returns the mask of stretches that contain any of these offsets, which are by generation and
+    united."""
     is_inside = np.zeros(len(stretches), np.bool_)
     if not len(offsets.key):
         return is_inside
@@ -331,7 +332,7 @@ SELECT mine.id, intervals FROM sources AS mine
 
 
 def landed_rows(connection: sqlite3.Connection, tier: int, ids: str, copy: int = 0) -> Keyed:
-    """Returns the landed rows of these sources; with `copy`, those of the copy."""
+    """Returns the landed rows of these sources; with `copy`, the rows that landed from the copy."""
     query = (_LANDED_THERE, (tier, ids, copy)) if copy else (_LANDED, (tier, ids))
     rows: Sequence[tuple[int, bytes]] = connection.execute(*query).fetchall()
     return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])

@@ -1,4 +1,4 @@
-"""Keeps, for each file (source), the shipped and landed events, those left out or lost, and the
+"""Stores, for each file (source), the shipped and landed events, those left out or lost, and the
 total.
 
 A source is suspect if, below the lesser of its shipped and landed ends, something was shipped and
@@ -72,7 +72,8 @@ SELECT theirs.id FROM sources AS mine JOIN copied ON copied.origin = mine.topic
 
 
 def keep(chunk: Chunk, places: PassagePlaces) -> Numbers:
-    """Keeps all that the chunk reports of sources. Returns the source number of each run."""
+    """Stores everything that the chunk reports about sources. Returns the source number of each
+    run."""
     runs = chunk.runs
     source, new = _numbered(chunk)
     entry = chunk.passages.entry[runs.passage]
@@ -391,7 +392,8 @@ _Repeated = tuple[int, int, int, int]  # seqs and windows: first, end, from, to
 
 
 def keep_twice(chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed) -> None:
-    """Keeps seqs that were shipped more than once. `before`: the seqs shipped earlier."""
+    """Stores sequence numbers that were shipped more than once. `before`: the numbers shipped
+    earlier."""
     places = _placed(chunk, ids, source)
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO twice VALUES (?, ?, ?, ?, ?)",
@@ -414,7 +416,8 @@ def keep_landed(
     *,
     ways: Sequence[tuple[int, int]],
 ) -> None:
-    """Keeps seqs that landed more than once. `chosen`: indexes into `ways`, sources and tiers."""
+    """Stores sequence numbers that landed more than once. `chosen`: indexes into `ways`, sources
+    and tiers."""
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO landed_twice VALUES (?, ?, ?, ?, ?, ?)",
         (

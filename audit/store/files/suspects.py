@@ -1,5 +1,5 @@
-"""Reads suspect files with the places of missing events: files flagged when they were reported, and
-those of missing stretches."""
+"""Reads suspect files with the places of missing events: files that were flagged when they were
+reported, and the files of missing stretches."""
 
 import json
 import sqlite3
@@ -44,7 +44,7 @@ def suspects(
     copy: int = 0,
 ) -> list[Source]:
     """Returns suspect files. `begin`: the time from which the ledger is known; 0 if it is complete.
-    With `copy`, landed rows are those of that copy of the topic."""
+    With `copy`, landed rows are those that landed from that copy of the topic."""
     stretches = _missing(connection, topic, generations, copy)
     ids = set(np.unique(stretches["source"]).tolist())
     ids.update(

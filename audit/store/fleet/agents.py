@@ -1,4 +1,4 @@
-"""Keeps agents' heartbeats: the agents that are expected to ship to a topic, and the time up to
+"""Stores agents' heartbeats: the agents that are expected to ship to a topic, and the time up to
 which each has acknowledged everything. Lists all agents by pages, with other writers of the ledger.
 
 Heartbeats are kept so that the order of entries does not matter, with the meaning of
@@ -221,8 +221,8 @@ def expected_agents(
 def done_until(
     connection: sqlite3.Connection, clusters: Iterable[str], heard_since: int
 ) -> dict[str, int]:
-    """Returns, by cluster, the time up to which all expected agents have shipped everything; hosts
-    that were never heard, until they were added to the inventory."""
+    """Returns, by cluster, the time up to which all expected agents have shipped everything. A host
+    that was never heard counts up to the time when it was added to the inventory."""
     retired = {cluster: Retired(connection, cluster) for cluster in clusters}
     agents_ = [
         (cluster, host, agent, heard, until)
@@ -243,14 +243,14 @@ def done_until(
 
 
 def renewed_hosts(connection: sqlite3.Connection, name: int) -> frozenset[str]:
-    """Returns hosts with several agents that shipped to a topic: each data directory but the last
-    was deleted."""
+    """Returns hosts with several agents that shipped to a topic: every data directory except the
+    last was deleted."""
     rows = connection.execute(_RENEWED, (name,))
     return frozenset(host for (host,) in rows)
 
 
 class Retired:
-    """Hosts that were taken out of service, and their agents."""
+    """The hosts that were taken out of service, and their agents."""
 
     def __init__(self, connection: sqlite3.Connection, cluster: str) -> None:
         self.by_host: dict[tuple[str, str], tuple[int, int, str]] = {}
@@ -262,7 +262,7 @@ class Retired:
             self.by_host[host, agent] = since, time, attributed(reason or "retired", operator, time)
 
     def until(self, host: str, agent: str, heard: int) -> int | None:
-        """Returns the time up to which events are expected; None if not retired."""
+        """Returns the time up to which events are expected; None if the agent is not retired."""
         statements = self.statement(host, agent, heard)
         return min(since for since, _ in statements) if statements else None
 
@@ -298,8 +298,8 @@ SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), hea
 
 
 class SilencePatience(NamedTuple):
-    """When an agent counts as silent: after `silent_millis`; with `window_millis` earlier, once it
-    is silent for longer than its pace suggests."""
+    """The limits after which an agent counts as silent: `silent_millis` or, with `window_millis`,
+    earlier, once it is silent for longer than its pace suggests."""
 
     now: int
     silent_millis: int
@@ -345,7 +345,7 @@ def agents(
 def by_agent(
     connection: sqlite3.Connection, cluster: str, patience: SilencePatience
 ) -> dict[str, AgentRow]:
-    """Returns a cluster's agents that were ever heard, by id and without topics."""
+    """Returns a cluster's agents that were ever heard, by id, without their topics."""
     rows = _all(connection, AgentsQuery(cluster=cluster), patience)
     return {row.agent: row for number, row in rows if number >= 0}
 

@@ -1,5 +1,4 @@
-"""Keeps the latest statement of health of each program. The kind of a program follows from its
-tier.
+"""Stores the latest health report of each program. The kind of a program follows from its tier.
 
 An agent is identified by its journal, any other program by its host and name. A fleet of ten
 thousand makes as many statements in ten minutes, so only the last one of each journal in a chunk is
@@ -138,8 +137,8 @@ def _within(number: int, most: int) -> int:
 def programs(
     connection: sqlite3.Connection, heard_since: int, *, loaders_of: str = ""
 ) -> list[Program]:
-    """Returns programs that were heard since then, without those on retired hosts; or only loaders
-    of one cluster."""
+    """Returns the programs that were heard since then, except those on retired hosts; or only the
+    loaders of one cluster."""
     values: list[str | int] = [heard_since]
     where = "time >= ?"
     if loaders_of:
@@ -170,8 +169,9 @@ def programs(
 def roots_of(
     connection: sqlite3.Connection, cluster: str, topic: str, heard_since: int
 ) -> Iterator[str]:
-    """Yields the roots of files into which loaders say that they load a topic. A loader that was
-    not heard for some time, although another one on its host was, has been given another root."""
+    """Yields the roots of files into which loaders report that they load a topic. A loader that was
+    not heard for some time, although another loader on its host was, has been given another
+    root."""
     loaders = programs(connection, heard_since, loaders_of=cluster)
     newest: dict[str, int] = {}
     for loader in loaders:

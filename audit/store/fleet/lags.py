@@ -1,5 +1,5 @@
-"""Keeps lags over time, measured once a minute by this audit: bytes that a host's agents have not
-shipped, messages that a group has not read, offsets that a loader has not landed.
+"""Stores lags over time, which this audit measures once a minute: bytes that a host's agents have
+not shipped, messages that a group has not read, offsets that a loader has not landed.
 
 They are in no ledger, so they start over when the database is lost. A series has no row for a time
 without lag; the sum of its kind, a series without a name, has one for each measurement. So a time
@@ -59,7 +59,8 @@ SELECT series, time - time % ?4 AS slot, max(amount), max(behind) FROM lags
 
 
 class MeasuredLag(NamedTuple):
-    """A lag. `behind` is in milliseconds, -1 if unknown; `name` is a host, group or destination."""
+    """A measured lag. `behind` is in milliseconds, -1 if unknown; `name` is a host, group or
+    destination."""
 
     kind: str
     cluster: str
@@ -70,7 +71,7 @@ class MeasuredLag(NamedTuple):
 
 
 class LagsQuery(NamedTuple):
-    """A query for the lags of a topic, or of a host."""
+    """A query for the lags of a topic or a host."""
 
     cluster: str
     topic: str
@@ -80,7 +81,7 @@ class LagsQuery(NamedTuple):
 
 
 class LagsOverTime(NamedTuple):
-    """Series of lags. `measured`: by kind, the slots of `step` milliseconds in which it was
+    """Series of lags. `measured`: for each kind, the slots of `step` milliseconds in which it was
     measured."""
 
     step: int
@@ -103,7 +104,7 @@ def keep(
     measured_kinds: Iterable[tuple[str, str]],
     lags: Iterable[MeasuredLag],
 ) -> None:
-    """Keeps lags. `measured_kinds`: what was measured, each kind with its cluster."""
+    """Stores lags. `measured_kinds`: each measured kind with its cluster."""
     by_kind: dict[tuple[str, str], list[MeasuredLag]] = {kind: [] for kind in measured_kinds}
     for lag in lags:
         if lag.amount > 0 and (lag.kind, lag.cluster) in by_kind:

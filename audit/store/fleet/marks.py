@@ -1,5 +1,6 @@
-"""Marks on the time axis: starts of agents and brokers with their versions, beginnings of leader
-epochs, loads, acceptances, retirements, and changes of groups and brokers seen by this audit.
+"""Stores marks on the time axis: starts of agents and brokers with their versions, beginnings of
+leader epochs, loads, acceptances, retirements, and changes of groups and brokers that this audit
+saw.
 
 All but the last are in the ledger, and are read from its tables. Changes seen by this audit are
 nowhere else, and are lost with the database; the newest `MOST_SEEN` are kept.
@@ -86,7 +87,7 @@ DELETE FROM seen_marks WHERE time < ?1
 
 
 class MarksQuery(NamedTuple):
-    """A query for marks. Empty texts match all."""
+    """A query for marks. Empty texts match everything."""
 
     from_time: int
     to_time: int
@@ -96,7 +97,7 @@ class MarksQuery(NamedTuple):
 
 
 def keep_starts(chunk: Chunk) -> None:
-    """Keeps the starts of agents and brokers, from their statements of health."""
+    """Stores the starts of agents and brokers, from their health reports."""
     entries = chunk.entries
     lists = entries.body.field("health")
     health = lists.flatten()

@@ -1,5 +1,5 @@
-"""A chunk's entries, passages, windows and runs as columns of numpy; each refers to its parent by
-row: `Passages.entry` is a row of `Entries`, `Windows.passage` one of `Passages`, and so on.
+"""A chunk's entries, passages, windows and runs as numpy columns. Each refers to its parent by row:
+`Passages.entry` is a row of `Entries`, `Windows.passage` a row of `Passages`, and so on.
 
 Values are limited to plausible sizes here, so that sums cannot overflow. Pure.
 """
@@ -25,7 +25,7 @@ _HOUR: Final = 3_600_000
 
 
 class TextColumn(msgspec.Struct, frozen=True):
-    """A column of texts, as indexes into `values`."""
+    """A column of texts, stored as indexes into `values`."""
 
     codes: Numbers
     values: list[str]
@@ -39,7 +39,7 @@ def numbers(column: pa.Array) -> Numbers:
 
 
 def counts(column: pa.Array, most: int = MOST) -> Numbers:
-    """Returns counts, none below zero or above `most`."""
+    """Returns counts, limited to between 0 and `most`."""
     return np.clip(numbers(column), 0, most)
 
 
@@ -53,7 +53,7 @@ def texts(column: pa.Array) -> TextColumn:
 
 
 def cut(text: str) -> str:
-    """Cuts a text that is longer than any path, with a digest that keeps it distinct."""
+    """Shortens a text that is longer than any path, adding a digest that keeps it distinct."""
     if len(text) > MOST_TEXT:
         mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         text = f"{text[:MOST_TEXT]}… ({mark})"
@@ -65,7 +65,7 @@ def parents(column: pa.ListArray) -> Numbers:
 
 
 class Entries(msgspec.Struct, frozen=True):
-    """The entries' own fields."""
+    """The fields of the entries themselves."""
 
     body: pa.StructArray
     journal: TextColumn
@@ -81,7 +81,8 @@ class Entries(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, body: pa.StructArray, latest: int = MOST_TIME) -> "Entries":
-        """Times after `latest`, of writers whose clocks are ahead, become `latest`."""
+        """Makes the entries of a chunk. Times after `latest`, from writers whose clocks are ahead,
+        become `latest`."""
         header = body.field("header")
         written = np.clip(numbers(header.field("time")), 0, MOST_TIME)
         return cls(
@@ -156,7 +157,8 @@ class Offsets(msgspec.Struct, frozen=True):
 
 
 class Batches(msgspec.Struct, frozen=True):
-    """The batches in brokers' passages that look like an agent's. `crc`: -1 if not usable."""
+    """The batches in brokers' passages that look like an agent's. `crc` is -1 if it is not
+    usable."""
 
     passage: Numbers
     first: Numbers
@@ -165,7 +167,7 @@ class Batches(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, passages: Passages, first: Numbers) -> "Batches":
-        """The batches of passages. `first` is the first offset of each passage."""
+        """Makes the batches of passages. `first` is the first offset of each passage."""
         lists = passages.struct.field("batches")
         flat = lists.flatten()
         passage = parents(lists)
@@ -199,7 +201,7 @@ class Origins(msgspec.Struct, frozen=True):
 
 
 class EpochBeginnings(msgspec.Struct, frozen=True):
-    """Passages that report where their leader epoch begins, by an empty stretch of offsets."""
+    """Passages that report the beginning of their leader epoch, by an empty stretch of offsets."""
 
     passage: Numbers
     first: Numbers
@@ -277,7 +279,7 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
         return np.asarray(self.fate.codes == self.fate.values.index(fate))
 
     def sum_of(self, fate: str, owners: int, *, of_bytes: bool = False) -> Numbers:
-        """Returns the sum for each owner; unknown counts are 0."""
+        """Returns the sum for each owner; unknown counts are taken as 0."""
         sums = np.zeros(owners, np.int64)
         if len(self.owner):
             is_of_fate = self.of_fate(fate)

@@ -1,6 +1,6 @@
-"""Keyed digests of ledger entries. Equal entries have equal digests, whichever schema version they
-were written with. The key is secret, so that an attacker cannot construct two entries with the same
-digest. Whole columns are hashed at once. Pure.
+"""Computes keyed digests of ledger entries. Equal entries have equal digests, whichever schema
+version they were written with. The key is secret, so that an attacker cannot construct two entries
+with the same digest. Whole columns are hashed at once. Pure.
 
 Texts are hashed by multilinear hashing: each byte is multiplied by a secret number that depends on
 its position, and the products are added. Without the key, no text can be chosen to collide.
@@ -25,7 +25,7 @@ _LONGEST: Final = 4_096  # bytes of a text; longer ones are hashed one by one
 
 
 def digests_of(body: pa.StructArray, key: bytes) -> NDArray[np.uint32]:
-    """Returns a digest of each entry; never 0."""
+    """Returns a digest of each entry, which is never 0."""
     with np.errstate(over="ignore"):
         hashed = _hashed(body, key)
     return np.maximum((hashed >> np.uint64(32)).astype(np.uint32), np.uint32(1))

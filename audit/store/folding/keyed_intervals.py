@@ -1,4 +1,4 @@
-"""Many sets of integers at once, as intervals by key: three columns of equal length. Pure.
+"""Many sets of integers at once, as intervals with keys: three columns of equal length. Pure.
 
 A key is the id of a set's owner: a partition, a source. "In order" means by key, then by beginning;
 "united" means in order, and no two intervals of a key overlap or touch. A packed set is its pairs
@@ -84,8 +84,8 @@ def _by_digits(column: Numbers) -> Numbers:
 
 
 def grouped(*keys: Numbers, then: Sequence[Numbers] = ()) -> Grouped:
-    """Groups rows with equal values in all of these columns; within a group, in the order of
-    `then`."""
+    """Groups rows that have equal values in all of these columns. Within a group, rows are in the
+    order of `then`."""
     order = in_order(*keys, *then)
     count = len(order)
     sorted_keys = [key[order] for key in keys]
@@ -129,7 +129,7 @@ class Keyed(msgspec.Struct, frozen=True):
         return type(self)(self.key[mask], self.first[mask], self.end[mask])
 
     def united(self) -> Self:
-        """Unites intervals; empty and backward ones are left out."""
+        """Unites intervals; empty and backward intervals are left out."""
         if (self.end <= self.first).any():
             return self.where(self.end > self.first).united()
         if not len(self.key):
@@ -144,19 +144,20 @@ class Keyed(msgspec.Struct, frozen=True):
         return type(self)(key[at], first[at], upto[ends])
 
     def groups(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Requires order. Returns each key, with the first row of its intervals and the end."""
+        """Returns each key, with the first row of its intervals and the row after the last.
+        Requires order."""
         return groups(self.key)
 
     def packed(self) -> tuple[Numbers, list[bytes]]:
-        """Requires united intervals. Returns the keys, and the packed set of each."""
+        """Returns the keys, and the packed set of each. Requires united intervals."""
         keys, begins, ends = self.groups()
         data = np.column_stack((self.first, self.end)).astype("<i8").tobytes()
         pairs = zip((begins * PAIR).tolist(), (ends * PAIR).tolist(), strict=True)
         return keys, [data[begin:end] for begin, end in pairs]
 
     def last_begun(self, keys: Numbers, values: Numbers) -> Numbers:
-        """Requires order. Returns, for each value, the row of the last interval of its key that
-        begins at it or before; -1 if there is none."""
+        """Returns, for each value, the row of the last interval of its key that begins at the value
+        or before; -1 if there is none. Requires order."""
         if not len(self.key):
             return np.full(len(keys), -1, np.int64)
         count = len(self.key)
@@ -172,14 +173,16 @@ class Keyed(msgspec.Struct, frozen=True):
         return np.where((places >= 0) & (self.key[places] == keys), places, -1)
 
     def cover(self, other: Self) -> Mask:
-        """Requires united intervals. Returns whether each of `other` is within one of these."""
+        """Returns whether each of the `other` intervals is within one of these. Requires united
+        intervals."""
         at = self.last_begun(other.key, other.first)
         if not len(self.key):
             return np.zeros(len(other.key), np.bool_)
         return (at >= 0) & (self.end[at] >= other.end)
 
     def overlap(self, other: Self) -> Mask:
-        """Requires united intervals. Returns whether each of `other` overlaps one of these."""
+        """Returns whether each of the `other` intervals overlaps one of these. Requires united
+        intervals."""
         if not len(self.key):
             return np.zeros(len(other.key), np.bool_)
         at = self.last_begun(other.key, other.end - 1)
@@ -187,7 +190,8 @@ class Keyed(msgspec.Struct, frozen=True):
 
 
 def groups(key: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Returns each of consecutive keys, with its first row and the end."""
+    """Returns the distinct values of consecutive keys, each with its first row and the row after
+    its last."""
     if not len(key):
         return key, key, key
     begins = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
@@ -195,7 +199,7 @@ def groups(key: Numbers) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def running_most(key: Numbers, value: Numbers) -> Numbers:
-    """Returns the greatest value so far of the same key. Keys ascend."""
+    """Returns the greatest value so far with the same key. Keys ascend."""
     if len(value) and (value[1:] >= value[:-1])[key[1:] == key[:-1]].all():
         return value
     values, rank = np.unique(value, return_inverse=True)
@@ -211,6 +215,6 @@ def none() -> Keyed:
 
 
 def pairs_of(packed: bytes) -> Intervals:
-    """Returns a packed set as pairs."""
+    """Returns the intervals of a packed set as pairs."""
     pairs = np.frombuffer(packed, "<i8").reshape(-1, 2).tolist()
     return tuple((first, end) for first, end in pairs)

@@ -45,7 +45,7 @@ def laid(
     to_time: Numbers,
 ) -> tuple[Stretches, Numbers]:
     """Returns the stretches of the chosen runs, with the passage of each. `source` is by run, the
-    other arrays by passage; `passages` is their number."""
+    other arrays are by passage; `passages` is the number of passages."""
     if not len(offsets.first) or not chosen.any():
         return np.empty(0, STRETCH), np.empty(0, np.int64)
     # One axis for all events of the chunk, on which each passage has as much room as offsets.

@@ -1,5 +1,5 @@
 """Compares agents' claims with the batches that brokers list at the same offsets, passage by
-passage, independent of neighbours and times.
+passage, regardless of neighbours and times.
 
 Rule 1. A claim is compared once brokers have listed all of its offsets. Batches that do not make up
         its stretches, or whose CRCs have another sum than the agent's, are not what it sent.
@@ -60,8 +60,8 @@ Log = tuple[int, int]  # a topic and a partition of it
 
 
 class LogListing(msgspec.Struct):
-    """The pending comparison of one partition: batches, completely listed offsets by leader epoch,
-    and claims."""
+    """The pending comparison of one partition: batches, the offsets that are completely listed, by
+    leader epoch, and claims."""
 
     batches: Listed
     offsets: dict[int, Intervals]
@@ -72,7 +72,8 @@ class LogListing(msgspec.Struct):
         return bool(len(self.batches) or self.offsets or len(self.claims))
 
     def compare(self) -> list[tuple[int, int]]:
-        """Compares and drops whatever is complete, and returns the stretches of wrong claims."""
+        """Compares and drops everything that is complete, and returns the stretches of wrong
+        claims."""
         wrong: list[tuple[int, int]] = []
         done: list[tuple[int, int]] = []
         waiting = self.claims[:0]
@@ -133,7 +134,8 @@ class _Pool:
         self._unproven = _sums((batches["crc"] < 0).astype(np.int64))
 
     def makes_up(self, claimed: "_Claimed") -> Mask:
-        """Marks claims that match these batches exactly, or cover one without a usable CRC."""
+        """Returns the mask of claims that match these batches exactly, or cover a batch without a
+        usable CRC."""
         at = np.searchsorted(self._first, claimed.first, "right") - 1
         # If no batch covers the offset, the next one.
         at += (at < 0) | (np.append(self._end, 0)[at] <= claimed.first)
@@ -147,7 +149,7 @@ class _Pool:
 
 
 class _Claimed:
-    """Claims as columns: one row for each stretch, and where each claim begins."""
+    """Claims as columns: one row per stretch, and the first row of each claim."""
 
     def __init__(self, claims: Claims) -> None:
         self._claims = claims
@@ -168,7 +170,7 @@ class _Claimed:
         return over.reduceat(of_stretches, self.begins)
 
     def within(self, offsets: Intervals) -> Mask:
-        """Whether claims are within these offsets."""
+        """Returns whether each claim is within these offsets."""
         if not offsets:
             return np.zeros(len(self.begins), np.bool_)
         begin, end = np.array(offsets, np.int64).T

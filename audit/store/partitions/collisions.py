@@ -1,6 +1,6 @@
-"""Events that loaders made dead letters because other events have their source and seq with other
-content. If an agent claims their offsets, they are missing: the verdict compares both statements,
-whichever came first.
+"""Stores events that loaders made dead letters because other events have the same source and
+sequence number but other content. If an agent claims their offsets, they are missing: the verdict
+compares both statements, whichever came first.
 
 What a run reports here is void once a later run has rebuilt the time of these events.
 """

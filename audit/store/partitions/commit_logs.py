@@ -44,7 +44,7 @@ ON CONFLICT DO UPDATE SET to_time = max(to_time, excluded.to_time),
 
 
 def keep(chunk: Chunk) -> None:
-    """Keeps the latest reports of commit logs; to be called after offsets are kept."""
+    """Stores the latest reports of commit logs; to be called after offsets are stored."""
     at = np.flatnonzero(chunk.passages_of("hdfs"))
     if not len(at):
         return

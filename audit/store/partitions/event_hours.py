@@ -1,5 +1,5 @@
-"""Keeps the hours of event time of a partition's offsets for as long as windows are kept: spans are
-dropped once all tiers have passed them, but damage or gaps may be found later.
+"""Stores the hours of event time of a partition's offsets for as long as windows are stored: spans
+are dropped once all tiers have passed them, but damage or gaps may be found later.
 
 Rows are by hour of event time and hour of the report, so that one late event does not stretch an
 hour over everything in between.
@@ -46,8 +46,8 @@ LEFT JOIN claimed ON claimed.topic = ?1 AND claimed.partition = placed.partition
 
 
 def keep(chunk: Chunk, places: PassagePlaces) -> None:
-    """Keeps the hours of agents' and brokers' passages. Those of loaders are too coarse: they span
-    all that a run has read."""
+    """Stores the hours of agents' and brokers' passages. Loaders' passages are too coarse: they
+    span everything that a run has read."""
     at = np.flatnonzero((places.count > 0) & chunk.passages_of("agent", "broker"))
     reported = chunk.entries.time[chunk.passages.entry[at]]
     together = grouped(
@@ -108,8 +108,8 @@ def first_awaited(connection: sqlite3.Connection, topic: int, hour: int) -> int:
 
 
 def lacking(partitions: Iterable[PartitionPicture]) -> set[int]:
-    """Returns the partitions in which a tier has passed offsets that it has not claimed and an
-    earlier tier has; and those cut off before a later tier had read them."""
+    """Returns the partitions in which a tier has passed offsets that an earlier tier has claimed
+    and it has not, and those cut off before a later tier had read them."""
     numbers = set()
     for partition in partitions:
         if partition.is_cut_off and all(tier.kind in _UP_TO_THE_LOG for tier in partition.claimed):

@@ -1,4 +1,4 @@
-"""Keeps offsets for which a tier reported another number of events than of offsets.
+"""Stores offsets for which a tier reported different numbers of events and of offsets.
 
 A passage of a hundred offsets and a hundred events (or rows, duplicates and dead letters) proves
 that each offset became exactly one of these, in whichever window: a producer's time may differ from
@@ -49,7 +49,7 @@ SELECT DISTINCT sums.tier, start, start + length FROM voided
 
 
 def keep(chunk: Chunk, places: PassagePlaces, counted: Mask, over: Mask) -> None:
-    """Keeps inexact passages among those `counted`. `over`: passages that claim offsets again."""
+    """Stores inexact passages among those `counted`. `over`: passages that claim offsets again."""
     passages, windows = chunk.passages, chunk.windows
     events = np.zeros(len(passages), np.int64)
     np.add.at(events, windows.passage, windows.events + windows.duplicates + windows.dead)
@@ -82,7 +82,7 @@ def keep(chunk: Chunk, places: PassagePlaces, counted: Mask, over: Mask) -> None
 def of(
     connection: sqlite3.Connection, topic: int, tiers: dict[int, Tier], hours: Iterable[Placed]
 ) -> list[Inexact]:
-    """Returns inexact spans, with all the times that events at these offsets may have."""
+    """Returns inexact spans, with all possible times of the events at these offsets."""
     places = np.array([hour[:5] for hour in hours], np.int64).reshape(-1, 5)
     spans = []
     for tier, partition, first, after, from_time, to_time in connection.execute(
@@ -106,7 +106,7 @@ def rebuilt(
     from_time: int,
     to_time: int,
 ) -> list[Inexact]:
-    """Returns windows of this time that were rebuilt with other sums than before."""
+    """Returns windows of this period that were rebuilt with different sums."""
     rows = connection.execute(_REBUILT, (topic, from_time, to_time))
     return [Inexact(tiers[tier], *times) for tier, *times in rows]
 

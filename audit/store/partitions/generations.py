@@ -1,4 +1,5 @@
-"""Generations of a partition's offsets: tells offsets in the log from those that the log lost.
+"""Generations of a partition's offsets, which tell offsets in the log from offsets that the log has
+lost.
 
 A log can lose what it acknowledged: a directory is removed, a tail cannot be recovered, or a leader
 is elected that never had it. Then its offsets are assigned again, to other events, under a higher
@@ -91,7 +92,7 @@ INSERT INTO cuts VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 
 
 class Truncation(NamedTuple):
-    """A log's loss at the beginning of this epoch, and when it was first reported."""
+    """A loss of a log's end at the beginning of this epoch, and when it was first reported."""
 
     epoch: int
     next_offset: int
@@ -109,7 +110,7 @@ class GenerationOffsets(NamedTuple):
 
 
 class Generations:
-    """The generations of one topic. Nearly always there is only one, which is cheap."""
+    """The generations of one topic. There is nearly always only one, which is cheap."""
 
     def __init__(self, cuts: Mapping[int, Sequence[Truncation]]) -> None:
         """`cuts`: by partition, ordered by epoch and offset."""
@@ -129,7 +130,7 @@ class Generations:
         return self._cuts.keys()
 
     def cut_off(self) -> Iterator[tuple[int, Truncation]]:
-        """Yields the numbers of all generations that were cut off, with their cuts."""
+        """Yields the numbers of all generations that were cut off, each with its cut."""
         for partition, cuts in self._cuts.items():
             for number, cut in enumerate(cuts, 1):
                 yield partition + number * STRIDE, cut
@@ -158,12 +159,12 @@ class Generations:
         return remaining
 
     def cut_of(self, number: int) -> Truncation | None:
-        """Returns the cut that ended a generation; None for the one in the log."""
+        """Returns the cut that ended a generation; None for the generation in the log."""
         return self._cuts[number % STRIDE][number // STRIDE - 1] if number >= STRIDE else None
 
     def of_stretches(self, stretches: Stretches) -> Stretches:
-        """Replaces partitions by the numbers of generations. The epoch becomes 1 for stretches of
-        which a part is elsewhere, so that their bytes contain other events, too; else 0."""
+        """Replaces partitions by the numbers of generations. The epoch becomes 1 for stretches that
+        are partly elsewhere, so that their bytes also contain other events; else 0."""
         numbered = stretches.copy()
         numbered["epoch"] = 0
         if not self or not len(stretches):
@@ -207,8 +208,8 @@ def all_generations(
 
 
 def keep(chunk: Chunk, first: Numbers, next_offset: Numbers, count: Numbers) -> None:
-    """Keeps the cuts that follow from the chunk; to be called before its offsets are kept. Arrays
-    are by passage; `count` is 0 without offsets."""
+    """Stores the cuts that follow from the chunk; to be called before its offsets are stored.
+    Arrays are by passage; `count` is 0 without offsets."""
     connection = chunk.connection
     counters = chunk.passages_of("broker") & (chunk.passages.epoch >= 0)
     began_rows: list[tuple[int, int, int, int, int]] = []
@@ -280,7 +281,7 @@ def doubtful_times(
 
 
 def cut(chunk: Chunk, topic: int, partition: int, truncation: Truncation) -> None:
-    """Keeps a cut, unless it is known."""
+    """Stores a cut, unless it is already stored."""
     connection = chunk.connection
     rows_ = connection.execute(
         "SELECT first, reason, time FROM cuts WHERE topic = ? AND partition = ? AND epoch = ?"

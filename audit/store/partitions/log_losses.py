@@ -1,4 +1,4 @@
-"""Keeps losses of logs that brokers report, and finds those that no tier had counted before.
+"""Stores losses of logs that brokers report, and finds those that no tier had counted before.
 
 Rule 1: Each report is a cut (generations.py): earlier claims of these offsets are about a log that
         is gone.
@@ -44,7 +44,7 @@ SELECT coalesce(max(CASE WHEN time <= ?5 THEN time END), min(hour), ?5) FROM pla
 
 
 def keep(chunk: Chunk) -> None:
-    """Keeps reported losses; to be called before offsets are kept."""
+    """Stores reported losses; to be called before offsets are stored."""
     for row, statement in statements_of(chunk, "withdrawn", "broker"):
         epoch, first = statement["leader_epoch"], statement["first"]
         if not (0 <= epoch <= MOST_EPOCH and 0 <= first <= _MOST_OFFSET):

@@ -1,4 +1,4 @@
-"""Keeps the offsets that each tier has claimed, and spans that one tier has claimed and the next
+"""Stores the offsets that each tier has claimed, and spans that one tier has claimed and the next
 has not yet.
 
 Rule 1: A broker's passage whose offsets are all claimed by brokers already repeats them, by another
@@ -72,7 +72,7 @@ UPDATE claimed SET upto = min(upto, (SELECT min(first) FROM cuts WHERE cuts.topi
 
 
 class PassagePlaces(msgspec.Struct, frozen=True):
-    """Times and offsets of passages, by passage; `count` is 0 for one without offsets."""
+    """The times and offsets of passages, by passage; `count` is 0 for a passage without offsets."""
 
     from_time: Numbers
     to_time: Numbers
@@ -82,7 +82,7 @@ class PassagePlaces(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, chunk: Chunk) -> "PassagePlaces":
-        """The places of passages; those without windows get the window in which they were
+        """Returns the places of passages; those without windows get the window in which they were
         written."""
         passages, windows, offsets = chunk.passages, chunk.windows, chunk.offsets
         written = chunk.entries.window()[passages.entry]
@@ -103,7 +103,8 @@ class PassagePlaces(msgspec.Struct, frozen=True):
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """By passage: whether its events count, and whether some of them were counted before."""
+    """The result of claiming, by passage: whether its events count, and whether some of them were
+    counted before."""
 
     counted: Mask
     partly: Mask
@@ -111,7 +112,7 @@ class Claimed(msgspec.Struct, frozen=True):
 
 
 def claim(chunk: Chunk, places: PassagePlaces) -> Claimed:
-    """Keeps the chunk's claims."""
+    """Stores the chunk's claims."""
     passages, offsets = chunk.passages, chunk.offsets
     tier = chunk.tier[passages.entry]
     rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
@@ -137,8 +138,8 @@ def claim(chunk: Chunk, places: PassagePlaces) -> Claimed:
 
 
 def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: int) -> None:
-    """Keeps spans of all tiers but loaders, and drops those that the next tier has claimed for some
-    time. If a log was truncated and its offsets were assigned again, the next tier's progress
+    """Stores spans of all tiers except loaders, and drops those that the next tier claimed some
+    time ago. If a log was truncated and its offsets were assigned again, the next tier's progress
     proves nothing, and spans are kept."""
     connection, old = chunk.connection, newest - KEPT
     is_whole = not any_cuts(connection)
@@ -236,8 +237,7 @@ def limits_of(
 def tiers_of(
     connection: sqlite3.Connection, topics: Sequence[int]
 ) -> dict[int, dict[int, TierKind]]:
-    """Returns, by topic, the tiers with claims; and brokers, if any broker of the cluster
-    counts."""
+    """Returns, by topic, the tiers with claims, and brokers if any broker of the cluster counts."""
     tiers_: dict[int, dict[int, TierKind]] = {topic: {} for topic in topics}
     for topic, tier, kind in connection.execute(
         "SELECT topic, tier, kind FROM topic_tiers JOIN tiers ON tiers.id = tier"
@@ -271,8 +271,8 @@ def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
 
 
 class _Claims(msgspec.Struct, frozen=True):
-    """The chunk's claims (`said`) and those before it, by generation and tier. `passage` belongs to
-    `said`. `there`: `before`, united. `several`: a key has several epochs."""
+    """The chunk's claims (`said`) and earlier ones (`before`), by generation and tier. `passage`
+    belongs to `said`. `there`: `before`, united. `several`: a key has several epochs."""
 
     said: Keyed
     passage: Numbers

@@ -1,5 +1,5 @@
-"""Records the origins of topics that are copies. What a mirror wrote to one cluster is judged
-together with the reports of agents and brokers of the other (topics/copies.py).
+"""Stores the origins of topics that are copies. What a mirror wrote to one cluster is judged
+together with the reports of agents and brokers of the other cluster (topics/copies.py).
 
 Reports about a copy name its origin beside the offsets: the same partition of a topic in another
 cluster, with the same offsets. It is kept once for each topic, by name, since the other ledger may
@@ -43,14 +43,14 @@ _COUNTING: Final = (TierKind.BROKER, TierKind.MIRROR, TierKind.HDFS)  # in order
 
 
 def keep(chunk: Chunk) -> None:
-    """Keeps the origins that the chunk names."""
+    """Stores the origins that the chunk names."""
     origins_ = Origins.of(chunk.passages)
     if len(origins_.passage):
         _keep_origins(chunk, origins_)
 
 
 def keep_marked(chunk: Chunk, counted: Mask, first: Numbers, count: Numbers) -> None:
-    """Keeps the offsets that brokers counted with an origin, and the first offset without one.
+    """Stores the offsets that brokers counted with an origin, and the first offset without one.
     Arrays are by passage; `count` is 0 without offsets."""
     if not any_copies(chunk.connection):
         return
@@ -139,7 +139,7 @@ def _keep_opened(chunk: Chunk, chosen: Mask, first: Numbers) -> None:
 
 
 def touch_copies(chunk: Chunk) -> None:
-    """Touches the copies of touched origins; to be called last."""
+    """Marks the copies of changed origins for judgement; to be called last."""
     if not any_copies(chunk.connection):
         return
     copies = copies_of(chunk.connection, {topic for topic, _ in chunk.touched})
@@ -194,8 +194,8 @@ def marked(connection: sqlite3.Connection, topic: int) -> dict[int, bytes]:
 
 
 def opened_at(connection: sqlite3.Connection, topic: int) -> int:
-    """Returns when producers other than the mirror were first seen to write to this copy; -1 if
-    unknown. Only meaningful if they wrote last."""
+    """Returns when a producer other than the mirror was first seen writing to this copy; -1 if
+    unknown. Only meaningful if such a producer wrote last."""
     rows = connection.execute("SELECT min(time) FROM opened WHERE topic = ?", (topic,))
     ((time,),) = rows.fetchall()
     return -1 if time is None else int(time)
@@ -223,7 +223,7 @@ def _first_of(by_kind: Mapping[str, dict[int, _Claims]]) -> dict[int, _Claims]:
 
 
 def ends(connection: sqlite3.Connection, copies: Sequence[int]) -> dict[int, dict[int, int]]:
-    """Returns the end of each copy's partitions, as far as known."""
+    """Returns the known end of each copy's partitions."""
     by_kind: dict[int, dict[str, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
     for topic, kind, partition, upto in connection.execute(
         "SELECT topic, kind, partition, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"

@@ -1,4 +1,4 @@
-"""Keeps agents' reports of text that was altered in transit, and of files that were not read.
+"""Stores agents' reports of text that was altered in transit, and of files that were not read.
 
 Counts add up by hour, host, input, file, kind and field; an unread file has one row, however often
 it is reported. The rows of a topic and hour are capped; the rest is added to one row of its kind,
@@ -79,7 +79,7 @@ def _rows(connection: sqlite3.Connection, name: int, hour: int) -> int:
 def remarks(
     connection: sqlite3.Connection, topic: int, from_time: int, to_time: int
 ) -> tuple[list[AlteredTotal], list[Remark]]:
-    """Returns altered text between these times: totals by kind, and remarks by file, those with
+    """Returns the altered text of a period: totals by kind, and remarks by file, the files with the
     most lines first."""
     parameters = (topic, from_time, to_time)
     totals = connection.execute(
@@ -95,7 +95,7 @@ def remarks(
 
 
 def totals(connection: sqlite3.Connection, from_time: int) -> list[tuple[str, str, str, int, int]]:
-    """Returns cluster, topic, kind, lines and count since then."""
+    """Returns the cluster, topic, kind, lines and count of altered text since then."""
     return connection.execute(
         "SELECT cluster, topic, kind, sum(lines), sum(count) FROM altered"
         " JOIN topic_names ON topic_names.id = altered.name WHERE last >= ?"

@@ -1,4 +1,4 @@
-"""Keeps the results of loads, and lists loads, loaders' positions and failing tables.
+"""Stores the results of loads, and lists loads, loaders' positions and failing tables.
 
 The latest result of each topic and destination is kept, in whichever order they arrive. A success
 is kept only to supersede older failures. A run that was committed after a failure proves success as
@@ -149,7 +149,7 @@ def consumers(connection: sqlite3.Connection, cluster: str) -> list[ConsumerRow]
 
 
 def keep(chunk: Chunk, row: int, statement: dict[str, Any]) -> None:
-    """Keeps the result of a load of one topic, from the entry in this row."""
+    """Stores the result of a load of one topic, from the entry in this row."""
     (name,) = chunk.topic_names([statement["topic"]])
     entries = chunk.entries
     (journal,) = entries.journal.take(np.array([row]))

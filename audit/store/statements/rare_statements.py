@@ -1,7 +1,6 @@
-"""Keeps rare statements, one by one: rebuilt hours, retired hosts, accepted faults, compared files,
-damaged batches, results of loads, and unwatched times. Losses of logs are in
-partitions/log_losses.py.
-"""
+"""Stores rare statements, one by one: rebuilt hours, retired hosts, accepted faults, compared
+files, damaged batches, results of loads, and unwatched times. Losses of logs are in
+partitions/log_losses.py."""
 
 import logging
 from collections import Counter

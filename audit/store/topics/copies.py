@@ -1,5 +1,5 @@
 """Joins the picture of a copy: the reports of agents and brokers on its origin, in another cluster,
-and those of its own mirror, brokers and loaders. Pure.
+with those of its own mirror, brokers and loaders. Pure.
 
 A copy has the partitions and offsets of its origin, so an offset is the same event in both.
 
@@ -53,8 +53,9 @@ OF_ORIGIN: Final = frozenset({TierKind.AGENT.value, TierKind.ORIGIN.value})
 
 
 def own_offsets(copy: Iterable[PartitionPicture], marked: Own) -> dict[int, Intervals]:
-    """Returns, by partition, the copy's own offsets: brokers counted them, but not as a copy's. All
-    that follows the last of these is its own, too, until a copied offset follows."""
+    """Returns, by partition, the copy's own offsets: those that brokers counted, but not as a
+    copy's. Offsets after the last of these are also the copy's own, until a copied offset
+    follows."""
     own_by_partition: dict[int, Intervals] = {}
     for partition in copy:
         copied = marked.get(partition.number, ())
@@ -76,8 +77,8 @@ def own_offsets(copy: Iterable[PartitionPicture], marked: Own) -> dict[int, Inte
 def joined(
     origin: TopicPicture, copy: TopicPicture, own: Own = _NONE, opened_at: int = -1
 ) -> TopicPicture:
-    """Joins two pictures of the same time. The sources are the origin's, with what landed from the
-    copy; if some offsets are the copy's `own`, also those of its own agents."""
+    """Joins two pictures of the same period. The sources are the origin's, with the rows landed
+    from the copy; if some offsets are the copy's `own`, also the sources of its own agents."""
     log = Tier(TierKind.ORIGIN, origin.key.cluster)
     names = {_AGENT: _AGENT, _BROKER: log}
     own_tiers = {tier for tier in copy.tiers if own or tier.kind is not TierKind.AGENT}
@@ -138,7 +139,7 @@ def joined_partitions(
     cluster: str,
     own: Own = _NONE,
 ) -> list[PartitionPicture]:
-    """Joins partitions by offset. Truncated offsets of the origin's log stay unchanged."""
+    """Joins partitions by offset. Truncated offsets of the origin's log remain unchanged."""
     log = Tier(TierKind.ORIGIN, cluster)
     names = {_AGENT: _AGENT, _BROKER: log}
     partitions: dict[int, PartitionPicture] = {}

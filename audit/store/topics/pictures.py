@@ -98,9 +98,9 @@ class Topic:
         self.tiers = tier_names(connection)
 
     def expected(self, heard_since: int, *, is_deleted: bool = False) -> tuple[Tier, ...]:
-        """Returns the tiers that its events should pass. A topic that was never loaded is expected
-        where loaders heard since then say that they load it; if it was deleted, where former topics
-        of its name were loaded."""
+        """Returns the tiers that the topic's events should pass. A topic that was never loaded is
+        expected at the destinations of loaders that were heard since then and report that they load
+        it; a deleted topic, where former topics of its name were loaded."""
         spoken = {
             self.tiers[tier]
             for (tier,) in self.connection.execute(
@@ -145,7 +145,7 @@ def tier_names(connection: sqlite3.Connection) -> dict[int, Tier]:
 
 
 class PictureQuery(msgspec.Struct, frozen=True):
-    """The parameters of a picture."""
+    """A query for a picture."""
 
     from_time: int
     to_time: int
@@ -157,13 +157,13 @@ class PictureQuery(msgspec.Struct, frozen=True):
 
     @property
     def heard_since(self) -> int:
-        """Programs that were not heard since then are not waited for."""
+        """The time since which a program must have been heard to be waited for."""
         return self.now - self.expected_millis
 
 
 def picture(connection: sqlite3.Connection, key: TopicKey, query: PictureQuery) -> TopicPicture:
-    """Reads the picture of a topic; of a copy, joined with its origin's. A copy that was deleted is
-    not cut off, as the mirror copies the same events again."""
+    """Reads the picture of a topic; that of a copy is joined with its origin's. A deleted copy is
+    not cut off, because the mirror copies the same events again."""
     topic = Topic(connection, key)
     origin_keys = origins.origins(connection, topic.id)
     if not origin_keys:
@@ -276,7 +276,7 @@ def _picture(
 
 
 def ledger_begin(connection: sqlite3.Connection, cluster: str) -> int:
-    """Returns the time from which on all entries are known; 0 if all are."""
+    """Returns the time from which on all entries are known; 0 if all entries are known."""
     rows = connection.execute(_BEGIN, (cluster, _TOGETHER)).fetchall()
     ((first, journals, begun, agents, agents_begun),) = rows
     if agents:
@@ -429,8 +429,8 @@ def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[UnwatchedTime
 
 
 def hole_hours(topic: Topic) -> set[int]:
-    """Returns the hours that missing entries and unwatched times may affect; of a very long hole,
-    those at its beginning."""
+    """Returns the hours that missing entries and unwatched times may affect; for a very long hole,
+    the hours at its beginning."""
     hours: set[int] = set()
     for origin in origins.origins(topic.connection, topic.id)[:1]:
         if origin != topic.key:

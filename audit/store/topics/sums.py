@@ -53,7 +53,7 @@ def add(chunk: Chunk, counted: Mask) -> None:
 
 
 def keep_uncounted(chunk: Chunk, partly: Mask) -> None:
-    """Keeps the windows of passages whose events were counted in part."""
+    """Stores the windows of passages whose events were counted in part."""
     windows = chunk.windows
     at = np.flatnonzero(partly[windows.passage])
     if not len(at):

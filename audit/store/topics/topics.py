@@ -1,5 +1,5 @@
 """Reads the list of topics: verdicts about their hours, delays of their events, and the outcome of
-their lines. Within one read transaction."""
+their lines. Runs in one read transaction."""
 
 import sqlite3
 from collections import Counter, defaultdict
@@ -35,7 +35,7 @@ Delays = dict[Tier, tuple[int, ...]]  # counts by doublings of a millisecond
 
 
 class FaultyTopic(NamedTuple):
-    """A topic with faults: their kinds, and the first and last hour."""
+    """A topic with faults: the kinds of the faults, and the first and last hour."""
 
     key: TopicKey
     kinds: Kinds
@@ -44,9 +44,9 @@ class FaultyTopic(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """A page of topics. The counts are independent of the search: topics of the cluster by state,
-    topics having any hour of a state, and all that persons accepted; but `matching` counts the
-    topics having a state among those that match the search."""
+    """A page of topics. The counts do not depend on the search: topics of the cluster by state,
+    topics that have any hour of a state, and all faults that operators accepted. Only `matching`
+    counts the topics of a state that match the search."""
 
     by_state: Counter[State]
     having: Counter[State]
@@ -62,7 +62,8 @@ def topics(connection: sqlite3.Connection) -> list[TopicKey]:
 
 
 def retired(connection: sqlite3.Connection) -> frozenset[TopicKey]:
-    """Returns topics that operators accepted as a whole and no agent has shipped to since."""
+    """Returns the topics that operators accepted as a whole and to which no agent has shipped
+    since."""
     rows = connection.execute(
         "SELECT cluster, topic, topics.topic_id, statement FROM accepted"
         " JOIN topics ON topics.name = accepted.name"
@@ -177,7 +178,8 @@ def overview(
     to_hour: int,
     is_deleted: Callable[[TopicKey], bool],
 ) -> Overview:
-    """Returns a page of topics. All topics fit into memory, as there are some hundreds."""
+    """Returns a page of topics. All topics fit into memory, because there are only some
+    hundreds."""
     hours = range(to_hour - query.hours * HOUR, to_hour, HOUR)
     unloaded = loads.unloaded(connection)
     counts = _counts(connection, hours.start)
@@ -265,7 +267,8 @@ def _accepted(connection: sqlite3.Connection, hours: range, cluster: str) -> Kin
 
 
 def accepted_in(connection: sqlite3.Connection, cluster: str, topic: str, hour: int) -> Kinds:
-    """Returns what persons accepted of an hour of a topic, and of deleted topics of that name."""
+    """Returns the faults that operators accepted in an hour of a topic, including deleted topics of
+    that name."""
     rows = connection.execute(
         "SELECT accepted FROM judged JOIN topics ON topics.id = judged.topic"
         " JOIN topic_names ON topic_names.id = name"
@@ -440,7 +443,7 @@ def delays_by_hour(
 
 
 def flow(connection: sqlite3.Connection, topic: int, from_time: int, to_time: int) -> Flow:
-    """Returns the outcome of lines; `read` is the sum. -1 in `lost` and `read` if unknown."""
+    """Returns the outcome of lines. `read` is the sum; `lost` and `read` are -1 if unknown."""
     (row,) = connection.execute(
         "SELECT sum(shipped), sum(filtered), sum(dead), sum(lost), sum(lost_unknown),"
         " sum(lost_bytes), sum(events) FROM flows WHERE topic = ? AND start >= ? AND start < ?",
