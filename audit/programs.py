@@ -130,16 +130,16 @@ def troubles(
     for disk in program.health.disks:
         if disk.free >= room * min(config.disk, disk.total // _SMALL_DISK):
             continue
-        left, total = size(disk.free), size(disk.total)
-        words = f"{program.title} has {left} of {total} left in {disk.label}"
+        free_space, total_space = size(disk.free), size(disk.total)
+        words = f"{program.title} has {free_space} of {total_space} left in {disk.label}"
         yield Trouble(DISK, words, commands.look("df", "-h", disk.label, host=host))
     for certificate in program.health.certificates:
         if certificate.ends >= now + int(config.certificates * 1000):
             continue
         verb = "expired" if certificate.ends <= now else "expires"
         words = f"a certificate of {program.title} {verb} {moment(certificate.ends)}"
-        shown = (*_CERTIFICATE_SHOWN, certificate.label)
-        cure = commands.look(*shown, host=host)
+        show_command = (*_CERTIFICATE_SHOWN, certificate.label)
+        cure = commands.look(*show_command, host=host)
         yield Trouble(CERTIFICATE, f"{words}: {certificate.label}", cure)
 
 
@@ -162,29 +162,34 @@ def _shown_by(problem: Problem) -> tuple[str, ...]:
 
 
 def _away_words(program: Program) -> str:
-    every, last = _duration(program.interval), moment(program.heard)
+    interval, last_report = _duration(program.interval), moment(program.heard)
     if program.kind is ProgramKind.LOADER:
-        return f"{program.title} was last at work at {last}, and should begin a load every {every}"
-    return f"{program.title} was last heard at {last}, and should be heard every {every}"
+        return (
+            f"{program.title} was last at work at {last_report}, and should begin a load every"
+            f" {interval}"
+        )
+    return f"{program.title} was last heard at {last_report}, and should be heard every {interval}"
 
 
 def servers_words(brokers: Iterable[Program], now: int) -> str:
     """Describes how many ZooKeeper servers do not serve, from the latest report of a broker; empty
     if all serve, or if that is unknown."""
-    known = [
+    sessions = [
         (program.heard, program.title, session)
         for program in brokers
         if (session := program.health.zookeeper) is not None
         and session.serving >= 0
         and program.is_recent(now)
     ]
-    if not known:
+    if not sessions:
         return ""
-    _, title, session = max(known, key=lambda entry: entry[0])
-    silent = session.servers - session.serving
-    if silent <= 0:
+    _, title, session = max(sessions, key=lambda entry: entry[0])
+    silent_servers = session.servers - session.serving
+    if silent_servers <= 0:
         return ""
-    return f"{silent:,} of {session.servers:,} servers of ZooKeeper do not serve, says {title}"
+    return (
+        f"{silent_servers:,} of {session.servers:,} servers of ZooKeeper do not serve, says {title}"
+    )
 
 
 def this_audit(probe: HealthProbe, now: int) -> Program:

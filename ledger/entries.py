@@ -86,11 +86,11 @@ class LedgerEntries:
 
     def take(self) -> pa.StructArray:
         """Returns all entries added since the last call, in the order of each journal."""
-        gathered, self._gathered, self._bytes = self._gathered, [], 0
+        gathered_batches, self._gathered, self._bytes = self._gathered, [], 0
         if self._usual < 0:
-            self._usual = _schema_of_first(gathered)
+            self._usual = _schema_of_first(gathered_batches)
         parts: list[pa.StructArray] = []
-        for schema_id, batches in self._by_schema(gathered).items():
+        for schema_id, batches in self._by_schema(gathered_batches).items():
             parts += self._together(self._columns_of(schema_id), batches)
         bodies = [body for body in parts if len(body)]
         return pa.concat_arrays(bodies) if len(bodies) > 1 else next(iter(bodies), no_entries())
@@ -113,9 +113,9 @@ class LedgerEntries:
         try:
             return [columns.read(Frames.of(batches))]
         except NotTogether:
-            half = len(batches) // 2
-            first = self._together(columns, batches[:half])
-            return first + self._together(columns, batches[half:])
+            middle = len(batches) // 2
+            first_half = self._together(columns, batches[:middle])
+            return first_half + self._together(columns, batches[middle:])
 
     def _columns_of(self, schema_id: int) -> ColumnsOfLedger | None:
         if schema_id not in self._columns:
@@ -154,7 +154,7 @@ class LedgerEntries:
         except BadMessage:
             return
         if self._lookup(schema_id) is None:
-            raise SchemaNotThere(f"the registry does not know schema {schema_id} yet")
+            raise SchemaNotThere(f"the registry does not have schema {schema_id} yet")
 
 
 def _schema_of_first(batches: Iterable[PlainBatch]) -> int:

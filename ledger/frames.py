@@ -39,9 +39,15 @@ class Frames(msgspec.Struct, frozen=True):
             raise NotTogether
         data: bytes | memoryview = b""
         for codec in codecs:
-            packed = b"".join([batch[HEADER_SIZE:] for _, c, _, batch in batches if c == codec])
-            unpacked = packed if codec == Codec.NONE else _unpacked(packed)
-            data = b"".join((data, unpacked)) if data else unpacked
+            packed_records = b"".join(
+                [
+                    batch[HEADER_SIZE:]
+                    for _, batch_codec, _, batch in batches
+                    if batch_codec == codec
+                ]
+            )
+            unpacked_records = packed_records if codec == Codec.NONE else _unpacked(packed_records)
+            data = b"".join((data, unpacked_records)) if data else unpacked_records
         return cls(sum([count for _, _, count, _ in batches]), data)
 
 
@@ -49,9 +55,9 @@ def _unpacked(frames: bytes) -> bytes | memoryview:
     if not frames:
         return b""
     # Most of it is never used, and filling it with zeros would take longer than unpacking.
-    room = pa.allocate_buffer(len(frames) * _RATIO + _SLACK)
+    buffer = pa.allocate_buffer(len(frames) * _RATIO + _SLACK)
     try:
-        size = cramjam.zstd.decompress_into(frames, room)
+        size = cramjam.zstd.decompress_into(frames, buffer)
     except cramjam.DecompressionError:
         raise NotTogether from None
-    return memoryview(room)[:size]
+    return memoryview(buffer)[:size]

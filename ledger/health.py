@@ -154,11 +154,11 @@ class HealthReports:
         self._due = 0.0
 
     def is_due(self, health: Health) -> bool:
-        before, now = self._reported, self._clock()
-        if before is None or now >= self._due or is_notable(before, health):
+        last_report, now = self._reported, self._clock()
+        if last_report is None or now >= self._due or is_notable(last_report, health):
             return True
         reported_at = self._due - self._interval
-        return before.problems != health.problems and now >= reported_at + _OTHER_WORDS_SECONDS
+        return last_report.problems != health.problems and now >= reported_at + _OTHER_WORDS_SECONDS
 
     def reported(self, health: Health) -> None:
         """Notes that the report was written."""
@@ -184,15 +184,17 @@ def _subjects(health: Health) -> set[tuple[ProblemKind, str]]:
 
 def _first(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     """The first problems, with short texts; the last one counts the others, if there are more."""
-    shown = [
+    shown_problems = [
         replace(problem, subject=_label(problem.subject), text=_short(problem.text))
         for problem in problems[:MOST_PROBLEMS]
     ]
-    more = len(problems) - MOST_PROBLEMS + 1
-    if more > 1:
-        since = min(problem.since for problem in problems[-more:])
-        shown[-1] = Problem(ProblemKind.OTHER, "", f"{more:,} more problems", since)
-    return tuple(shown)
+    hidden_problems = len(problems) - MOST_PROBLEMS + 1
+    if hidden_problems > 1:
+        since = min(problem.since for problem in problems[-hidden_problems:])
+        shown_problems[-1] = Problem(
+            ProblemKind.OTHER, "", f"{hidden_problems:,} more problems", since
+        )
+    return tuple(shown_problems)
 
 
 def _disks(directories: Iterable[str]) -> Iterator[Disk]:

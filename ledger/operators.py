@@ -31,16 +31,16 @@ def write_accepted(
     A topic id of None becomes that of the present topic, or empty if there is none: then any topic
     of that name is meant. Raises ClientError or SchemaError.
     """
-    complete = accepted
+    statement = accepted
     if accepted["topic_id"] is None:
-        complete = {**accepted, "topic_id": _current_id(brokers, accepted["topic"])}
-    _write(brokers, registry, cluster, {"accepted": [complete]})
-    return complete
+        statement = {**accepted, "topic_id": _current_id(brokers, accepted["topic"])}
+    _write(brokers, registry, cluster, {"accepted": [statement]})
+    return statement
 
 
 def _current_id(brokers: Brokers, topic: str) -> str:
-    known = brokers.persist(lambda: brokers.refresh([topic]))
-    return topic_id_text(known.topic(topic).id) if known.has(topic) else ""
+    metadata = brokers.persist(lambda: brokers.refresh([topic]))
+    return topic_id_text(metadata.topic(topic).id) if metadata.has(topic) else ""
 
 
 def write_retired(

@@ -31,8 +31,8 @@ def write_entries(
     producer = Producer(brokers, LEDGER_TOPIC, codec=Codec.ZSTD)
     partitions = len(brokers.topic(LEDGER_TOPIC, Operation.WRITE).partitions)
     for entry, value in zip(entries, values, strict=True):
-        journal = partition_of(entry["header"]["source"], partitions)
-        producer.send(value, partition=journal, timestamp=timestamp)
+        partition = partition_of(entry["header"]["source"], partitions)
+        producer.send(value, partition=partition, timestamp=timestamp)
     producer.flush()
 
 
@@ -49,5 +49,5 @@ def schema_id(registry: RegistryClient) -> int:
         registry.register(SUBJECT, text)
         registered = registry.lookup(SUBJECT, text)
     if registered is None:
-        raise RegistryError(f"{SUBJECT} was registered, but the registry does not have it")
+        raise RegistryError(f"the registry registered {SUBJECT}, but does not return it")
     return registered.id

@@ -104,35 +104,46 @@ class LedgerReader:
         """Yields the entries after `positions`. Raises ClientError and SchemaError; the chunks
         before the error stay valid, and reading can continue from their positions."""
         self._entries.forget()
-        known = self._brokers.refresh([LEDGER_TOPIC])
-        if not known.has(LEDGER_TOPIC):
+        metadata = self._brokers.refresh([LEDGER_TOPIC])
+        if not metadata.has(LEDGER_TOPIC):
             return
-        topic = known.topic(LEDGER_TOPIC, Operation.READ)
+        topic = metadata.topic(LEDGER_TOPIC, Operation.READ)
         partitions = [partition.index for partition in topic.partitions]
         ends = offsets_at(self._brokers, LEDGER_TOPIC, partitions, LATEST)
-        begun = _valid_positions(self._brokers, positions, known.cluster_id or "", topic, ends)
+        start_positions = _valid_positions(
+            self._brokers, positions, metadata.cluster_id or "", topic, ends
+        )
         epochs = {
-            partition.index: max(partition.leader_epoch, begun.epochs.get(partition.index, -1))
+            partition.index: max(
+                partition.leader_epoch, start_positions.epochs.get(partition.index, -1)
+            )
             for partition in topic.partitions
         }
-        offsets = {index: begun.offsets.get(index, 0) for index in partitions}
-        new = [index for index in partitions if offsets[index] < ends[index]]
-        earliest = offsets_at(self._brokers, LEDGER_TOPIC, new, EARLIEST) if new else {}
+        offsets = {index: start_positions.offsets.get(index, 0) for index in partitions}
+        new_partitions = [index for index in partitions if offsets[index] < ends[index]]
+        earliest_offsets = (
+            offsets_at(self._brokers, LEDGER_TOPIC, new_partitions, EARLIEST)
+            if new_partitions
+            else {}
+        )
         chunk = LedgerChunk(
             no_entries(),
-            begun,
-            restarted=begun.offsets != positions.offsets,
-            gap=any(first > offsets[index] for index, first in earliest.items()),
+            start_positions,
+            restarted=start_positions.offsets != positions.offsets,
+            gap=any(first > offsets[index] for index, first in earliest_offsets.items()),
         )
-        offsets |= {index: max(first, offsets[index]) for index, first in earliest.items()}
+        offsets |= {index: max(first, offsets[index]) for index, first in earliest_offsets.items()}
         left_out = self._entries.left_out
-        reached = _Reached(begun.topic_id, offsets, epochs)
-        for body in self._bodies(reached, {index: ends[index] for index in new}):
+        reached = _Reached(start_positions.topic_id, offsets, epochs)
+        for body in self._bodies(reached, {index: ends[index] for index in new_partitions}):
             yield replace(
                 chunk,
                 body=body,
                 positions=LedgerPositions(
-                    begun.cluster_id, begun.topic_id, dict(offsets), dict(epochs)
+                    start_positions.cluster_id,
+                    start_positions.topic_id,
+                    dict(offsets),
+                    dict(epochs),
                 ),
                 left_out=self._entries.left_out - left_out,
                 to_come=sum(max(0, end - offsets[index]) for index, end in ends.items()),

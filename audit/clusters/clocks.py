@@ -50,12 +50,16 @@ class Clocks:
         """Returns, for each host with a wrong clock, how many milliseconds the clock is ahead.
         `raised` are hosts whose clocks were wrong before."""
         self._began = self._began or now
-        recent = {key: off for key, off in self._off.items() if now - off.came < _FORGOTTEN_MILLIS}
-        self._off = recent
+        recent_errors = {
+            key: clock_error
+            for key, clock_error in self._off.items()
+            if now - clock_error.came < _FORGOTTEN_MILLIS
+        }
+        self._off = recent_errors
         return {
-            (cluster, off.host): off.ahead
-            for (cluster, _), off in recent.items()
-            if abs(off.ahead) > MOST_MILLIS or (cluster, off.host) in raised
+            (cluster, clock_error.host): clock_error.ahead
+            for (cluster, _), clock_error in recent_errors.items()
+            if abs(clock_error.ahead) > MOST_MILLIS or (cluster, clock_error.host) in raised
         }
 
     def is_unknown(self, host: ClusterHost, now: int) -> bool:

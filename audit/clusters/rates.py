@@ -55,19 +55,19 @@ class RatesPoller(ClusterPoller):
     def _poll(self, brokers: Brokers) -> None:
         targets: list[TopicPartition] = []
         last_ends: _Ends | None = None
-        last_at = topics_at = float("-inf")
+        last_time = topics_time = float("-inf")
         while not self._stopping.is_set():
-            began = time.monotonic()
-            if began - topics_at >= _TOPICS_S:
-                topics_at, targets = began, _partitions(brokers)
+            start = time.monotonic()
+            if start - topics_time >= _TOPICS_S:
+                topics_time, targets = start, _partitions(brokers)
             ends = end_offsets(brokers, targets, within=ANSWER_S)
             now = time.monotonic()
             if last_ends is not None:
-                millis = int((now - last_at) * 1000)
+                millis = int((now - last_time) * 1000)
                 rates = rates_between(last_ends, ends, targets, millis)
                 self._receive(self._name, RatesSeen(time.time_ns() // 1_000_000, millis, rates))
-            last_ends, last_at = ends, now
-            self._wait(max(self._every, _SHARE * (now - began)))
+            last_ends, last_time = ends, now
+            self._wait(max(self._every, _SHARE * (now - start)))
 
 
 def _partitions(brokers: Brokers) -> list[TopicPartition]:
@@ -85,11 +85,11 @@ def rates_between(
 ) -> dict[str, float]:
     """Returns the rates of topics for which the ends of all partitions are known. Pure."""
     rates: dict[str, float] = {}
-    unknown = set()
+    unknown_topics = set()
     for target in targets:
-        grown = ends.get(target, -1) - last_ends.get(target, 0)
-        if target not in ends or target not in last_ends or grown < 0 or millis <= 0:
-            unknown.add(target.topic)
+        growth = ends.get(target, -1) - last_ends.get(target, 0)
+        if target not in ends or target not in last_ends or growth < 0 or millis <= 0:
+            unknown_topics.add(target.topic)
         else:
-            rates[target.topic] = rates.get(target.topic, 0.0) + grown * 1000 / millis
-    return {topic: rate for topic, rate in rates.items() if topic not in unknown}
+            rates[target.topic] = rates.get(target.topic, 0.0) + growth * 1000 / millis
+    return {topic: rate for topic, rate in rates.items() if topic not in unknown_topics}

@@ -45,10 +45,10 @@ class RegistriesPoller:
         self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:
-        with ExitStack() as ends:
+        with ExitStack() as stack:
             registries = {
                 name: (
-                    ends.enter_context(
+                    stack.enter_context(
                         RegistryClient(
                             cluster.registry_address,
                             patience_seconds=_PATIENCE_S,
@@ -66,12 +66,12 @@ class RegistriesPoller:
                 for name, (registry, outage) in registries.items():
                     if not is_due and not self._standing.wants_registry(name):
                         continue
-                    began = time.time_ns() // 1_000_000
+                    start = time.time_ns() // 1_000_000
                     try:
                         registry.latest(SUBJECT)
                         outage.over()
                     except SchemaError as error:
                         outage.failed(error)
-                    self._standing.note(name, registry_away=outage.why, registry_looked=began)
+                    self._standing.note(name, registry_away=outage.why, registry_looked=start)
                 if is_due:
                     next_poll = time.monotonic() + self._every

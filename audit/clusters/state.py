@@ -56,8 +56,8 @@ class ClusterState(msgspec.Struct, frozen=True):
     def unanswering(self) -> "BrokerFacts | None":
         """The cluster's only broker, if the cluster cannot be read because that broker does not
         answer."""
-        is_it = self.unreachable and not self.is_for_schemas and len(self.brokers) == 1
-        return self.brokers[0] if is_it and not self.away else None
+        is_unanswering = self.unreachable and not self.is_for_schemas and len(self.brokers) == 1
+        return self.brokers[0] if is_unanswering and not self.away else None
 
     @property
     def is_seen(self) -> bool:
@@ -147,11 +147,11 @@ class AuditState(msgspec.Struct):
         cluster = self.clusters.get(key.cluster)
         if cluster is None or not key.topic_id or not cluster.topic_ids:
             return False
-        present = cluster.topic_ids.get(key.topic)
-        if present is None and key.topic not in cluster.absent:
+        topic_id = cluster.topic_ids.get(key.topic)
+        if topic_id is None and key.topic not in cluster.absent:
             self._unlisted.add((key.cluster, key.topic))
             return False
-        if present in {"", key.topic_id}:  # without ids it cannot be told
+        if topic_id in {"", key.topic_id}:  # without ids it cannot be told
             return False
         return not self._is_new(key)
 
@@ -212,9 +212,11 @@ class AuditState(msgspec.Struct):
             if cluster.left_out:
                 texts.append(f"{cluster.left_out:,} entries of {name} could not be read")
         if self.unjudged:
-            first, *others = (f"{text.topic} of {text.cluster}" for text in self.unjudged)
-            suffix = f" and {len(others):,} more" if others else ""
-            texts.append(f"{first}{suffix} cannot be judged: see the audit's log")
+            first_topic, *other_topics = (
+                f"{text.topic} of {text.cluster}" for text in self.unjudged
+            )
+            suffix = f" and {len(other_topics):,} more" if other_topics else ""
+            texts.append(f"{first_topic}{suffix} cannot be judged: see the audit's log")
         return texts
 
     def too_old(self, now: int) -> list[str]:
@@ -239,15 +241,15 @@ class AuditState(msgspec.Struct):
         """Returns the reason why the audit is not ready; empty once every ledger has been read up
         to its end as of the start, and judged. A cluster that goes away later does not change
         this."""
-        reading = "; ".join(
+        reasons = "; ".join(
             f"Cluster {name} cannot be read: {cluster.unreachable}"
             if cluster.unreachable
             else f"the ledger of {name} is being read{_left(cluster.behind)}"
             for name, cluster in sorted(self.clusters.items())
             if not cluster.read
         )
-        judged = all(cluster.judged for cluster in self.clusters.values())
-        return reading or ("" if judged else "what was read is being judged")
+        is_judged = all(cluster.judged for cluster in self.clusters.values())
+        return reasons or ("" if is_judged else "what was read is being judged")
 
 
 def _ago(millis: int) -> str:

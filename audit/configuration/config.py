@@ -119,19 +119,19 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.webhook and not self.webhook.startswith(("http://", "https://")):
             raise ValueError("`webhook` must be an http:// or https:// URL")
         if self.webhook and "webhook" in self.receivers:
-            raise ValueError("`webhook` is also among the receivers: name it once")
+            raise ValueError("`webhook` is also among the `receivers`: remove one of the two")
         if len(self.receivers) > _MOST_RECEIVERS:
             raise ValueError(f"at most {_MOST_RECEIVERS} `receivers`")
         for name in self.receivers:
             if not _RECEIVER.fullmatch(name):
                 raise ValueError(
-                    f"`receivers`: {name[:80]!r} is not a name: lower-case letters, digits and -"
+                    f"`receivers`: {name[:80]!r} is not a name of lower-case letters, digits and -"
                 )
 
     @property
     def all_receivers(self) -> dict[str, Receiver]:
-        alone = Receiver(url=self.webhook, kind=ReceiverKind.WEBHOOK) if self.webhook else None
-        return self.receivers | ({"webhook": alone} if alone else {})
+        receiver = Receiver(url=self.webhook, kind=ReceiverKind.WEBHOOK) if self.webhook else None
+        return self.receivers | ({"webhook": receiver} if receiver else {})
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,7 +152,7 @@ class CountingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def __post_init__(self) -> None:
         check_positive(self, "interval")
         if not self.topics or not all(self.topics):
-            raise ValueError("`topics` must name patterns of topics, such as `*`")
+            raise ValueError("`topics` must contain patterns of topics, such as `*`")
 
 
 class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -182,7 +182,7 @@ class ProxyLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if self.header.lower() in _TAKEN:
             raise ValueError(f"`header: {self.header}` is a header that any client sends")
         if not self.addresses:
-            raise ValueError("`addresses` must name the proxy's addresses")
+            raise ValueError("`addresses` must contain the proxy's addresses")
         for address in self.addresses:
             try:
                 ip_address(address)
@@ -310,8 +310,8 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise ValueError(
                 "`operators_file` needs logins: `users_file`, `tokens_file` or `proxy`"
             )
-        by_operators = self.messages.shown_to is MessageReaders.OPERATORS
-        if self.messages.topics and by_operators and not self.operators_file:
+        is_for_operators = self.messages.shown_to is MessageReaders.OPERATORS
+        if self.messages.topics and is_for_operators and not self.operators_file:
             raise ValueError(
                 "`messages` are shown to operators: give `operators_file`, or set "
                 "`messages.shown_to: readers`"
@@ -339,8 +339,8 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def is_locked(self) -> bool:
         """Whether users have to authenticate, by certificate or login."""
-        shown = self.tls is not None and self.tls.requires_certificates
-        return shown or self.has_logins
+        has_client_certificates = self.tls is not None and self.tls.requires_certificates
+        return has_client_certificates or self.has_logins
 
     @property
     def has_logins(self) -> bool:

@@ -44,18 +44,18 @@ class InventoryFile:
         """Returns the hosts if the file has changed since the last call and is valid, else None."""
         try:
             status = self._path.stat()
-            seen = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if seen == self._seen:
+            signature = (status.st_mtime_ns, status.st_size, status.st_ino)
+            if signature == self._seen:
                 return None
             hosts = read(self._path)
         except (OSError, BadInventory) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            problem = f"The inventory {self._path} is invalid, and the former one is used: {why}"
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            problem = f"The inventory {self._path} is invalid, and the former one is used: {reason}"
             if problem != self.problem:
-                log.warning("inventory not read path=%s error=%r", self._path, why)
+                log.warning("cannot read the inventory path=%s error=%r", self._path, reason)
             self.problem = problem
             return None
-        self._seen = seen
+        self._seen = signature
         self.problem = ""
         log.info("inventory read path=%s hosts=%d", self._path, len(hosts))
         return hosts
@@ -92,12 +92,12 @@ def parsed(text: str, *, is_yaml: bool = False) -> list[Inventory]:
 
 def _of_yaml(text: str) -> list[Inventory]:
     try:
-        loaded = yaml.load(text, _LOADER)  # noqa: S506 - one of the safe loaders
-        entries = msgspec.convert(loaded or [], known_type(list[str | Inventory]))
+        document = yaml.load(text, _LOADER)  # noqa: S506 - one of the safe loaders
+        entries = msgspec.convert(document or [], known_type(list[str | Inventory]))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise BadInventory(f"{where}{error.problem or 'not YAML'}") from None
+        location = f"line {mark.line + 1}: " if mark else ""
+        raise BadInventory(f"{location}{error.problem or 'not YAML'}") from None
     except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as error:
         raise BadInventory(f"not a list of hosts: {' '.join(str(error).split())}") from None
     return [Inventory(host=entry) if isinstance(entry, str) else entry for entry in entries]

@@ -84,7 +84,9 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 "PagerDuty needs an integration key: in `key_file`, or as ?routing_key=KEY in `url`"
             )
         if self.template and self.means is not ReceiverKind.WEBHOOK:
-            raise ValueError(f"`template` is for webhooks, and this one is for {self.means}")
+            raise ValueError(
+                f"`template` is only for webhooks, but this receiver is for {self.means}"
+            )
 
     def _check_mail(self) -> None:
         try:
@@ -97,7 +99,7 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if not all(address.isprintable() and _ADDRESS.fullmatch(address) for address in addresses):
             raise ValueError("`url` and `sender` must name addresses such as ops@example.org")
         if bool(self.user) != bool(self.password_file):
-            raise ValueError("`user` and `password_file` belong together")
+            raise ValueError("`user` and `password_file` must be given together")
         if self.user and self.mail_tls is MailTls.NONE and not self.is_local:
             raise ValueError("`tls: none` would send the password in the clear")
 
@@ -115,8 +117,8 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def recipients(self) -> tuple[str, ...]:
         scheme, _, rest = self.url.partition(":")
-        listed = unquote(rest.partition("?")[0]) if scheme == "mailto" else ""
-        return tuple(address.strip() for address in listed.split(",") if address.strip())
+        address_list = unquote(rest.partition("?")[0]) if scheme == "mailto" else ""
+        return tuple(address.strip() for address in address_list.split(",") if address.strip())
 
     @property
     def is_local(self) -> bool:

@@ -74,8 +74,8 @@ class PatientConnection(H11Protocol):
         """Whether the client's address already has its share of the connections."""
         address = self.client[0] if self.client else ""
         self.network = network_of(address)
-        others = (getattr(connection, "network", None) for connection in self.connections)
-        if sum(network == self.network for network in others) <= _OF_ONE_ADDRESS:
+        networks = (getattr(connection, "network", None) for connection in self.connections)
+        if sum(network == self.network for network in networks) <= _OF_ONE_ADDRESS:
             return False
         self._refusals.say("too many connections", address, "", "", self.loop.time())
         return True
@@ -193,9 +193,11 @@ class AuditHttpServer:
         figures, files, version = self._parts
         with (
             ThreadPoolExecutor(THREADS, thread_name_prefix="answers") as executor,
-            ThreadPoolExecutor(WRITING_THREADS, thread_name_prefix="statements") as writing,
+            ThreadPoolExecutor(
+                WRITING_THREADS, thread_name_prefix="statements"
+            ) as writing_executor,
             closing(self._message_reader()) as reader,
-            ThreadPoolExecutor(READING_THREADS, thread_name_prefix="messages") as reading,
+            ThreadPoolExecutor(READING_THREADS, thread_name_prefix="messages") as reading_executor,
         ):
             application = self._application = AuditApplication(
                 self._service,
@@ -203,8 +205,8 @@ class AuditHttpServer:
                 files,
                 executor,
                 version,
-                statements=Statements(self._service, writing),
-                messages=ShownMessages(self._service.config, reader, reading),
+                statements=Statements(self._service, writing_executor),
+                messages=ShownMessages(self._service.config, reader, reading_executor),
             )
 
             access_control = AccessControl(

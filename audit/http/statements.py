@@ -83,10 +83,15 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise BadQuery("`offsets` need a `partition`")
         for run in self.runs:
             if not run.source or not (run.events or run.position < run.end_position):
-                raise BadQuery("each of `runs` needs a `source`, and `events` or bytes of it")
+                raise BadQuery(
+                    "each run needs a `source`, and either `events` or a range from `position`"
+                    " to `end_position`"
+                )
         is_timed = (self.from_time, self.to_time) != (None, None)
         if not (self.partition >= 0 or self.runs or self.host or self.file or is_timed):
-            raise BadQuery("name what to accept: partition, runs, host, file, from_time or to_time")
+            raise BadQuery(
+                "give at least one of `partition`, `runs`, `host`, `file`, `from_time`, `to_time`"
+            )
         if None not in (self.from_time, self.to_time) and self.from_time >= self.to_time:  # type: ignore[operator]
             raise BadQuery("`from_time` must be before `to_time`")
 
@@ -206,6 +211,9 @@ class Statements:
                 kind.write(brokers, registry, name, fields)
         except (ClientError, SchemaError) as error:
             log.error(
-                "not written path=%s operator=%a error=%s", kind.path, fields["operator"], error
+                "statement was not written path=%s operator=%a error=%s",
+                kind.path,
+                fields["operator"],
+                error,
             )
             raise NotWritten(f"the ledger of {name} could not be written: {error}") from None

@@ -215,16 +215,16 @@ def summed(counts: Iterable[KindCount]) -> Kinds:
     """Adds up counts by kind, the worst kind first."""
     by_kind: dict[FaultKind, KindCount] = {}
     for count in counts:
-        before = by_kind.get(count.kind)
-        by_kind[count.kind] = count if before is None else _both(before, count)
+        count_before = by_kind.get(count.kind)
+        by_kind[count.kind] = count if count_before is None else _both(count_before, count)
     return tuple(by_kind[kind] for kind in WORST_FIRST if kind in by_kind)
 
 
 def _one(finding: Finding) -> KindCount:
     events = finding.count
     if finding.kind is FaultKind.UNKNOWN or events < 0:
-        lost = max(finding.bytes, 0)
-        return KindCount(kind=finding.kind, findings=1, uncounted=1, bytes=lost)
+        lost_bytes = max(finding.bytes, 0)
+        return KindCount(kind=finding.kind, findings=1, uncounted=1, bytes=lost_bytes)
     return KindCount(kind=finding.kind, findings=1, events=events)
 
 

@@ -66,13 +66,13 @@ def _waiting(verdict: TopicVerdict) -> Gate | None:
         return Gate(
             complete=False, missing=f"agents on {_few(hosts)}", names=tuple(hosts[:MOST_NAMES])
         )
-    waited = {wait.on for wait in verdict.waits}
-    if TierKind.ORIGIN in waited and verdict.origin:
-        who = f"the brokers of {verdict.origin.cluster}"
-        return Gate(complete=False, missing=f"{who}, which have not counted all of it")
-    if waited & {TierKind.BROKER, TierKind.MIRROR} and verdict.origin:
+    awaited_tiers = {wait.on for wait in verdict.waits}
+    if TierKind.ORIGIN in awaited_tiers and verdict.origin:
+        subject = f"the brokers of {verdict.origin.cluster}"
+        return Gate(complete=False, missing=f"{subject}, which have not counted all of it")
+    if awaited_tiers & {TierKind.BROKER, TierKind.MIRROR} and verdict.origin:
         return Gate(complete=False, missing="the copy, which does not have all of it")
-    if TierKind.BROKER in waited:
+    if TierKind.BROKER in awaited_tiers:
         return Gate(complete=False, missing="the brokers, which have not counted all of it")
     if verdict.waits:
         return Gate(complete=False, missing="the ledger, whose entries may still arrive")
@@ -87,10 +87,10 @@ def _faulty(verdict: TopicVerdict) -> Gate | None:
     if not findings:
         return None
     hosts = sorted({finding.host for finding in findings if finding.host})
-    more = f", and {len(findings) - 1:,} more" if len(findings) > 1 else ""
+    suffix = f", and {len(findings) - 1:,} more" if len(findings) > 1 else ""
     return Gate(
         complete=False,
-        missing=f"a fault to be corrected or accepted: {findings[0].words}{more}",
+        missing=f"a fault to be corrected or accepted: {findings[0].words}{suffix}",
         names=tuple(hosts[:MOST_NAMES]),
     )
 

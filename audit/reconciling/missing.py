@@ -113,7 +113,7 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
     cut_off = {
         partition.number: partition for partition in picture.partitions if partition.is_cut_off
     }
-    claimed = {
+    claimed_offsets = {
         partition.number: union(
             *(_claimed(partition, tier) for tier in _speaking(partition, pair, later_tiers))
         )
@@ -121,41 +121,44 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
     }
     lacking: dict[int, Intervals] = {}
     waiting: dict[int, Intervals] = {}
-    unspoken = early_events = 0
-    ahead = uncounted = False
+    unspoken_events = early_events = 0
+    is_ahead = is_uncounted = False
     for partition in picture.partitions:
-        earlier, later = _to_pass(partition, pair, later_tiers), claimed[partition.number]
-        if earlier == later:
+        earlier_offsets, later_offsets = (
+            _to_pass(partition, pair, later_tiers),
+            claimed_offsets[partition.number],
+        )
+        if earlier_offsets == later_offsets:
             continue
-        end = _FOR_EVER if partition.is_cut_off else upto(later)
-        absent = minus(earlier, later)
-        if below := intersection(absent, ((0, end),)):
-            lacking[partition.number] = below
-        if above := minus(absent, ((0, end),)):
-            waiting[partition.number] = above
-        extra = minus(later, earlier)
-        first = earlier[0][0] if earlier else 0
-        uncounted = uncounted or (partition.is_cut_off and bool(extra))
-        early = size(intersection(extra, ((0, first),)))
-        early_events += early
-        unspoken += size(extra) - early
-        ahead = ahead or (not partition.is_cut_off and end > upto(earlier))
-    pending, since = set[int](), -1
+        end = _FOR_EVER if partition.is_cut_off else upto(later_offsets)
+        absent_offsets = minus(earlier_offsets, later_offsets)
+        if passed_offsets := intersection(absent_offsets, ((0, end),)):
+            lacking[partition.number] = passed_offsets
+        if pending_offsets := minus(absent_offsets, ((0, end),)):
+            waiting[partition.number] = pending_offsets
+        extra_offsets = minus(later_offsets, earlier_offsets)
+        first_claim = earlier_offsets[0][0] if earlier_offsets else 0
+        is_uncounted = is_uncounted or (partition.is_cut_off and bool(extra_offsets))
+        early_offsets = size(intersection(extra_offsets, ((0, first_claim),)))
+        early_events += early_offsets
+        unspoken_events += size(extra_offsets) - early_offsets
+        is_ahead = is_ahead or (not partition.is_cut_off and end > upto(earlier_offsets))
+    pending_windows, since = set[int](), -1
     if waiting:
         spans = [span for span in picture.open if span.partition not in cut_off]
-        pending, since = _open(spans, pair.earlier, claimed, axis)
+        pending_windows, since = _open(spans, pair.earlier, claimed_offsets, axis)
     return Passing(
         pair=pair,
-        claimed=claimed,
+        claimed=claimed_offsets,
         lacking=lacking,
         waiting=waiting,
-        unspoken=unspoken,
+        unspoken=unspoken_events,
         before=early_events,
-        ahead=ahead,
-        pending=frozenset(pending),
+        ahead=is_ahead,
+        pending=frozenset(pending_windows),
         since=since,
         cut_off=cut_off,
-        uncounted=uncounted,
+        uncounted=is_uncounted,
         copied=_copied(picture) if picture.origin and pair.later.kind in _COPIED else None,
         origin=f"{picture.origin.cluster}/{picture.origin.topic}" if picture.origin else "",
     )
@@ -196,7 +199,7 @@ class OffsetTimes:
         for place in placed:
             by_place.setdefault((None, place.partition), []).append(place)
         self._spans = {
-            key: sorted(places, key=lambda span: span.first) for key, places in by_place.items()
+            key: sorted(spans, key=lambda span: span.first) for key, spans in by_place.items()
         }
         self._first = {key: [span.first for span in spans] for key, spans in self._spans.items()}
         self._upto = {
@@ -216,15 +219,15 @@ class OffsetTimes:
 
     def claimed_at(self, partition: int, offsets: Interval) -> int:
         """Returns the time by which all of these offsets had been claimed; -1 if unknown."""
-        places = [
+        placements = [
             span for span in self._over((None, partition), offsets) if isinstance(span, Placed)
         ]
         unclaimed: Intervals = (offsets,)
         time = -1
-        for place in sorted(places, key=lambda place: place.said):
-            others = minus(unclaimed, ((place.first, place.next_offset),))
-            if others != unclaimed:
-                unclaimed, time = others, place.said
+        for placement in sorted(placements, key=lambda placement: placement.said):
+            remaining = minus(unclaimed, ((placement.first, placement.next_offset),))
+            if remaining != unclaimed:
+                unclaimed, time = remaining, placement.said
         return time
 
     def _at(self, key: tuple[Tier | None, int], offsets: Interval) -> tuple[int, int]:
@@ -285,11 +288,17 @@ def missing(
         damaged_offsets.setdefault(batch.partition, []).append(
             (batch.first, batch.first + batch.count)
         )
-    explained = {partition: merged(batches) for partition, batches in damaged_offsets.items()}
+    damage_by_partition = {
+        partition: merged(batches) for partition, batches in damaged_offsets.items()
+    }
     results = [NamedMissing([], []) for _ in passages]
-    for passing, named in zip(passages, results, strict=True):
+    for passing, result in zip(passages, results, strict=True):
         in_files = passing.pair.later.kind is TierKind.HDFS
-        later_passings = [] if in_files else [other for other in passages if other is not passing]
+        later_passings = (
+            []
+            if in_files
+            else [later_passing for later_passing in passages if later_passing is not passing]
+        )
         named_offsets: dict[int, list[Interval]] = {}
         for source in sources:
             for stretch in source.stretches:
@@ -298,31 +307,33 @@ def missing(
                     source,
                     stretch,
                     offset_times,
-                    explained=explained,
+                    explained=damage_by_partition,
                     named_offsets=named_offsets,
-                    named=named,
+                    named=result,
                 )
         for number, lacking in passing.lacking.items():
-            unexplained = minus(
-                lacking, union(merged(named_offsets.get(number, ())), explained.get(number, ()))
+            unexplained_offsets = minus(
+                lacking,
+                union(merged(named_offsets.get(number, ())), damage_by_partition.get(number, ())),
             )
-            unexplained = tuple(
+            unexplained_offsets = tuple(
                 interval
-                for interval in unexplained
+                for interval in unexplained_offsets
                 if not offset_times.is_too_old(number, interval)
             )
-            passed_by = intersection(
-                unexplained, union(*(later.claimed.get(number, ()) for later in later_passings))
+            overtaken_offsets = intersection(
+                unexplained_offsets,
+                union(*(later_passing.claimed.get(number, ()) for later_passing in later_passings)),
             )
-            for offsets in minus(unexplained, passed_by):
-                named.certain.append(_of_offsets(passing, number, offsets, offset_times))
-            for offsets in passed_by:
+            for offsets in minus(unexplained_offsets, overtaken_offsets):
+                result.certain.append(_of_offsets(passing, number, offsets, offset_times))
+            for offsets in overtaken_offsets:
                 fault = _of_offsets(passing, number, offsets, offset_times)
                 fault.doubt(FaultKind.UNPROVEN, "a later tier has read them there")
-                named.certain.append(fault)
+                result.certain.append(fault)
         if not in_files:
             for number, lacking in passing.lacking.items():
-                explained[number] = union(explained.get(number, ()), lacking)
+                damage_by_partition[number] = union(damage_by_partition.get(number, ()), lacking)
     return results
 
 
@@ -336,36 +347,36 @@ def _name_stretch(
     named_offsets: dict[int, list[Interval]],
     named: NamedMissing,
 ) -> None:
-    number = stretch.partition
-    lacking = passing.lacking.get(number, ())
+    partition = stretch.partition
+    lacking = passing.lacking.get(partition, ())
     seqs = ((stretch.seq, stretch.seq + stretch.events),)
     in_files = passing.pair.later.kind is TierKind.HDFS
-    landed = (
+    landed_seqs = (
         source.landed.get(passing.pair.later, ()) if in_files else union(*source.landed.values())
     )
     shift = stretch.first - stretch.seq
-    offsets = tuple((first + shift, after + shift) for first, after in minus(seqs, landed))
-    if number in explained:
-        offsets = minus(offsets, explained[number])
+    offsets = tuple((first + shift, end + shift) for first, end in minus(seqs, landed_seqs))
+    if partition in explained:
+        offsets = minus(offsets, explained[partition])
     if in_files:
-        offsets = intersection(offsets, ((0, passing.up_to(number)),))
-        inside = minus(offsets, lacking)
+        offsets = intersection(offsets, ((0, passing.up_to(partition)),))
+        passed_offsets = minus(offsets, lacking)
         named.doubtful.extend(
-            _fault(passing, source, stretch, offset_times, interval) for interval in inside
+            _fault(passing, source, stretch, offset_times, interval) for interval in passed_offsets
         )
     if not lacking:
         return
-    whole = ((stretch.first, stretch.first + stretch.events),)
-    absent = minus(intersection(whole, lacking), explained.get(number, ()))
-    landed_here = tuple((first + shift, after + shift) for first, after in landed)
-    beyond = ((_end_of(source, landed) + shift, _FOR_EVER),)
-    for offsets_, harmless in (
-        (intersection(absent, landed_here), words.shipped_again()),
-        (intersection(minus(absent, landed_here), beyond), words.read_again()),
-        (minus(minus(absent, landed_here), beyond), ""),
+    whole_stretch = ((stretch.first, stretch.first + stretch.events),)
+    absent_offsets = minus(intersection(whole_stretch, lacking), explained.get(partition, ()))
+    landed_offsets = tuple((first + shift, end + shift) for first, end in landed_seqs)
+    later_offsets = ((_end_of(source, landed_seqs) + shift, _FOR_EVER),)
+    for intervals, harmless in (
+        (intersection(absent_offsets, landed_offsets), words.shipped_again()),
+        (intersection(minus(absent_offsets, landed_offsets), later_offsets), words.read_again()),
+        (minus(minus(absent_offsets, landed_offsets), later_offsets), ""),
     ):
-        for interval in offsets_:
-            named_offsets.setdefault(number, []).append(interval)
+        for interval in intervals:
+            named_offsets.setdefault(partition, []).append(interval)
             fault = _fault(passing, source, stretch, offset_times, interval)
             fault.harmless = harmless
             named.certain.append(fault)

@@ -114,12 +114,12 @@ def settled(verdict: TopicVerdict) -> TopicVerdict:
 
 def distinct(waits: Iterable[Wait]) -> list[Wait]:
     """Returns one wait per sentence: among equal sentences, the first wait with a known time."""
-    kept: dict[tuple[str, str], Wait] = {}
+    first_waits: dict[tuple[str, str], Wait] = {}
     for wait in waits:
         key = wait.on, wait.words
-        if kept.setdefault(key, wait).since < 0:
-            kept[key] = wait
-    return list(kept.values())
+        if first_waits.setdefault(key, wait).since < 0:
+            first_waits[key] = wait
+    return list(first_waits.values())
 
 
 def settled_state(state: State) -> State:
@@ -129,21 +129,21 @@ def settled_state(state: State) -> State:
 def totals(findings: Iterable[Finding]) -> Totals:
     """Adds up open faults, counting each once, so that the totals of a topic, its hosts and its
     findings agree. Faults with an unknown number of events are counted themselves."""
-    known = list(findings)
-    faults = [finding for finding in known if finding.is_open]
-    kinds = counted(faults)
+    all_findings = list(findings)
+    open_findings = [finding for finding in all_findings if finding.is_open]
+    kinds = counted(open_findings)
     events = {kind.kind: kind.events for kind in kinds}
     return Totals(
         missing=sum(events.get(kind, 0) for kind in _MISSING),
         lost=events.get(FaultKind.LOST, 0),
-        lost_bytes=sum(max(fault.bytes, 0) for fault in faults),
+        lost_bytes=sum(max(fault.bytes, 0) for fault in open_findings),
         duplicated=events.get(FaultKind.DUPLICATED, 0),
         changed=events.get(FaultKind.CHANGED, 0),
         uncounted=sum(kind.uncounted for kind in kinds if kind.kind is not FaultKind.UNKNOWN),
         unknown=sum(kind.findings for kind in kinds if kind.kind is FaultKind.UNKNOWN),
         state=worst(kind.kind.state for kind in kinds),
         kinds=kinds,
-        accepted=counted(finding for finding in known if finding.accepted),
+        accepted=counted(finding for finding in all_findings if finding.accepted),
     )
 
 

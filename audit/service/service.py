@@ -97,16 +97,16 @@ class Service(msgspec.Struct):
     def check_damage(self) -> None:
         """Raises StoreDamaged once for each noted damage."""
         if self._damage:
-            why, self._damage = self._damage, ""
-            raise StoreDamaged(why)
+            reason, self._damage = self._damage, ""
+            raise StoreDamaged(reason)
 
     def note_groups(self, cluster: str, seen: GroupsSeen) -> None:
         """Receives polled groups, which do not affect any verdict."""
-        former = self._settled.get(cluster, {})
-        current = settled(former, seen)
+        former_groups = self._settled.get(cluster, {})
+        current_groups = settled(former_groups, seen)
         if seen.lags or not seen.troubles:
-            self._marks.extend(changes(cluster, former, current, seen))
-            self._settled[cluster] = current
+            self._marks.extend(changes(cluster, former_groups, current_groups, seen))
+            self._settled[cluster] = current_groups
         self.groups[cluster] = seen
         self.standing.stir()
 

@@ -114,20 +114,20 @@ class Writer:
         self._standing.retired = self._service.reading.retired()
         while not stopping.is_set():
             self._take(_AT_WORK_S if self._is_behind else _AT_REST_S)
-            changed = False
+            has_changes = False
             if (self._all_read() and self._queue.empty()) or self._others_due.is_due():
-                changed = self._judge_due()
+                has_changes = self._judge_due()
             if self._inventory_due.is_due():
-                changed |= self._look_at_inventory()
+                has_changes |= self._look_at_inventory()
             if self._measuring_due.is_due():
                 self._measurements.take()
             if self._expire_due.is_due():
                 self._expire()
             if self._folded and self._news_due.is_due():
                 self._folded = False
-                changed = True
+                has_changes = True
             self._service.check_damage()
-            if changed:
+            if has_changes:
                 self._standing.changed()
 
     def _take(self, seconds: float) -> None:
@@ -142,9 +142,9 @@ class Writer:
 
     def _fold(self, cluster: str, chunk: LedgerChunk) -> None:
         self._amid.add(cluster)
-        began = time.monotonic()
+        start = time.monotonic()
         touched = folded(self._store, cluster, chunk)
-        self._service.folding.observe(time.monotonic() - began)
+        self._service.folding.observe(time.monotonic() - start)
         self._judge.touch(touched.hours)
         self._standing.note_reported({key for key, _ in touched.hours})
         if len(chunk.body.field("retired").flatten()):
@@ -152,23 +152,23 @@ class Writer:
         if self._standing.retired or len(chunk.body.field("accepted").flatten()):
             self._standing.retired = self._service.reading.retired()
         self._folded |= touched.entries > 0
-        former = self._standing.clusters[cluster]
-        if former.read and not chunk.to_come:
+        former_state = self._standing.clusters[cluster]
+        if former_state.read and not chunk.to_come:
             self._standing.clocks.note(cluster, chunk.body, now_millis())
         self._standing.note(
             cluster,
             behind=chunk.to_come,
-            entries=former.entries + touched.entries,
-            repeated=former.repeated + touched.repeated,
-            left_out=former.left_out + chunk.left_out + touched.left_out,
-            gaps=former.gaps + chunk.gap,
+            entries=former_state.entries + touched.entries,
+            repeated=former_state.repeated + touched.repeated,
+            left_out=former_state.left_out + chunk.left_out + touched.left_out,
+            gaps=former_state.gaps + chunk.gap,
         )
 
     def _note_read(self, cluster: str, read: ReadTo) -> None:
-        first = not self._standing.clusters[cluster].read
+        is_first = not self._standing.clusters[cluster].read
         self._amid.discard(cluster)
         self._standing.note(cluster, read=True, as_of=read.time, behind=0)
-        if first:
+        if is_first:
             log.info("ledger read to its end cluster=%s", cluster)
 
     def _all_read(self) -> bool:
@@ -186,22 +186,22 @@ class Writer:
             for name, cluster in self._standing.clusters.items()
             if cluster.read and name not in self._amid and self._knows_deleted(name)
         }
-        changed = self._judge.judge(as_of, self._keep)
+        has_changes = self._judge.judge(as_of, self._keep)
         if self._standing.unjudged != self._judge.failing:
             self._standing.unjudged = self._judge.failing
-            changed = True
+            has_changes = True
         self._is_behind = self._judge.is_behind(as_of)
         if self._is_behind:
-            return changed
+            return has_changes
         for name in as_of:
             if not self._standing.clusters[name].judged:
                 self._standing.note(name, judged=True)
-                changed = True
+                has_changes = True
         if not self._standing.read_since and self._all_read():
             self._standing.note_all_read(now)
-            changed = True
+            has_changes = True
         if self._alerts_due.is_due():
-            changed |= self._alerting.judge(self._judge.open_hours, as_of, now)
+            has_changes |= self._alerting.judge(self._judge.open_hours, as_of, now)
             self._service.alerts_raised = self._alerting.raised
             self._service.alerts_waiting = self._alerting.waiting
             self._service.alert_groups = self._alerting.groups
@@ -213,16 +213,19 @@ class Writer:
                 self._judge.verdicts, since=since, is_deleted=self._standing.is_deleted
             )
             self._service.done_until = self._done_until(as_of)
-        return changed
+        return has_changes
 
     def _done_until(self, as_of: Mapping[str, int]) -> dict[str, int]:
         """Returns the time up to which each cluster's agents have shipped everything, or, without
         agents, all that was written must have been reported."""
         config = self._service.config
         heard_since = max(as_of.values(), default=0) - int(config.expected * 1000)
-        done = self._service.reading.agents_done(as_of, heard_since)
-        in_transit = (config.window + int(config.grace)) * 1000
-        return {name: min(time, done.get(name, time - in_transit)) for name, time in as_of.items()}
+        done_until = self._service.reading.agents_done(as_of, heard_since)
+        transit_millis = (config.window + int(config.grace)) * 1000
+        return {
+            name: min(time, done_until.get(name, time - transit_millis))
+            for name, time in as_of.items()
+        }
 
     def _knows_deleted(self, name: str) -> bool:
         """Whether it is known which of the cluster's topics were deleted. After a start, nothing is
@@ -234,7 +237,7 @@ class Writer:
         return not self._standing.has_unasked(name)
 
     def _keep(self, hours: list[HourVerdict]) -> None:
-        self._store.judged([hour.judged for hour in hours])
+        self._store.judged([verdict.judged for verdict in hours])
 
     def _look_at_inventory(self) -> bool:
         if self._inventory is None:
@@ -275,11 +278,15 @@ def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
     except Exception as error:
         if not _is_of_entries(error):
             raise
-        log.exception("chunk cannot be folded, trying it in pieces cluster=%s", cluster)
+        log.exception("cannot fold a chunk, trying it in pieces cluster=%s", cluster)
     pieces = _Pieces(store, cluster)
     touched = pieces.fold(chunk.body) if len(chunk.body) else Touched(set())
     store.fold(cluster, _part(chunk.body, 0, 0), chunk.positions)
-    log.error("entries that cannot be folded cluster=%s entries=%d", cluster, pieces.left_out)
+    log.error(
+        "entries skipped because they cannot be folded cluster=%s entries=%d",
+        cluster,
+        pieces.left_out,
+    )
     return touched._replace(left_out=touched.left_out + pieces.left_out)
 
 
@@ -293,10 +300,10 @@ class _Pieces:
         self.left_out = 0
 
     def fold(self, body: pa.StructArray) -> Touched:
-        half = len(body) // 2
-        if not half:
+        middle = len(body) // 2
+        if not middle:
             return self._one(body)
-        parts = (_part(body, 0, half), _part(body, half, len(body)))
+        parts = (_part(body, 0, middle), _part(body, middle, len(body)))
         first, second = (self._whole(part) or self.fold(part) for part in parts)
         return Touched(
             first.hours | second.hours,

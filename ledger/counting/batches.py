@@ -218,21 +218,27 @@ class Counting:
         if not gaps_are_empty and any(map(ne, islice(bases, 1, None), map(add, ends, repeat(1)))):
             return False
         length = self.window_millis
-        early, late = min(firsts), max(lasts)
-        is_one_window = early // length == late // length == min(lasts) // length
-        if not (is_one_window and max(firsts) // length == early // length):
+        earliest, latest = min(firsts), max(lasts)
+        is_one_window = earliest // length == latest // length == min(lasts) // length
+        if not (is_one_window and max(firsts) // length == earliest // length):
             windows = [time // length for time in firsts]
             if windows != [time // length for time in lasts]:
                 return False
-            for at, window in enumerate(windows):
-                self._sums(into, window * length).add(1, counts[at], lengths[at], crcs[at])
+            for index, window in enumerate(windows):
+                self._sums(into, window * length).add(1, counts[index], lengths[index], crcs[index])
         else:
-            sums = self._sums(into, early)
+            sums = self._sums(into, earliest)
             sums.add(len(batches), sum(counts), sum(lengths), sum(crcs))
         first = min(bases[0], into.next_offset) if gaps_are_empty else bases[0]
         into.claim(first, ends[-1] + 1, sum(counts))
         into.batches.extend(zip(bases, deltas, crcs, strict=True))
-        into.late([(a + b) // 2 for a, b in zip(firsts, lasts, strict=True)], counts)
+        into.late(
+            [
+                (first_time + last_time) // 2
+                for first_time, last_time in zip(firsts, lasts, strict=True)
+            ],
+            counts,
+        )
         return True
 
     def _by_times(self, into: PartitionCount, times: list[int]) -> None:

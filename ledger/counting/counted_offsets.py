@@ -32,13 +32,13 @@ class History(NamedTuple):
 
     def after(self, leader_epoch: int) -> EpochStart | None:
         """Returns the next epoch."""
-        at = bisect_right(self.epochs, leader_epoch, key=attrgetter("leader_epoch"))
-        return self.epochs[at] if at < len(self.epochs) else None
+        index = bisect_right(self.epochs, leader_epoch, key=attrgetter("leader_epoch"))
+        return self.epochs[index] if index < len(self.epochs) else None
 
     def end_of(self, leader_epoch: int) -> int:
         """Returns the offset up to which reports under that epoch are still valid."""
-        following = self.after(leader_epoch)
-        return self.end if following is None else min(following.first, self.end)
+        next_epoch = self.after(leader_epoch)
+        return self.end if next_epoch is None else min(next_epoch.first, self.end)
 
 
 class CountedUpTo(NamedTuple):
@@ -54,7 +54,7 @@ def furthest(
     entries: Iterable[Json], histories: Mapping[PartitionKey, History]
 ) -> dict[PartitionKey, CountedUpTo]:
     """Returns the offsets up to which these partitions are counted, according to these entries."""
-    reached: dict[PartitionKey, CountedUpTo] = {}
+    progress: dict[PartitionKey, CountedUpTo] = {}
     for entry in entries:
         if entry["tier"] != "broker":
             continue
@@ -65,9 +65,9 @@ def furthest(
             if history is None or epoch < 0 or not ends:
                 continue
             end = min(max(ends), history.end_of(epoch))
-            if key not in reached or reached[key].next_offset < end:
-                reached[key] = CountedUpTo(end, epoch, entry["header"]["source"])
-    return reached
+            if key not in progress or progress[key].next_offset < end:
+                progress[key] = CountedUpTo(end, epoch, entry["header"]["source"])
+    return progress
 
 
 def furthest_copied(
@@ -75,7 +75,7 @@ def furthest_copied(
 ) -> dict[PartitionKey, int]:
     """Returns the offsets up to which mirrors copied these partitions, according to these
     entries."""
-    reached: dict[PartitionKey, int] = {}
+    offsets: dict[PartitionKey, int] = {}
     for entry in entries:
         if entry["tier"] != "mirror":
             continue
@@ -83,5 +83,5 @@ def furthest_copied(
             key = PartitionKey(passage["topic"], passage["topic_id"], passage["partition"])
             ends = [part["first"] + part["count"] for part in passage["offsets"]]
             if key in keys and ends:
-                reached[key] = max(reached.get(key, 0), *ends)
-    return reached
+                offsets[key] = max(offsets.get(key, 0), *ends)
+    return offsets

@@ -108,9 +108,9 @@ class Counter:
         """Continues at `end`, because the log ends before the counted position. New counts from
         there replace earlier entries, so they get a higher leader epoch, even if the log has
         not."""
-        before = self.place(key) or CountPosition(end)
-        leader_epoch = max(leader_epoch, before.leader_epoch + 1)
-        self._places[key] = CountPosition(end, leader_epoch=leader_epoch, led=before.led)
+        position = self.place(key) or CountPosition(end)
+        leader_epoch = max(leader_epoch, position.leader_epoch + 1)
+        self._places[key] = CountPosition(end, leader_epoch=leader_epoch, led=position.led)
         self._has_gone_back = True
 
     def begin_epoch(
@@ -131,20 +131,22 @@ class Counter:
         repeats the report.
         """
         self._reset()
-        places: dict[PartitionKey, CountPosition] = {}
+        positions: dict[PartitionKey, CountPosition] = {}
         for loss in losses:
-            place = places.get(loss.key) or self.place(loss.key)
-            is_older = place is not None and place.leader_epoch < loss.leader_epoch
-            if place is not None and is_older and place.next_offset > loss.resumes:
+            position = positions.get(loss.key) or self.place(loss.key)
+            is_older = position is not None and position.leader_epoch < loss.leader_epoch
+            if position is not None and is_older and position.next_offset > loss.resumes:
                 epoch = loss.leader_epoch
-                places[loss.key] = CountPosition(loss.resumes, leader_epoch=epoch, led=place.led)
-        self._journal_findings(places, withdrawn=[loss.json for loss in losses])
+                positions[loss.key] = CountPosition(
+                    loss.resumes, leader_epoch=epoch, led=position.led
+                )
+        self._journal_findings(positions, withdrawn=[loss.json for loss in losses])
 
     def damage(self, batches: Sequence[tuple[PartitionKey, Spoilt]]) -> None:
         """Reports batches that were damaged after they were counted. Journals the report at
         once."""
-        damaged = [damaged_of(*key, spoilt) for key, spoilt in batches]
-        self._journal_findings({}, damaged=damaged)
+        damaged_batches = [damaged_of(*key, spoilt) for key, spoilt in batches]
+        self._journal_findings({}, damaged=damaged_batches)
 
     def scrubbed(self, logs: Sequence[Json]) -> bool:
         """Journals the last times at which these logs were scrubbed. Does nothing and returns False
@@ -196,8 +198,8 @@ class Counter:
     ) -> None:
         """Begins a partition, to which the next batches belong, from offset `first` on."""
         self._note_place()
-        place = self.place(key) or CountPosition(first)
-        leader_epoch = max(leader_epoch, place.leader_epoch)
+        position = self.place(key) or CountPosition(first)
+        leader_epoch = max(leader_epoch, position.leader_epoch)
         self._current = key, self._count(key, first, leader_epoch, seen)
 
     def batch(
@@ -237,10 +239,10 @@ class Counter:
         a length. Batches for which the headers are not enough are found by bisection."""
         key, count = self._named_partition()
         sizes = [header[1] + LENGTH_PREFIX for header in headers]
-        behind = byte + sum(sizes)
+        end_byte = byte + sum(sizes)
         if self.counting.count_by_headers(count, headers, gaps_are_empty=gaps_are_empty):
             self.batches += len(headers)
-            self._at = segment, behind
+            self._at = segment, end_byte
             self._has_grown(key, count)
         elif len(headers) == 1:
             self.batch(
@@ -248,11 +250,14 @@ class Counter:
                 lambda: read(byte, sizes[0]),
                 gaps_are_empty=gaps_are_empty,
                 segment=segment,
-                byte=behind,
+                byte=end_byte,
             )
         else:
-            half = len(headers) // 2
-            for part, begin in ((headers[:half], byte), (headers[half:], byte + sum(sizes[:half]))):
+            middle = len(headers) // 2
+            for part, begin in (
+                (headers[:middle], byte),
+                (headers[middle:], byte + sum(sizes[:middle])),
+            ):
                 self.run(part, read, gaps_are_empty=gaps_are_empty, segment=segment, byte=begin)
 
     def nothing_up_to(self, end: int) -> None:
@@ -290,9 +295,11 @@ class Counter:
         if self._current is not None:
             key, count = self._current
             if not count.is_empty:
-                before = self.place(key) or CountPosition(count.next_offset)
-                place = CountPosition(count.next_offset, *self._at, count.leader_epoch, before.led)
-                self._places[key] = place
+                last_position = self.place(key) or CountPosition(count.next_offset)
+                position = CountPosition(
+                    count.next_offset, *self._at, count.leader_epoch, last_position.led
+                )
+                self._places[key] = position
 
     def _count(
         self, key: PartitionKey, first: int, leader_epoch: int, seen: int | None
@@ -316,8 +323,8 @@ class Counter:
         return count
 
     def _commit_if_full(self, key: PartitionKey, count: PartitionCount) -> None:
-        full = is_full(count, self._weight) or len(self._counts) > MOST_PASSAGES
-        if full or time.monotonic() > self._due:
+        is_count_full = is_full(count, self._weight) or len(self._counts) > MOST_PASSAGES
+        if is_count_full or time.monotonic() > self._due:
             self.commit()
             self._current = key, self._count(key, count.next_offset, count.leader_epoch, count.seen)
 

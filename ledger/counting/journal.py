@@ -96,17 +96,17 @@ class CountingJournal:
     ) -> None:
         """Appends entries, and the offsets up to which they count. Raises OSError; then nothing
         changes."""
-        merged = {**self._places, **places}
+        merged_places = {**self._places, **places}
         for key in forgotten:
-            merged.pop(key, None)
+            merged_places.pop(key, None)
         file = _File(
             self._file.source,
             self._file.next_seq + len(entries),
-            list(merged.items()),
+            list(merged_places.items()),
             [*self._file.pending, *entries],
         )
         _replace(self._path, file)
-        self._file, self._places = file, merged
+        self._file, self._places = file, merged_places
 
     def split(self, at: int, parts: Sequence[Json]) -> None:
         """Replaces the pending entry of this index, which was rejected, by parts. The first part
@@ -132,8 +132,8 @@ def _read(path: Path) -> _File | None:
     except FileNotFoundError:
         return None
     begin = len(_MAGIC) + _SUM_SIZE
-    stored = content[len(_MAGIC) : begin]
-    if not content.startswith(_MAGIC) or crc32c(content[begin:]) != int.from_bytes(stored, "big"):
+    checksum = content[len(_MAGIC) : begin]
+    if not content.startswith(_MAGIC) or crc32c(content[begin:]) != int.from_bytes(checksum, "big"):
         raise CounterFileDamaged(
             f"{path} is damaged or of an unknown version: counting has stopped. Restore the file, "
             "or remove it: then everything in the logs is counted again under a new source"

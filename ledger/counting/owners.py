@@ -52,21 +52,24 @@ class Owners:
 
     def are_agents(self, producers: Iterable[tuple[int, int]]) -> bool:
         """Whether all of these producers, by id and epoch, are known to be agents."""
-        known = self._known
-        return all(known.get(producer) is Likeness.AGENT for producer in set(producers))
+        likenesses = self._known
+        return all(likenesses.get(producer) is Likeness.AGENT for producer in set(producers))
 
     def names_sources(self, header: BatchHeader) -> bool:
         """Whether the batch's producer is known to write events with agents' sources."""
-        known = self._known.get((header.producer_id, header.producer_epoch), Likeness.NONE)
-        return known is not Likeness.NONE
+        likeness = self._known.get((header.producer_id, header.producer_epoch), Likeness.NONE)
+        return likeness is not Likeness.NONE
 
     def needs_opening(self, header: BatchHeader, window_millis: int) -> bool:
         """Whether the header is not enough to know the windows of the events."""
         if header.attributes & LOG_APPEND_TIME:
             return False  # all of its records have one time, the greatest
-        first, last = header.base_timestamp // window_millis, header.max_timestamp // window_millis
+        first_window, last_window = (
+            header.base_timestamp // window_millis,
+            header.max_timestamp // window_millis,
+        )
         producer = (header.producer_id, header.producer_epoch)
-        return first != last or self._known.get(producer) is not Likeness.AGENT
+        return first_window != last_window or self._known.get(producer) is not Likeness.AGENT
 
 
 def likeness(value: bytes | None, timestamp: int) -> Likeness:

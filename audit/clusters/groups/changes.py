@@ -23,9 +23,9 @@ def settled(before: Settled, seen: GroupsSeen) -> dict[str, GroupOfMembers | Non
     """Returns the stable state of groups; a group that is rebalancing, or was not described, keeps
     its previous state."""
     groups: dict[str, GroupOfMembers | None] = {}
-    for name, listed in seen.groups.items():
+    for name, listed_group in seen.groups.items():
         group = seen.members.get(name)
-        if listed.state == EMPTY:
+        if listed_group.state == EMPTY:
             groups[name] = None
         elif group is not None and group.state == STABLE:
             groups[name] = group

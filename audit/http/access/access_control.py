@@ -118,7 +118,7 @@ class AccessControl:
             if self._needs_login_page(scope):
                 raise _LogIn
             if self._visitors.is_forged(scope):
-                raise NotKnown("the user's header is accepted from the proxy only")
+                raise NotKnown("the header that names the user is accepted only from the proxy")
             raise NotKnown("authentication required: log in, or send a token")
         return visitor
 

@@ -52,10 +52,10 @@ class LoginPaths:
             case "/session", "GET" | "HEAD":
                 return self._session(scope, visitor)
             case "/login", "GET" | "HEAD" if self._visitors.have_passwords:
-                place = _place_parameter(scope)
+                return_path = _place_parameter(scope)
                 if visitor is not None:
-                    return redirect(_from_login(place))
-                return login_page(self._files, place)
+                    return redirect(_from_login(return_path))
+                return login_page(self._files, return_path)
             case "/login", "POST" if self._visitors.have_passwords:
                 return await self._log_in(scope, receive)
             case "/logout", "POST" if self._visitors.have_passwords:
@@ -81,19 +81,19 @@ class LoginPaths:
         return PageAnswer(msgspec.json.encode(session))
 
     async def _log_in(self, scope: Scope, receive: Receive) -> PageAnswer:
-        place, user = "/", ""
+        return_path, user = "/", ""
         try:
             form = typed(await body_of(scope, receive, _FORM, MOST_BYTES))
-            place, user = form["next"], form["user"]
+            return_path, user = form["next"], form["user"]
             secret = await self._visitors.log_in(address_of(scope), user, form["password"])
         except Unanswerable as error:
             self._log_refusal(error, scope, self._visitors.known_name(user))
             message = f"{str(error)[:1].upper()}{str(error)[1:]}."
             headers = {"retry-after": str(error.seconds)} if isinstance(error, TooOften) else {}
-            return login_page(self._files, place, message, error.status, headers)
+            return login_page(self._files, return_path, message, error.status, headers)
         self._visitors.log_out(scope)  # the browser's former session
         log.info("logged in user=%s address=%s", user, address_of(scope))
-        return redirect(_from_login(place), {"set-cookie": self._cookie(secret)})
+        return redirect(_from_login(return_path), {"set-cookie": self._cookie(secret)})
 
     def _cookie(self, secret: str, attributes: str = "") -> str:
         secure = "; Secure" if self._is_encrypted else ""

@@ -41,9 +41,9 @@ class Sessions:
     def begin(self, user: str, password: bytes, now: float) -> str:
         """Begins a session, and returns its secret."""
         self._drop_ended(now)
-        own = [key for key, session in self._kept.items() if session.user == user]
-        if len(own) >= MOST_OF_ONE:
-            del self._kept[own[0]]
+        own_keys = [key for key, session in self._kept.items() if session.user == user]
+        if len(own_keys) >= MOST_OF_ONE:
+            del self._kept[own_keys[0]]
         elif len(self._kept) >= MOST:
             del self._kept[next(iter(self._kept))]
         secret = secrets.token_urlsafe(_SECRET_BYTES)

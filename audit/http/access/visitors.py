@@ -109,8 +109,8 @@ class Visitors:
         address = address_of(scope)
         if _plain(address) in self._proxies and (names := values(scope, self._header)):
             return self._by_proxy(names)
-        if shown := values(scope, b"authorization"):
-            return await self._by_header(shown, address)
+        if authorizations := values(scope, b"authorization"):
+            return await self._by_header(authorizations, address)
         return self._by_cookie(scope)
 
     async def log_in(self, address: str, user: str, password: str) -> str:
@@ -178,12 +178,12 @@ class Visitors:
     async def _by_header(self, shown: list[str], address: str) -> Visitor:
         if len(shown) > 1:
             raise NotKnown("the request has more than one `Authorization`")
-        kind, _, proof = shown[0].strip().partition(" ")
-        if kind.lower() == "bearer" and self._tokens is not None:
+        scheme, _, proof = shown[0].strip().partition(" ")
+        if scheme.lower() == "bearer" and self._tokens is not None:
             return self._by_token(proof.strip(), address)
-        if kind.lower() == "basic" and self._users is not None:
+        if scheme.lower() == "basic" and self._users is not None:
             return await self._by_password(proof.strip(), address)
-        raise NotKnown("this audit does not accept this kind of `Authorization`")
+        raise NotKnown("this audit does not accept this scheme of `Authorization`")
 
     def _by_token(self, token: str, address: str) -> Visitor:
         tokens = self._tokens
@@ -201,20 +201,24 @@ class Visitors:
         try:
             user, colon, password = base64.b64decode(proof, validate=True).decode().partition(":")
         except (binascii.Error, ValueError):
-            raise NotKnown("`Authorization` cannot be read") from None
+            raise NotKnown("`Authorization` is malformed") from None
         if not colon:
-            raise NotKnown("`Authorization` cannot be read")
+            raise NotKnown("`Authorization` is malformed")
         users = self._users
         assert users is not None
         key = hmac.digest(self._key, proof.encode(), "sha256")
-        right = self._right.get(key)
-        if right is None or right.until < self._clock() or users.mark_of(user) != right.mark:
+        remembered = self._right.get(key)
+        if (
+            remembered is None
+            or remembered.until < self._clock()
+            or users.mark_of(user) != remembered.mark
+        ):
             self._right.pop(key, None)
             mark = await self._check(address, user, password)
             if len(self._right) >= _MOST_REMEMBERED:
                 self._right.clear()
-            right = self._right[key] = _Remembered(user, mark, self._clock() + _REMEMBERED_S)
-        mark = right.mark
+            remembered = self._right[key] = _Remembered(user, mark, self._clock() + _REMEMBERED_S)
+        mark = remembered.mark
         return Visitor(user, "password", lambda: users.mark_of(user) == mark)
 
     async def _check(self, address: str, user: str, password: str) -> bytes:
@@ -229,20 +233,20 @@ class Visitors:
         self._check_pause(address, user, self._clock())
         if self._waiting >= _MOST_WAITING:
             raise NotNow("too many logins are waiting: try again in a moment")
-        before = users.mark_of(user)
-        right: bool | None = None
+        mark = users.mark_of(user)
+        is_correct: bool | None = None
         self._waiting += 1
         self._tries.begin(address)
         try:
-            right = await asyncio.get_running_loop().run_in_executor(
+            is_correct = await asyncio.get_running_loop().run_in_executor(
                 self._hashing, users.check, user, password
             )
         finally:
             self._waiting -= 1
-            self._tries.end(address, user, self._clock(), right=right)
-        if not right or before is None or users.mark_of(user) != before:
+            self._tries.end(address, user, self._clock(), right=is_correct)
+        if not is_correct or mark is None or users.mark_of(user) != mark:
             raise NotKnown(_WRONG)
-        return before
+        return mark
 
     def _check_pause(self, address: str, user: str, now: float) -> None:
         if pause := self._tries.pause(address, user, now):
@@ -258,8 +262,8 @@ def address_of(scope: Scope) -> str:
 def _plain(address: str) -> str:
     """An address in the form in which addresses are compared."""
     try:
-        known = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return address
-    mapped = known.ipv4_mapped if isinstance(known, IPv6Address) else None
-    return str(mapped or known)
+    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return str(mapped or ip)

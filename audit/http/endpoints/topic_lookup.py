@@ -26,39 +26,41 @@ _MOST_FINDINGS: Final = 10_000
 def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
     """Returns the current topic of this name, else the last that had the name. Raises Unknown, or
     NotNow while the ledger is still being read; BadQuery if the cluster is ambiguous."""
-    known = [key for key in service.reading.topics() if cluster in {"", key.cluster}]
-    keys = [key for key in known if key.topic == topic]
+    known_topics = [key for key in service.reading.topics() if cluster in {"", key.cluster}]
+    keys = [key for key in known_topics if key.topic == topic]
     if not keys:
         if why_not := service.standing.why_not_ready():
             raise NotNow(f"topic {topic[:300]} is not known yet: {why_not}")
-        where = f" in {cluster[:200]}" if cluster else ""
-        near = did_you_mean(topic, {key.topic for key in known})
-        raise Unknown(f"the audit knows no topic {topic[:300]}{where}{near}")
+        location = f" in {cluster[:200]}" if cluster else ""
+        suggestion = did_you_mean(topic, {key.topic for key in known_topics})
+        raise Unknown(f"the audit knows no topic {topic[:300]}{location}{suggestion}")
     clusters = sorted({key.cluster for key in keys})
     if len(clusters) > 1:
-        raise BadQuery(f"several clusters have this topic, name one: {', '.join(clusters)}")
+        raise BadQuery(
+            f"several clusters have this topic, give one as `cluster`: {', '.join(clusters)}"
+        )
     return next((key for key in keys if is_current(service, key)), keys[-1])
 
 
 def former_ids(service: Service, key: TopicKey) -> list[str]:
     """Returns the ids of other topics that have, or had, the same name."""
     return [
-        former.topic_id
-        for former in service.reading.topics()
-        if former[:2] == key[:2] and former.topic_id != key.topic_id
+        topic_key.topic_id
+        for topic_key in service.reading.topics()
+        if topic_key[:2] == key[:2] and topic_key.topic_id != key.topic_id
     ]
 
 
 def is_current(service: Service, key: TopicKey) -> bool:
     """Whether the cluster has the topic, according to the latest poll."""
-    standing = service.standing.clusters.get(key.cluster)
-    return standing is not None and standing.topic_ids.get(key.topic) == key.topic_id
+    state = service.standing.clusters.get(key.cluster)
+    return state is not None and state.topic_ids.get(key.topic) == key.topic_id
 
 
 def now_of(service: Service, cluster: str) -> int:
     """Returns the time up to which the cluster's ledger has been read."""
-    standing = service.standing.clusters.get(cluster)
-    return standing.as_of if standing is not None and standing.as_of else now_millis()
+    state = service.standing.clusters.get(cluster)
+    return state.as_of if state is not None and state.as_of else now_millis()
 
 
 def picture(
@@ -67,9 +69,9 @@ def picture(
     now = now_of(service, key.cluster)
     clusters = service.standing.clusters
     as_of = {name: cluster.as_of for name, cluster in clusters.items() if cluster.read}
-    between = from_time, to_time
+    period = from_time, to_time
     return picture_of(
-        *(service.reading, service.config, key, between, now), as_of=as_of, is_deleted=is_deleted
+        *(service.reading, service.config, key, period, now), as_of=as_of, is_deleted=is_deleted
     )
 
 
@@ -87,13 +89,13 @@ def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> To
 def fresh_verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
     """Returns a topic's verdict without caching it, because the verdict about a day takes 1.5
     MB."""
-    absent = service.standing.is_absent(key)
-    verdict = reconcile(picture(service, key, from_time, to_time, is_deleted=absent))
+    is_deleted = service.standing.is_absent(key)
+    verdict = reconcile(picture(service, key, from_time, to_time, is_deleted=is_deleted))
     commands = service.config.commands
-    cured = [
+    findings = [
         replace(finding, **cure_for(finding, key, commands).fields) for finding in verdict.findings
     ]
-    verdict = replace(verdict, findings=cured)
+    verdict = replace(verdict, findings=findings)
     return settled(verdict) if service.standing.is_deleted(key) else verdict
 
 
@@ -117,11 +119,13 @@ def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
 def failing_loads(service: Service, cluster: str = "") -> list[FailingLoad]:
     """Returns tables whose loads fail, the oldest failure first. Deleted topics are left out."""
     loads, commands = service.reading.failing_loads(), service.config.commands
-    existing = service.standing.those_there(service.reading.topics()) if loads else frozenset()
+    existing_topics = (
+        service.standing.those_there(service.reading.topics()) if loads else frozenset()
+    )
     return [
         replace(load, cure=cure_words(load.cure, commands), **cure_in(load.cure, commands).fields)
         for load in loads
-        if cluster in {"", load.cluster} and (load.cluster, load.topic) in existing
+        if cluster in {"", load.cluster} and (load.cluster, load.topic) in existing_topics
     ]
 
 
@@ -136,11 +140,12 @@ def failing_of(service: Service, key: TopicKey) -> list[FailingLoad]:
 def failing_in(service: Service, verdict: TopicVerdict) -> list[FailingLoad]:
     """Returns the failing loads that affect a verdict. A day that was landed before the failures
     began is unaffected."""
-    loaded = {load.destination for load in verdict.tiers}
+    destinations = {tier.destination for tier in verdict.tiers}
     return [
         load
         for load in failing_of(service, verdict.key)
-        if load.since < verdict.to_time or (verdict.windows and load.destination not in loaded)
+        if load.since < verdict.to_time
+        or (verdict.windows and load.destination not in destinations)
     ]
 
 

@@ -32,8 +32,8 @@ def of_copy(delays: Delays, of_origin: Delays) -> Delays:
 
 def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
     """Combines the windows that begin in the same `step` milliseconds since 1970."""
-    grouped = groupby(windows, key=lambda window: window.start // step * step)
-    return [_combined(start, step, list(members)) for start, members in grouped]
+    groups = groupby(windows, key=lambda window: window.start // step * step)
+    return [_combined(start, step, list(members)) for start, members in groups]
 
 
 def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
@@ -93,13 +93,13 @@ def percentile(counts: Sequence[int], share: float) -> int:
     total = sum(counts)
     if not total:
         return UNKNOWN
-    target, passed = total * share, 0
+    target, count_before = total * share, 0
     for number, count in enumerate(counts):
-        if count and passed + count >= target:
-            least = (1 << number) >> 1
-            inside = (target - passed) / count
-            return max(1, round(least + ((1 << number) - least) * inside))
-        passed += count
+        if count and count_before + count >= target:
+            lower_bound = (1 << number) >> 1
+            fraction = (target - count_before) / count
+            return max(1, round(lower_bound + ((1 << number) - lower_bound) * fraction))
+        count_before += count
     return UNKNOWN
 
 

@@ -149,7 +149,7 @@ def _keep(
         if named <= _MOST_NAMED:
             row = np.array([index])
             log.warning(
-                "two different entries under one number; neither is believed cluster=%s"
+                "two different entries under one number; neither is trusted cluster=%s"
                 " journal=%.200a seq=%d host=%.200a",
                 *(cluster, *entries.journal.take(row), seq, *entries.host.take(row)),
             )

@@ -156,7 +156,7 @@ RETIRE: Final = "/api/v1/retire"
         (ACCEPT, b"x" * (MOST_BYTES + 1), "larger than"),
         (ACCEPT, {"topic": "t", "host": "h"}, "missing required field `reason`"),
         (ACCEPT, {"topic": "t", "host": "h", "reason": " "}, "$.reason"),
-        (ACCEPT, {"topic": "t", "reason": "x"}, "name what to accept"),
+        (ACCEPT, {"topic": "t", "reason": "x"}, "give at least one of"),
         (ACCEPT, {"topic": "t", "host": "h", "reason": "x", "operator": "ada"}, "`operator`"),
         (ACCEPT, {"topic": "t", "offsets": [{"first": 0, "count": 1}], "reason": "x"}, "partition"),
         (ACCEPT, {"topic": "t", "runs": [{"source": "s"}], "reason": "x"}, "`runs` needs"),
