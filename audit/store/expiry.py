@@ -209,12 +209,13 @@ def _expire_topics(connection: sqlite3.Connection, before: int) -> int:
 def _expire_names(connection: sqlite3.Connection) -> int:
     """Checks the next texts, continuing after the last ones; at the end, from the beginning."""
     rows = connection.execute("SELECT value FROM meta WHERE name = 'names_swept'").fetchall()
-    swept = rows[0][0] if rows else 0
-    count = changed(connection, _NAMES, (swept, _SWEPT))
-    ((remain,),) = connection.execute(
-        "SELECT EXISTS (SELECT 1 FROM names WHERE id > ?)", (swept + _SWEPT,)
+    swept_id = rows[0][0] if rows else 0
+    count = changed(connection, _NAMES, (swept_id, _SWEPT))
+    ((remaining_names,),) = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM names WHERE id > ?)", (swept_id + _SWEPT,)
     ).fetchall()
     connection.execute(
-        "INSERT OR REPLACE INTO meta VALUES ('names_swept', ?)", (swept + _SWEPT if remain else 0,)
+        "INSERT OR REPLACE INTO meta VALUES ('names_swept', ?)",
+        (swept_id + _SWEPT if remaining_names else 0,),
     )
     return count

@@ -305,12 +305,12 @@ class StoreReading:
 
     def alerts(self, query: AlertsQuery) -> tuple[ListPage, list[Alert]]:
         """Returns alerts, the newest first."""
-        where = _STATES[query.state]
+        condition = _STATES[query.state]
         with self._moment() as connection:
             ((total,),) = connection.execute(
-                f"SELECT count(*) FROM alerts WHERE {where}"  # noqa: S608
+                f"SELECT count(*) FROM alerts WHERE {condition}"  # noqa: S608
             ).fetchall()
-            return query.of(total), _alerts(connection, where, query.size, query.skipped)
+            return query.of(total), _alerts(connection, condition, query.size, query.skipped)
 
     def raised_alerts(self, most: int) -> list[Alert]:
         """Returns at most `most` unresolved alerts."""

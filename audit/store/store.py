@@ -119,13 +119,13 @@ class AuditStore(msgspec.Struct):
         """Folds entries of one cluster's `_audit`, given as `LEDGER_TYPE`. Repetitions change
         nothing. Raises StoreDamaged, AuditStoreError; then nothing was folded."""
         with self._transaction() as connection:
-            touched = _folded(connection, self._numbers, cluster, body, self._clock())
+            touched_hours = _folded(connection, self._numbers, cluster, body, self._clock())
             connection.execute(
                 "INSERT INTO positions (cluster, positions, newest) VALUES (?, ?, 0)"
                 " ON CONFLICT DO UPDATE SET positions = excluded.positions",
                 (cluster, msgspec.json.encode(positions)),
             )
-        return touched
+        return touched_hours
 
     def expire(self, now: int) -> int:
         """Deletes data older than the retention, and returns the number of deleted rows."""
@@ -138,14 +138,16 @@ class AuditStore(msgspec.Struct):
 
     def set_inventory(self, hosts: Sequence[Inventory], now: int) -> None:
         """Replaces the hosts that are expected to ship. New hosts are expected from now on."""
-        expected = [(host.host, topic) for host in hosts for topic in host.topics or ("",)]
+        expected_pairs = [(host.host, topic) for host in hosts for topic in host.topics or ("",)]
         with self._transaction() as connection:
             query = "SELECT host, topic, since FROM inventory"
-            since_ = {(host, topic): since for host, topic, since in connection.execute(query)}
+            since_by_pair = {
+                (host, topic): since for host, topic, since in connection.execute(query)
+            }
             connection.execute("DELETE FROM inventory")
             connection.executemany(
                 "INSERT OR IGNORE INTO inventory VALUES (?, ?, ?)",
-                [(*pair, since_.get(pair, now)) for pair in expected],
+                [(*pair, since_by_pair.get(pair, now)) for pair in expected_pairs],
             )
 
     def judged(self, hours: Sequence[JudgedHour]) -> None:
@@ -153,10 +155,13 @@ class AuditStore(msgspec.Struct):
         numbers = self._numbers
         with self._transaction() as connection:
             rows = []
-            for (cluster, topic, topic_id), *values, accepted, kinds in hours:
+            for (cluster, topic, topic_id), *values, accepted_kinds, kinds in hours:
                 (name,) = numbers.topic_names.of([topic], cluster)
-                packed = (msgspec.json.encode(each).decode() for each in (accepted, kinds))
-                rows.append((*numbers.topics.of([topic_id], name), *values, *packed))
+                packed_kinds = (
+                    msgspec.json.encode(kind_counts).decode()
+                    for kind_counts in (accepted_kinds, kinds)
+                )
+                rows.append((*numbers.topics.of([topic_id], name), *values, *packed_kinds))
             connection.executemany(
                 "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
@@ -208,22 +213,22 @@ def _folded(
     doubt = disputes.check(connection, cluster, entries, seen)
     is_understood = numbers(body.field("version")) <= VERSION
     is_understood &= ~entries.of_tier("unknown")
-    named = np.array([bool(text) for text in entries.journal.values])[entries.journal.codes]
-    left_out = int((~named | (seen.new & (~is_understood | doubt.entries))).sum())
+    has_name = np.array([bool(text) for text in entries.journal.values])[entries.journal.codes]
+    left_out_entries = int((~has_name | (seen.new & (~is_understood | doubt.entries))).sum())
     is_folded = seen.new & is_understood & ~doubt.entries
-    repeated = len(body) - left_out - int(is_folded.sum())
+    repeated_entries = len(body) - left_out_entries - int(is_folded.sum())
     if not is_folded.any():
-        return Touched(_named(connection, doubt.hours), 0, repeated, left_out)
+        return Touched(_named(connection, doubt.hours), 0, repeated_entries, left_out_entries)
     journal = seen.journal
     if not is_folded.all():
         body = body.filter(pa.array(is_folded))
         entries, journal = Entries.of(body, now), journal[is_folded]
     chunk = Chunk.of(connection, numbers_, cluster, entries, journal)
-    newest = _newest(connection, cluster, entries)
-    _fold(chunk, newest)
-    shipped_stretches.drop(connection, cluster, newest)
+    newest_time = _newest(connection, cluster, entries)
+    _fold(chunk, newest_time)
+    shipped_stretches.drop(connection, cluster, newest_time)
     hours = _named(connection, chunk.touched | doubt.hours)
-    return Touched(hours, len(entries), repeated, left_out)
+    return Touched(hours, len(entries), repeated_entries, left_out_entries)
 
 
 def _fold(chunk: Chunk, newest: int) -> None:
@@ -235,14 +240,16 @@ def _fold(chunk: Chunk, newest: int) -> None:
     if len(chunk.passages):
         origins.keep(chunk)
         generations.keep(chunk, places.first, places.next_offset, places.count)
-        claimed = offsets.claim(chunk, places)
-        origins.keep_marked(chunk, claimed.counted | claimed.partly, places.first, places.count)
-        offsets.keep_spans(chunk, places, claimed, newest)
+        claim_result = offsets.claim(chunk, places)
+        origins.keep_marked(
+            chunk, claim_result.counted | claim_result.partly, places.first, places.count
+        )
+        offsets.keep_spans(chunk, places, claim_result, newest)
         event_hours.keep(chunk, places)
         agent_claims.keep(chunk, places)
-        sums.add(chunk, claimed.counted)
-        sums.keep_uncounted(chunk, claimed.partly)
-        exactness.keep(chunk, places, claimed.counted, claimed.over)
+        sums.add(chunk, claim_result.counted)
+        sums.keep_uncounted(chunk, claim_result.partly)
+        exactness.keep(chunk, places, claim_result.counted, claim_result.over)
         commit_logs.keep(chunk)
         _keep_writers(chunk)
     source = sources.keep(chunk, places)
@@ -258,14 +265,14 @@ def _fold(chunk: Chunk, newest: int) -> None:
 
 def _keep_writers(chunk: Chunk) -> None:
     """Keeps which journals report which topics: their missing entries affect these."""
-    name = chunk.numbers.topic_names
-    codes = np.array(name.of(chunk.passages.topic.values, chunk.cluster), np.int64)
+    topic_names = chunk.numbers.topic_names
+    codes = np.array(topic_names.of(chunk.passages.topic.values, chunk.cluster), np.int64)
     journal: Numbers = chunk.journal[chunk.passages.entry]
     pairs = grouped(codes[chunk.passages.topic.codes], journal).keys
-    new = chunk.numbers.journal_topics.added(*pairs)
+    is_new = chunk.numbers.journal_topics.added(*pairs)
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO journal_topics VALUES (?, ?)",
-        zip(*(column[new].tolist() for column in pairs), strict=True),
+        zip(*(column[is_new].tolist() for column in pairs), strict=True),
     )
 
 
@@ -278,10 +285,10 @@ def _newest(connection: sqlite3.Connection, cluster: str, entries: Entries) -> i
         " ON CONFLICT DO UPDATE SET newest = max(newest, excluded.newest)",
         (cluster, int(np.partition(entries.time, middle)[middle])),
     )
-    ((newest,),) = connection.execute(
+    ((newest_time,),) = connection.execute(
         "SELECT newest FROM positions WHERE cluster = ?", (cluster,)
     ).fetchall()
-    return int(newest)
+    return int(newest_time)
 
 
 def _named(

@@ -60,28 +60,28 @@ DELETE FROM health WHERE cluster = ?1 AND (kind, host, name) IN (
 
 def keep(chunk: Chunk) -> None:
     entries = chunk.entries
-    lists = entries.body.field("health")
-    if not len(lists.flatten()):
+    list_column = entries.body.field("health")
+    if not len(list_column.flatten()):
         return
-    rows = np.flatnonzero(numbers(pc.list_value_length(lists)) > 0)
-    last = rows[grouped(chunk.journal[rows], then=(entries.seq[rows],)).last()]
-    kept = []
+    rows = np.flatnonzero(numbers(pc.list_value_length(list_column)) > 0)
+    last_rows = rows[grouped(chunk.journal[rows], then=(entries.seq[rows],)).last()]
+    values = []
     for row, tier, host, journal in zip(
-        last.tolist(),
-        entries.tier.take(last),
-        entries.host.take(last),
-        entries.journal.take(last),
+        last_rows.tolist(),
+        entries.tier.take(last_rows),
+        entries.host.take(last_rows),
+        entries.journal.take(last_rows),
         strict=True,
     ):
         kind = _KINDS.get(tier)
         if kind is None:
             continue
-        health = _checked(lists[row].as_py()[-1])
+        health = _checked(list_column[row].as_py()[-1])
         name = journal if kind is ProgramKind.AGENT else health.name
         time, statement = int(entries.time[row]), msgspec.json.encode(health)
-        kept.append((chunk.cluster, kind.value, host, name, time, statement))
-    if all_changed(chunk.connection, _KEPT, kept) < len(kept):
-        chunk.connection.executemany(_NEW, kept)
+        values.append((chunk.cluster, kind.value, host, name, time, statement))
+    if all_changed(chunk.connection, _KEPT, values) < len(values):
+        chunk.connection.executemany(_NEW, values)
         chunk.connection.execute(_TOO_MANY, (chunk.cluster, MOST_PROGRAMS))
 
 
@@ -140,20 +140,20 @@ def programs(
     """Returns the programs that were heard since then, except those on retired hosts; or only the
     loaders of one cluster."""
     values: list[str | int] = [heard_since]
-    where = "time >= ?"
+    condition = "time >= ?"
     if loaders_of:
-        where, values = "cluster = ? AND kind = 'loader' AND time >= ?", [loaders_of, *values]
-    retired: dict[str, Retired] = {}
-    programs_ = []
+        condition, values = "cluster = ? AND kind = 'loader' AND time >= ?", [loaders_of, *values]
+    retirements: dict[str, Retired] = {}
+    found_programs = []
     for cluster, kind, host, name, time, statement in connection.execute(
-        f"SELECT * FROM health WHERE {where} ORDER BY cluster, kind, host, name",  # noqa: S608
+        f"SELECT * FROM health WHERE {condition} ORDER BY cluster, kind, host, name",  # noqa: S608
         values,
     ):
-        if cluster not in retired:
-            retired[cluster] = Retired(connection, cluster)
-        if retired[cluster].statement(host, name, time):
+        if cluster not in retirements:
+            retirements[cluster] = Retired(connection, cluster)
+        if retirements[cluster].statement(host, name, time):
             continue
-        programs_.append(
+        found_programs.append(
             Program(
                 kind=ProgramKind(kind),
                 cluster=cluster,
@@ -163,7 +163,7 @@ def programs(
                 health=msgspec.json.decode(statement, type=known_type(Health)),
             )
         )
-    return programs_
+    return found_programs
 
 
 def roots_of(
@@ -173,11 +173,13 @@ def roots_of(
     not heard for some time, although another loader on its host was, has been given another
     root."""
     loaders = programs(connection, heard_since, loaders_of=cluster)
-    newest: dict[str, int] = {}
+    newest_by_host: dict[str, int] = {}
     for loader in loaders:
-        newest[loader.host] = max(loader.heard, newest.get(loader.host, 0))
+        newest_by_host[loader.host] = max(loader.heard, newest_by_host.get(loader.host, 0))
     for loader in loaders:
-        is_replaced = loader.heard < newest[loader.host] - max(_REPLACED, 3 * loader.interval)
+        is_replaced = loader.heard < newest_by_host[loader.host] - max(
+            _REPLACED, 3 * loader.interval
+        )
         is_whole = len(loader.name) < LONGEST_LABEL
         topics, exclude = loader.health.topics, loader.health.exclude
         if is_whole and not is_replaced and is_taken(topic, topics, exclude):

@@ -44,19 +44,19 @@ def counts(column: pa.Array, most: int = MOST) -> Numbers:
 
 
 def texts(column: pa.Array) -> TextColumn:
-    encoded = column.dictionary_encode()
-    values = encoded.dictionary.to_pylist()
+    dictionary = column.dictionary_encode()
+    values = dictionary.dictionary.to_pylist()
     # All are checked at once, as hardly any has to be cut.
     if max(map(len, values), default=0) > MOST_TEXT or "\0" in "".join(values):
         values = [cut(text) for text in values]
-    return TextColumn(numbers(encoded.indices), values)
+    return TextColumn(numbers(dictionary.indices), values)
 
 
 def cut(text: str) -> str:
     """Shortens a text that is longer than any path, adding a digest that keeps it distinct."""
     if len(text) > MOST_TEXT:
-        mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-        text = f"{text[:MOST_TEXT]}… ({mark})"
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+        text = f"{text[:MOST_TEXT]}… ({digest})"
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
@@ -84,13 +84,13 @@ class Entries(msgspec.Struct, frozen=True):
         """Makes the entries of a chunk. Times after `latest`, from writers whose clocks are ahead,
         become `latest`."""
         header = body.field("header")
-        written = np.clip(numbers(header.field("time")), 0, MOST_TIME)
+        times = np.clip(numbers(header.field("time")), 0, MOST_TIME)
         return cls(
             body,
             texts(header.field("source")),
             numbers(header.field("seq")),
-            np.minimum(written, latest),
-            written,
+            np.minimum(times, latest),
+            times,
             texts(header.field("host")),
             texts(body.field("tier")),
             texts(body.field("destination")),
@@ -124,15 +124,15 @@ class Passages(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, entries: Entries) -> "Passages":
-        lists = entries.body.field("passages")
-        flat = lists.flatten()
+        list_column = entries.body.field("passages")
+        elements = list_column.flatten()
         return cls(
-            parents(lists),
-            texts(flat.field("topic")),
-            texts(flat.field("topic_id")),
-            np.clip(numbers(flat.field("partition")), -1, MOST_PARTITION),
-            np.clip(numbers(flat.field("leader_epoch")), -1, MOST_EPOCH),
-            flat,
+            parents(list_column),
+            texts(elements.field("topic")),
+            texts(elements.field("topic_id")),
+            np.clip(numbers(elements.field("partition")), -1, MOST_PARTITION),
+            np.clip(numbers(elements.field("leader_epoch")), -1, MOST_EPOCH),
+            elements,
         )
 
     def __len__(self) -> int:
@@ -148,12 +148,14 @@ class Offsets(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, passages: Passages) -> "Offsets":
-        lists = passages.struct.field("offsets")
-        flat = lists.flatten()
-        passage, first = parents(lists), numbers(flat.field("first"))
-        count = counts(flat.field("count"))
-        good = (first >= 0) & (first < _MOST_SUM) & (count > 0) & (passages.partition[passage] >= 0)
-        return cls(passage[good], first[good], count[good])
+        list_column = passages.struct.field("offsets")
+        elements = list_column.flatten()
+        passage, first = parents(list_column), numbers(elements.field("first"))
+        count = counts(elements.field("count"))
+        is_valid = (
+            (first >= 0) & (first < _MOST_SUM) & (count > 0) & (passages.partition[passage] >= 0)
+        )
+        return cls(passage[is_valid], first[is_valid], count[is_valid])
 
 
 class Batches(msgspec.Struct, frozen=True):
@@ -168,18 +170,18 @@ class Batches(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, passages: Passages, first: Numbers) -> "Batches":
         """Makes the batches of passages. `first` is the first offset of each passage."""
-        lists = passages.struct.field("batches")
-        flat = lists.flatten()
-        passage = parents(lists)
-        skipped, count = counts(flat.field("skipped")), counts(flat.field("count"))
-        before = np.cumsum(skipped + count) - count
-        begins = np.flatnonzero(np.diff(passage, prepend=-1))
-        start = np.concatenate(([0], np.cumsum(skipped + count)))[begins]
-        sizes = np.diff(np.append(begins, len(passage)))
-        at = first[passage] + before - np.repeat(start, sizes)
-        crc = np.clip(numbers(flat.field("crc")), -1, _MOST_SUM)
-        good = (count > 0) & (at < _MOST_SUM)
-        return cls(passage[good], at[good], count[good], crc[good])
+        list_column = passages.struct.field("batches")
+        elements = list_column.flatten()
+        passage = parents(list_column)
+        skipped, count = counts(elements.field("skipped")), counts(elements.field("count"))
+        offsets_before = np.cumsum(skipped + count) - count
+        first_rows = np.flatnonzero(np.diff(passage, prepend=-1))
+        start = np.concatenate(([0], np.cumsum(skipped + count)))[first_rows]
+        lengths = np.diff(np.append(first_rows, len(passage)))
+        offsets = first[passage] + offsets_before - np.repeat(start, lengths)
+        crc = np.clip(numbers(elements.field("crc")), -1, _MOST_SUM)
+        is_valid = (count > 0) & (offsets < _MOST_SUM)
+        return cls(passage[is_valid], offsets[is_valid], count[is_valid], crc[is_valid])
 
 
 class Origins(msgspec.Struct, frozen=True):
@@ -192,12 +194,12 @@ class Origins(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, passages: Passages) -> "Origins":
-        written = passages.struct.field("origin")
-        at = np.empty(0, np.int64)
-        if written.null_count < len(written):
-            at = np.flatnonzero(written.is_valid().to_numpy(zero_copy_only=False))
-        origins = written.take(pa.array(at, pa.int64()))
-        return cls(at, *(texts(origins.field(name)) for name in ("cluster", "topic", "topic_id")))
+        origin_column = passages.struct.field("origin")
+        rows = np.empty(0, np.int64)
+        if origin_column.null_count < len(origin_column):
+            rows = np.flatnonzero(origin_column.is_valid().to_numpy(zero_copy_only=False))
+        origins = origin_column.take(pa.array(rows, pa.int64()))
+        return cls(rows, *(texts(origins.field(name)) for name in ("cluster", "topic", "topic_id")))
 
 
 class EpochBeginnings(msgspec.Struct, frozen=True):
@@ -208,12 +210,12 @@ class EpochBeginnings(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, passages: Passages) -> "EpochBeginnings":
-        lists = passages.struct.field("offsets")
-        flat = lists.flatten()
-        passage, first = parents(lists), numbers(flat.field("first"))
-        good = (numbers(flat.field("count")) == 0) & (first >= 0) & (first < _MOST_SUM)
-        good &= (passages.partition[passage] >= 0) & (passages.epoch[passage] >= 0)
-        return cls(passage[good], first[good])
+        list_column = passages.struct.field("offsets")
+        elements = list_column.flatten()
+        passage, first = parents(list_column), numbers(elements.field("first"))
+        is_valid = (numbers(elements.field("count")) == 0) & (first >= 0) & (first < _MOST_SUM)
+        is_valid &= (passages.partition[passage] >= 0) & (passages.epoch[passage] >= 0)
+        return cls(passage[is_valid], first[is_valid])
 
 
 class Windows(msgspec.Struct, frozen=True):
@@ -231,22 +233,22 @@ class Windows(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, entries: Entries, passages: Passages) -> "Windows":
-        lists = passages.struct.field("windows")
-        flat = lists.flatten()
-        passage = parents(lists)
+        list_column = passages.struct.field("windows")
+        elements = list_column.flatten()
+        passage = parents(list_column)
         length = entries.window_millis[passages.entry[passage]]
-        start = np.clip(numbers(flat.field("start")), 0, MOST_TIME)
-        excepted = ExceptedColumns.of(flat.field("excepted"))
+        start = np.clip(numbers(elements.field("start")), 0, MOST_TIME)
+        excepted_columns = ExceptedColumns.of(elements.field("excepted"))
         return cls(
             passage,
             start - start % length,
             length,
-            counts(flat.field("events")),
-            counts(flat.field("bytes")),
-            counts(flat.field("crc_sum"), _MOST_SUM),
-            counts(flat.field("late")),
-            excepted.sum_of("duplicate", len(flat)),
-            excepted.sum_of("dead_lettered", len(flat)),
+            counts(elements.field("events")),
+            counts(elements.field("bytes")),
+            counts(elements.field("crc_sum"), _MOST_SUM),
+            counts(elements.field("late")),
+            excepted_columns.sum_of("duplicate", len(elements)),
+            excepted_columns.sum_of("dead_lettered", len(elements)),
         )
 
     def hour(self) -> Numbers:
@@ -264,13 +266,13 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, lists: pa.ListArray) -> "ExceptedColumns":
-        flat = lists.flatten()
+        elements = lists.flatten()
         return cls(
             parents(lists),
-            texts(flat.field("fate")),
-            np.clip(numbers(flat.field("count")), -1, MOST),
-            np.clip(numbers(flat.field("bytes")), -1, MOST),
-            flat.field("reason"),
+            texts(elements.field("fate")),
+            np.clip(numbers(elements.field("count")), -1, MOST),
+            np.clip(numbers(elements.field("bytes")), -1, MOST),
+            elements.field("reason"),
         )
 
     def of_fate(self, fate: str) -> NDArray[np.bool_]:
@@ -289,10 +291,10 @@ class ExceptedColumns(msgspec.Struct, frozen=True):
 
     def unknown(self, fate: str, owners: int) -> Numbers:
         """Returns the number of unknown counts for each owner."""
-        counts_ = np.zeros(owners, np.int64)
+        unknown_counts = np.zeros(owners, np.int64)
         if len(self.owner):
-            np.add.at(counts_, self.owner[self.of_fate(fate) & (self.count < 0)], 1)
-        return counts_
+            np.add.at(unknown_counts, self.owner[self.of_fate(fate) & (self.count < 0)], 1)
+        return unknown_counts
 
 
 class Runs(msgspec.Struct, frozen=True):
@@ -310,20 +312,20 @@ class Runs(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, passages: Passages) -> "Runs":
-        lists = passages.struct.field("runs")
-        flat = lists.flatten()
-        events = counts(flat.field("events"))
-        lines = np.clip(numbers(flat.field("lines")), -1, MOST)
+        list_column = passages.struct.field("runs")
+        elements = list_column.flatten()
+        events = counts(elements.field("events"))
+        lines = np.clip(numbers(elements.field("lines")), -1, MOST)
         return cls(
-            parents(lists),
-            texts(flat.field("source")),
-            flat.field("path"),
-            np.clip(numbers(flat.field("seq")), 0, _MOST_SUM),
+            parents(list_column),
+            texts(elements.field("source")),
+            elements.field("path"),
+            np.clip(numbers(elements.field("seq")), 0, _MOST_SUM),
             events,
             np.where(lines < 0, events, lines),
-            np.clip(numbers(flat.field("position")), -1, _MOST_SUM),
-            np.clip(numbers(flat.field("end_position")), -1, _MOST_SUM),
-            ExceptedColumns.of(flat.field("excepted")),
+            np.clip(numbers(elements.field("position")), -1, _MOST_SUM),
+            np.clip(numbers(elements.field("end_position")), -1, _MOST_SUM),
+            ExceptedColumns.of(elements.field("excepted")),
         )
 
     def __len__(self) -> int:

@@ -78,12 +78,12 @@ def of(
     between: tuple[int, int],
 ) -> list[Collided]:
     collisions = []
-    for tier, partition, epoch, first, events, source, seq, *others in connection.execute(
+    for tier, partition, epoch, first, events, source, seq, *rest in connection.execute(
         _OF_TOPIC, (topic, *between)
     ):
-        kept_partition, kept, from_time, to_time, *names = others
+        kept_partition, kept_offset, from_time, to_time, *names = rest
         for number, begin, end in generations.parts(partition, epoch, first, first + events):
-            skipped = begin - first
+            skipped_events = begin - first
             collisions.append(
                 Collided(
                     tier=tiers[tier],
@@ -92,9 +92,9 @@ def of(
                     first=begin,
                     events=end - begin,
                     source=source,
-                    seq=seq + skipped,
+                    seq=seq + skipped_events,
                     kept_partition=kept_partition,
-                    kept=kept + skipped if kept >= 0 else -1,
+                    kept=kept_offset + skipped_events if kept_offset >= 0 else -1,
                     from_time=from_time,
                     to_time=to_time,
                     **dict(
