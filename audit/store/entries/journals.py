@@ -168,20 +168,20 @@ def _keep(
     quads = np.column_stack(
         (first[start_rows], end[stop_rows], from_time[order[start_rows]], to_time[order[stop_rows]])
     ).astype("<i8")
-    ids, begin, ends = groups(key[start_rows])
+    ids, begins, ends = groups(key[start_rows])
     is_touched = np.isin(ids, journal[at])
-    ids, begin, ends = ids[is_touched], begin[is_touched], ends[is_touched]
+    ids, begins, ends = ids[is_touched], begins[is_touched], ends[is_touched]
     data = quads.tobytes()
     totals = np.concatenate(([0], np.cumsum(quads[:, 1] - quads[:, 0])))
     packed_entries = [
-        data[b * _QUAD : end * _QUAD] for b, end in zip(begin.tolist(), ends.tolist(), strict=True)
+        data[b * _QUAD : end * _QUAD] for b, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
-    columns = (quads[ends - 1, 1], quads[ends - 1, 3], totals[ends] - totals[begin])
+    columns = (quads[ends - 1, 1], quads[ends - 1, 3], totals[ends] - totals[begins])
     connection.executemany(
         _KEEP,
         zip(*(column.tolist() for column in columns), packed_entries, ids.tolist(), strict=True),
     )
-    beginnings = np.column_stack((quads[begin, 0], quads[begin, 2], ends - begin - 1))
+    beginnings = np.column_stack((quads[begins, 0], quads[begins, 2], ends - begins - 1))
     is_changed = ~before.is_begun(ids, beginnings)
     connection.executemany(_BEGIN, np.column_stack((ids, beginnings))[is_changed].tolist())
     newest_rows = at[groups(journal[at])[2] - 1]

@@ -39,15 +39,15 @@ def hosts(connection: sqlite3.Connection, topic: int, query: HostsQuery) -> Host
         " ORDER BY 3 DESC, 2 LIMIT ? OFFSET ?",
         (*values, query.size, query.skipped),
     ).fetchall()
-    pending_windows = {number for number, _, is_suspect in rows if is_suspect}
+    pending_numbers = {number for number, _, is_suspect in rows if is_suspect}
     if _are_loaders_behind(connection, topic):
-        pending_windows |= _not_landed(
-            connection, topic, {number for number, *_ in rows} - pending_windows
+        pending_numbers |= _not_landed(
+            connection, topic, {number for number, *_ in rows} - pending_numbers
         )
     return Hosts(
         page=query.of(total),
         items=[
-            _host(connection, topic, number, host, _state(number in pending_windows))
+            _host(connection, topic, number, host, _state(number in pending_numbers))
             for number, host, _ in rows
         ],
     )

@@ -467,15 +467,15 @@ def _again(earlier: Keyed, runs: Iterable[_Repeated]) -> Iterator[_Repeated]:
     for first, end, from_time, to_time in runs:
         if first >= end:
             continue
-        begin_index = end_offset = bisect_right(ends, first)
-        while end_offset < len(firsts) and firsts[end_offset] < end:
-            yield max(first, firsts[end_offset]), min(end, ends[end_offset]), from_time, to_time
-            end_offset += 1
+        begin_index = end_index = bisect_right(ends, first)
+        while end_index < len(firsts) and firsts[end_index] < end:
+            yield max(first, firsts[end_index]), min(end, ends[end_index]), from_time, to_time
+            end_index += 1
         lowest, highest = (
-            [first, *firsts[begin_index:end_offset]],
-            [end, *ends[begin_index:end_offset]],
+            [first, *firsts[begin_index:end_index]],
+            [end, *ends[begin_index:end_index]],
         )
-        firsts[begin_index:end_offset], ends[begin_index:end_offset] = [min(lowest)], [max(highest)]
+        firsts[begin_index:end_index], ends[begin_index:end_index] = [min(lowest)], [max(highest)]
 
 
 _Place = tuple[int, int, int]  # partition, epoch, and the offset that event 0 would have

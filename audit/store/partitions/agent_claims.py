@@ -142,14 +142,16 @@ class _Pool:
     def makes_up(self, claimed: "_Claimed") -> Mask:
         """Returns the mask of claims that match these batches exactly, or cover a batch without a
         usable CRC."""
-        rows = np.searchsorted(self._first, claimed.first, "right") - 1
+        begin_rows = np.searchsorted(self._first, claimed.first, "right") - 1
         # If no batch covers the offset, the next one.
-        rows += (rows < 0) | (np.append(self._end, 0)[rows] <= claimed.first)
+        begin_rows += (begin_rows < 0) | (np.append(self._end, 0)[begin_rows] <= claimed.first)
         end_rows = np.searchsorted(self._first, claimed.end)
-        is_unproven = claimed.each(np.logical_or, self._unproven[end_rows] > self._unproven[rows])
-        counts = self._counts[end_rows] - self._counts[rows]
+        is_unproven = claimed.each(
+            np.logical_or, self._unproven[end_rows] > self._unproven[begin_rows]
+        )
+        counts = self._counts[end_rows] - self._counts[begin_rows]
         is_whole = claimed.each(np.logical_and, counts == claimed.end - claimed.first)
-        sums = claimed.each(np.add, self._crcs[end_rows] - self._crcs[rows])
+        sums = claimed.each(np.add, self._crcs[end_rows] - self._crcs[begin_rows])
         is_matched: Mask = is_unproven | (is_whole & (sums == claimed.crc_sum))
         return is_matched
 
@@ -319,11 +321,11 @@ def _add_claims(chunk: Chunk, claiming: Mask, logs: Mapping[Log, LogListing]) ->
     windows, offsets = chunk.windows, chunk.offsets
     crc_sum = np.zeros(len(chunk.passages), np.int64)
     np.add.at(crc_sum, windows.passage, windows.crc_sum)
-    row_ids = np.flatnonzero(claiming[offsets.passage])
-    passage = offsets.passage[row_ids]
-    rows = np.empty(len(row_ids), _CLAIM)
-    rows["first"] = offsets.first[row_ids]
-    rows["end"] = rows["first"] + offsets.count[row_ids]
+    claim_rows = np.flatnonzero(claiming[offsets.passage])
+    passage = offsets.passage[claim_rows]
+    rows = np.empty(len(claim_rows), _CLAIM)
+    rows["first"] = offsets.first[claim_rows]
+    rows["end"] = rows["first"] + offsets.count[claim_rows]
     rows["begins"] = np.diff(passage, prepend=-1) != 0
     rows["crc_sum"] = crc_sum[passage]
     rows["epoch"] = chunk.passages.epoch[passage]

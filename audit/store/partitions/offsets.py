@@ -88,21 +88,21 @@ class PassagePlaces(msgspec.Struct, frozen=True):
         written_window = chunk.entries.window()[passages.entry]
         from_time, to_time = written_window.copy(), written_window + 1
         to_time += chunk.entries.window_millis[passages.entry] - 1
-        passages_with_offsets, first_rows, _ = groups(windows.passage)
+        passages_with_windows, first_rows, _ = groups(windows.passage)
         if len(first_rows):
-            from_time[passages_with_offsets] = np.minimum.reduceat(windows.start, first_rows)
-            to_time[passages_with_offsets] = np.maximum.reduceat(
+            from_time[passages_with_windows] = np.minimum.reduceat(windows.start, first_rows)
+            to_time[passages_with_windows] = np.maximum.reduceat(
                 windows.start + windows.length, first_rows
             )
         first, next_offset = np.zeros(len(passages), np.int64), np.zeros(len(passages), np.int64)
         count = np.zeros(len(passages), np.int64)
-        passages_with_offsets, first_rows, _ = groups(offsets.passage)
+        passages_with_windows, first_rows, _ = groups(offsets.passage)
         if len(first_rows):
-            first[passages_with_offsets] = np.minimum.reduceat(offsets.first, first_rows)
-            next_offset[passages_with_offsets] = np.maximum.reduceat(
+            first[passages_with_windows] = np.minimum.reduceat(offsets.first, first_rows)
+            next_offset[passages_with_windows] = np.maximum.reduceat(
                 offsets.first + offsets.count, first_rows
             )
-            count[passages_with_offsets] = np.add.reduceat(offsets.count, first_rows)
+            count[passages_with_windows] = np.add.reduceat(offsets.count, first_rows)
         return cls(from_time, to_time, first, next_offset, count)
 
 

@@ -145,12 +145,12 @@ def joined_partitions(
     partitions: dict[int, PartitionPicture] = {}
     for partition in origin:
         own_intervals = own.get(partition.number, ())
-        claims_by_tier = {
+        claimed_offsets = {
             names[tier]: minus(intervals, own_intervals)
             for tier, intervals in partition.claimed.items()
             if tier in names
         }
-        partitions[partition.number] = replace(partition, claimed=claims_by_tier)
+        partitions[partition.number] = replace(partition, claimed=claimed_offsets)
     copied_claims: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
     for partition in copy:
         claims = copied_claims[partition.partition if partition.is_cut_off else partition.number]
@@ -162,11 +162,11 @@ def joined_partitions(
                 claims[names[tier]] = intersection(offsets, own_intervals)
             if tier != _AGENT:
                 claims[tier] = union(claims.get(tier, ()), offsets)
-    for number, claims_by_tier in copied_claims.items():
+    for number, claimed_offsets in copied_claims.items():
         origin_partition = partitions.get(number, PartitionPicture(number, {}))
         joined_claims = {
-            tier: union(origin_partition.claimed.get(tier, ()), claims_by_tier.get(tier, ()))
-            for tier in (*origin_partition.claimed, *claims_by_tier)
+            tier: union(origin_partition.claimed.get(tier, ()), claimed_offsets.get(tier, ()))
+            for tier in (*origin_partition.claimed, *claimed_offsets)
         }
         partitions[number] = replace(origin_partition, claimed=joined_claims)
     return [partitions[number] for number in sorted(partitions)]
