@@ -219,7 +219,7 @@ def _fault(group: Sequence[TopicFinding], counts: KindCount) -> str:
     kind, words = counts.kind, group[0].topic
     label = _LABELS.get(kind, kind.value)
     tiers = {finding.tier for finding in findings}
-    where = _PLACES.get(findings[0].tier, "") if kind in _PLACED and len(tiers) == 1 else ""
+    place = _PLACES.get(findings[0].tier, "") if kind in _PLACED and len(tiers) == 1 else ""
     events = sum(max(finding.events, 0) for finding in findings)
     if kind is not FaultKind.UNKNOWN and counts.events > 0:
         unit = "line" if kind is FaultKind.LOST else "event"
@@ -229,7 +229,7 @@ def _fault(group: Sequence[TopicFinding], counts: KindCount) -> str:
         words = f"{count(counts.bytes, 'byte')} of {words}"
     elif kind is FaultKind.UNKNOWN and events:
         words = f"{words}, {count(events, 'event')}"
-    return f"{label}{where}: {words}{_spread(findings, counts)}{_hosts(findings)}{_when(findings)}"
+    return f"{label}{place}: {words}{_spread(findings, counts)}{_hosts(findings)}{_when(findings)}"
 
 
 def _spread(findings: Sequence[Finding], counts: KindCount) -> str:

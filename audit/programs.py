@@ -144,10 +144,10 @@ def troubles(
 
 
 def _problem_words(problem: Problem) -> str:
-    lead = _PROBLEMS.get(problem.kind)
-    if lead is None:  # of a later release, or the number of further problems
+    problem_words = _PROBLEMS.get(problem.kind)
+    if problem_words is None:  # of a later release, or the number of further problems
         return f"has {': '.join(filter(None, (problem.subject, problem.text)))}"
-    return f"{lead.format(problem.subject)}: {problem.text}"
+    return f"{problem_words.format(problem.subject)}: {problem.text}"
 
 
 def _shown_by(problem: Problem) -> tuple[str, ...]:

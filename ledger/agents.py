@@ -151,7 +151,7 @@ def _follow(agent: HeardAgent, entry: AgentEntry) -> None:
     ]
     left_topics = [
         *newly_left,
-        *(earlier._replace(topics=earlier.topics - topics_named) for earlier in agent.left),
+        *(topics._replace(topics=topics.topics - topics_named) for topics in agent.left),
     ]
     agent.left = tuple(
         topics for topics in left_topics if topics.topics and _is_recent(topics, entry.time)

@@ -66,13 +66,13 @@ class ColumnsOfLedger(msgspec.Struct, frozen=True):
         try:
             writer = _plain_type(schema)
             conversion = resolve(writer, _READER)
-            native = NativeReader(writer, conversion.raw)
+            native_reader = NativeReader(writer, conversion.raw)
         except (NotNative, InvalidSchema, RecursionError):
             return None
         # If not even an entry with only nulls fits, none does.
         if _fitting(conversion, pa.nulls(1, conversion.raw)) is None:
             return None
-        return cls(schema_id, native, conversion)
+        return cls(schema_id, native_reader, conversion)
 
     def read(self, frames: Frames) -> pa.StructArray:
         """Decodes the entries, as `LEDGER_TYPE`. Raises NotTogether."""

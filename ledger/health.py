@@ -174,7 +174,10 @@ def is_notable(before: Health, now: Health) -> bool:
         return True
     if _subjects(before) != _subjects(now):
         return True
-    sizes = ((old.free, new.free) for old, new in zip(before.disks, now.disks, strict=True))
+    sizes = (
+        (old_disk.free, new_disk.free)
+        for old_disk, new_disk in zip(before.disks, now.disks, strict=True)
+    )
     return any(max(pair) >= 2 * max(_SMALL, min(pair)) for pair in sizes)
 
 

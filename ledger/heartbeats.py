@@ -31,9 +31,11 @@ def statements(body: pa.StructArray) -> list[Statement]:
     columns = (column.take(rows).to_pylist() for column in (source, host, seq, time))
     result: list[Statement] = list(map(AgentEntry, *columns, _beats(beats.take(rows))))
     for row in pc.indices_nonzero(operators).to_pylist():
-        at = time[row].as_py()
+        statement_time = time[row].as_py()
         result += [
-            HostRetired(retirement["host"], retirement["agent"], retirement["since"], at)
+            HostRetired(
+                retirement["host"], retirement["agent"], retirement["since"], statement_time
+            )
             for retirement in body.field("retired")[row].as_py()
         ]
     return result

@@ -44,10 +44,10 @@ def partition_of(source: str, partitions: int) -> int:
 def schema_id(registry: RegistryClient) -> int:
     """Returns the id of exactly our version of the schema, and registers it if necessary."""
     text = built_in(LEDGER).text
-    registered = registry.lookup(SUBJECT, text)
-    if registered is None:
+    schema = registry.lookup(SUBJECT, text)
+    if schema is None:
         registry.register(SUBJECT, text)
-        registered = registry.lookup(SUBJECT, text)
-    if registered is None:
+        schema = registry.lookup(SUBJECT, text)
+    if schema is None:
         raise RegistryError(f"the registry registered {SUBJECT}, but does not return it")
-    return registered.id
+    return schema.id

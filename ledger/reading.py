@@ -184,14 +184,14 @@ class LedgerReader:
                 _, partition, batches = heappop(turns)
                 times: list[int] = []
                 size = 0
-                for fetched in batches:
-                    yield fetched
-                    if isinstance(fetched, PlainBatches):
-                        times += fetched.times
-                        size += fetched.size
+                for fetched_batch in batches:
+                    yield fetched_batch
+                    if isinstance(fetched_batch, PlainBatches):
+                        times += fetched_batch.times
+                        size += fetched_batch.size
                     else:
-                        times.append(fetched.header.max_timestamp)
-                        size += fetched.header.size
+                        times.append(fetched_batch.header.max_timestamp)
+                        size += fetched_batch.header.size
                     if size >= _TURN_BYTES:
                         heappush(turns, (median_low(times), partition, batches))
                         break
@@ -214,9 +214,9 @@ class LedgerReader:
                 fetch_bytes=_FETCH_BYTES,
             )
             try:
-                for fetched in reader.together():
+                for fetched_batch in reader.together():
                     reached.note(partition, reader)
-                    yield fetched
+                    yield fetched_batch
             except Corrupt as error:
                 if error.first < 0 or not error.count:
                     raise
@@ -236,8 +236,10 @@ def _valid_positions(
 ) -> LedgerPositions:
     """The positions if this log has everything up to them; otherwise its beginning."""
     topic_id = id_of(topic)
-    same = (positions.cluster_id, positions.topic_id) == (cluster_id, topic_id)
-    in_log = same and all(ends.get(index, -1) >= at for index, at in positions.offsets.items())
+    is_same_topic = (positions.cluster_id, positions.topic_id) == (cluster_id, topic_id)
+    in_log = is_same_topic and all(
+        ends.get(index, -1) >= offset for index, offset in positions.offsets.items()
+    )
     if in_log and not _is_cut(brokers, positions, topic):
         return positions
     return LedgerPositions(cluster_id, topic_id)
@@ -251,6 +253,6 @@ def _is_cut(brokers: Brokers, positions: LedgerPositions, topic: TopicMetadata) 
         for partition in topic.partitions
         if positions.epochs.get(partition.index, -1) not in {-1, partition.leader_epoch}
     }
-    ended = end_offsets_of_epochs(brokers, epochs)
+    epoch_ends = end_offsets_of_epochs(brokers, epochs)
     offsets = positions.offsets
-    return any(0 <= end < offsets.get(key.partition, 0) for key, end in ended.items())
+    return any(0 <= end < offsets.get(key.partition, 0) for key, end in epoch_ends.items())

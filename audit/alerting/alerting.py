@@ -105,9 +105,9 @@ class Alerting:
         self._offer_at = 0.0
         self.groups: Mapping[str, Group] = {}  # of current alerts, by id
         self._accepted: dict[str, Kinds] = {}  # of faults that are over, by id of their notice
-        after = int(config.alerts.after * 1000)
+        wait_millis = int(config.alerts.after * 1000)
         kinds = (UNLOADED, AWAY, DEAD, ALTERED, CLOCK, ZOOKEEPER, INPUTS)
-        self._after = dict.fromkeys((*(kind.value for kind in FAULTS), *kinds), after)
+        self._after = dict.fromkeys((*(kind.value for kind in FAULTS), *kinds), wait_millis)
         self._conditions: Conditions = {}
         self.ending: Mapping[AlertKey, Ending] = {}
         self._since: dict[AlertKey, int] = {}
@@ -115,8 +115,8 @@ class Alerting:
         self._raised_before = 0
         # Alerts of a former run, and those resolved recently.
         self._raised = {key_of(alert): alert for alert in reading.raised_alerts(MOST_RAISED)}
-        _, resolved = reading.alerts(AlertsQuery(state="resolved", size=_PAGE))
-        self._held = Held(known_before(resolved))
+        _, resolved_alerts = reading.alerts(AlertsQuery(state="resolved", size=_PAGE))
+        self._held = Held(known_before(resolved_alerts))
 
     @property
     def raised(self) -> int:
@@ -162,17 +162,17 @@ class Alerting:
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= self._slowly_changing(as_of, now)
         conditions |= of_clusters(self._standing.clusters, self._programs)
-        raised, last_conditions = self._raised, self._known
+        raised_alerts, last_conditions = self._raised, self._known
         unknown_clusters = self._unknown(as_of)
-        for key, alert in raised.items():
+        for key, alert in raised_alerts.items():
             is_clock_unknown = key.kind == CLOCK and self._standing.clocks.is_unknown(
                 (key.cluster, key.host), now
             )
             if is_clock_unknown or unknown_clusters.has(key.kind, key.cluster):
                 conditions[key] = last_conditions.get(key, Condition(alert.words))
-        ends = self._reading.load_ends() if any(key.kind == LOADER for key in raised) else []
-        conditions |= unfinished(raised, conditions, self._programs, ends, as_of)
-        self._held = held(self._held, conditions, raised, now, self._grace)
+        ends = self._reading.load_ends() if any(key.kind == LOADER for key in raised_alerts) else []
+        conditions |= unfinished(raised_alerts, conditions, self._programs, ends, as_of)
+        self._held = held(self._held, conditions, raised_alerts, now, self._grace)
 
         def is_held(key: AlertKey, began: int) -> bool:
             is_new = now < began + _LOOKS_MILLIS
@@ -180,11 +180,11 @@ class Alerting:
 
         endings_before, keep_for = self.ending, int(self._config.alerts.keep_for * 1000)
         current_endings = endings(
-            raised, conditions, last_conditions, endings_before, now=now, keep_for=keep_for
+            raised_alerts, conditions, last_conditions, endings_before, now=now, keep_for=keep_for
         )
         self.ending = current_endings
         decision = decide(
-            *(conditions, raised, self._since),
+            *(conditions, raised_alerts, self._since),
             now=now,
             after=self._after,
             ending=current_endings,
@@ -193,11 +193,12 @@ class Alerting:
         self._since = dict(decision.since)
         waiting_before = self._waiting
         self._waiting = waiting(conditions, decision.since, self._after, self._until)
-        if len(raised) >= MOST_RAISED > self._raised_before:
+        if len(raised_alerts) >= MOST_RAISED > self._raised_before:
             log.error(
-                "too many alerts, the others wait until some are resolved alerts=%d", len(raised)
+                "too many alerts, the others wait until some are resolved alerts=%d",
+                len(raised_alerts),
             )
-        self._raised_before = len(raised)
+        self._raised_before = len(raised_alerts)
         for alert in decision.changed:
             outcome = "raised" if alert.resolved < 0 else "resolved"
             log.warning("alert %s kind=%s words=%r", outcome, alert.kind, alert.words)

@@ -177,14 +177,12 @@ def of_agents(
         words, cure = _silence(row), commands.restart("agent", host=row.host)
         state = unheard.get(row.cluster) if row.heard > 0 else None
         if state is not None:
-            silent_hosts, of_cluster = hosts[row.cluster], f"of {row.cluster}"
+            silent_hosts, location = hosts[row.cluster], f"of {row.cluster}"
             is_only = len(silent_hosts) == 1
-            what = (
-                f"it is the only agent {of_cluster}"
-                if is_only
-                else f"no agent {of_cluster} is heard"
+            reason = (
+                f"it is the only agent {location}" if is_only else f"no agent {location} is heard"
             )
-            words += f"; {what}, {_brokers(state)}"
+            words += f"; {reason}, {_brokers(state)}"
             if not is_only and not all(map(commands.is_of_up, silent_hosts)):
                 cure = commands.look_at_brokers(row.cluster)
         key = AlertKey(SILENT, row.cluster, "", row.host)
@@ -196,9 +194,9 @@ def of_agents(
 def _brokers(state: ClusterState) -> str:
     """What is known of a cluster's brokers."""
     if state.away:
-        one = len(state.away) == 1
+        is_one = len(state.away) == 1
         numbers = ", ".join(map(str, state.away))
-        return f"and broker {numbers} is away" if one else f"and brokers {numbers} are away"
+        return f"and broker {numbers} is away" if is_one else f"and brokers {numbers} are away"
     return "and its ledger cannot be read" if state.unreachable else "and its brokers answer"
 
 
@@ -209,15 +207,15 @@ def of_shares(
     ignored."""
     conditions: dict[AlertKey, Condition] = {}
     for share in shares:
-        of = f"of {share.lines:,} lines of {share.cluster}/{share.topic} in the last hour"
-        for kind, lines, most, what in (
+        share_words = f"of {share.lines:,} lines of {share.cluster}/{share.topic} in the last hour"
+        for kind, lines, limit, outcome in (
             (DEAD, share.dead, config.dead, "became dead letters"),
             (ALTERED, share.altered, config.altered, "were altered"),
         ):
             key = AlertKey(kind, share.cluster, share.topic, "")
             bound = CLEARED if key in raised else 1.0
-            if share.lines >= bound * _FEW_LINES and lines > bound * most * share.lines:
-                conditions[key] = Condition(_short(f"{lines:,} {of} {what}"), lines)
+            if share.lines >= bound * _FEW_LINES and lines > bound * limit * share.lines:
+                conditions[key] = Condition(_short(f"{lines:,} {share_words} {outcome}"), lines)
     return conditions
 
 
@@ -227,7 +225,9 @@ def of_clusters(
     """Unreadable ledgers, absent brokers that hold replicas, unreachable registries. `programs` has
     the host of each broker."""
     hosts = {
-        (each.cluster, each.name): each.host for each in programs if each.kind is ProgramKind.BROKER
+        (program.cluster, program.name): program.host
+        for program in programs
+        if program.kind is ProgramKind.BROKER
     }
 
     def named(cluster: str, broker: int, host: str = "") -> str:
@@ -258,9 +258,9 @@ def of_clusters(
 def of_clocks(wrong: Mapping[tuple[str, str], int]) -> dict[AlertKey, Condition]:
     """Hosts whose clocks are wrong. `wrong`: the milliseconds that each clock is ahead."""
     conditions: dict[AlertKey, Condition] = {}
-    for (cluster, host), ahead in wrong.items():
-        way = "ahead" if ahead > 0 else "behind"
-        words = _short(f"the clock of {host} is {length_words(abs(ahead))} {way}")
+    for (cluster, host), millis_ahead in wrong.items():
+        way = "ahead" if millis_ahead > 0 else "behind"
+        words = _short(f"the clock of {host} is {length_words(abs(millis_ahead))} {way}")
         conditions[AlertKey(CLOCK, cluster, "", host)] = Condition(words, hosts=(host,))
     return conditions
 
@@ -361,11 +361,11 @@ class UnknownClusters(msgspec.Struct, frozen=True):
 
 
 def _fault(about: AlertKey, words: str) -> str:
-    where = f"{about.cluster}/{about.topic}"
-    when = f"in the hour {_moment(about.hour)}"
+    topic = f"{about.cluster}/{about.topic}"
+    date = f"in the hour {_moment(about.hour)}"
     if about.kind == State.UNKNOWN:
-        return _short(f"it is unknown whether all events of {where} {when} have arrived: {words}")
-    return _short(f"{where} has {about.kind} events {when}: {words}")
+        return _short(f"it is unknown whether all events of {topic} {date} have arrived: {words}")
+    return _short(f"{topic} has {about.kind} events {date}: {words}")
 
 
 def _unloaded(load: FailingLoad) -> str:
@@ -480,9 +480,9 @@ def waiting(
     which a condition is held back, or -1 if unknown: then it is left out."""
     waiting_conditions = [
         WaitingCondition(
-            *(key, conditions[key].words, began), max(began + after.get(key.kind, 0), held_until)
+            *(key, conditions[key].words, begin), max(begin + after.get(key.kind, 0), held_until)
         )
-        for key, began in since.items()
+        for key, begin in since.items()
         if (held_until := until(key)) >= 0
     ]
     return tuple(sorted(waiting_conditions, key=lambda condition: (condition.due, condition.key)))

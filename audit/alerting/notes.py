@@ -116,9 +116,11 @@ class AlertNotes:
         TooManyNotes."""
         with self._lock:
             acknowledgements = self._content.acknowledgements
-            others = tuple(other for other in acknowledgements if other.id != acknowledgement.id)
-            _check_room(others)
-            new_notes = (*others, acknowledgement)
+            other_notes = tuple(
+                other for other in acknowledgements if other.id != acknowledgement.id
+            )
+            _check_room(other_notes)
+            new_notes = (*other_notes, acknowledgement)
             self._keep(msgspec.structs.replace(self._content, acknowledgements=new_notes))
 
     def add_silence(self, silence: Silence) -> None:

@@ -260,7 +260,7 @@ def _summary(
     first: Alert, alerts: list[Alert], hosts: list[str], lines: int, lost_bytes: int
 ) -> str:
     subject = _KINDS[first.kind][1]
-    about = _name(first.topic or first.cluster)
+    name = _name(first.topic or first.cluster)
     details = []
     if lines >= 0:
         details.append(count(lines, "line"))
@@ -277,7 +277,7 @@ def _summary(
     hours = len({alert.hour for alert in alerts if alert.hour >= 0})
     if hours > 1:
         details.append(f"{hours:,} hours")
-    return (f"{about}: {subject}" if about else subject) + (
+    return (f"{name}: {subject}" if name else subject) + (
         f" ({', '.join(details)})" if details else ""
     )
 

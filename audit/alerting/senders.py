@@ -105,13 +105,13 @@ def post_json(url: str, body: bytes, *, patience: float = _PATIENCE_S) -> str:
         server = parse_url(url)
     except ValueError as error:
         raise NotTold(f"`url`: {error}") from None
-    began = time.monotonic()
+    start = time.monotonic()
     target = f"?{server.query}" if server.query else ""
     try:
         with HttpClient(server, most_bytes=_MOST_ANSWER) as client:
             answer = client.ask("POST", target, body, within=patience, headers=_JSON)
     except HttpError as error:
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start
         raise NotTold(f"{error.why} (after {seconds:.1f} s)") from None
     text = plain_words(answer.body.decode(errors="replace"))
     for secret in (server.query, server.path.rstrip("/")):  # some servers quote the request

@@ -188,10 +188,8 @@ def order(sort: str, allowed: Collection[str]) -> tuple[str, bool]:
 def pattern(search: str) -> str:
     """Returns a pattern for LIKE, with backslash as escape, that matches values containing the
     text."""
-    escaped = "".join(
-        f"\\{character}" if character in "\\%_" else character for character in search
-    )
-    return f"%{escaped}%"
+    text = "".join(f"\\{character}" if character in "\\%_" else character for character in search)
+    return f"%{text}%"
 
 
 def asked(kind: type[Q], query: bytes) -> Q:
@@ -212,10 +210,10 @@ def asked(kind: type[Q], query: bytes) -> Q:
         if name in values:
             raise BadQuery(f"`{_short(name)}` is given twice")
         values[name] = value
-    allowed = [field.encode_name for field in msgspec.structs.fields(kind)]
+    parameters = [field.encode_name for field in msgspec.structs.fields(kind)]
     for name in values:
-        if name not in allowed:
-            raise BadQuery(f"unknown parameter `{_short(name)}`: {_listed(allowed)}")
+        if name not in parameters:
+            raise BadQuery(f"unknown parameter `{_short(name)}`: {_listed(parameters)}")
     try:
         return msgspec.convert(
             {name: value for name, value in values.items() if value}, known_type(kind), strict=False

@@ -121,11 +121,11 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.webhook and "webhook" in self.receivers:
             raise ValueError("`webhook` is also among the `receivers`: remove one of the two")
         if len(self.receivers) > _MOST_RECEIVERS:
-            raise ValueError(f"at most {_MOST_RECEIVERS} `receivers`")
+            raise ValueError(f"`receivers`: more than {_MOST_RECEIVERS}")
         for name in self.receivers:
             if not _RECEIVER.fullmatch(name):
                 raise ValueError(
-                    f"`receivers`: {name[:80]!r} is not a name of lower-case letters, digits and -"
+                    f"`receivers`: {name[:80]!r} is not a valid name of a-z, 0-9 and -"
                 )
 
     @property
@@ -324,15 +324,15 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def _check_exposed(self) -> None:
         if self.insecure or is_loopback(self.host):
             return
-        where = f"`host: {self.host}` can be reached from other machines and"
+        prefix = f"`host: {self.host}` can be reached from other machines and"
         if not self.is_locked:
             raise ValueError(
-                f"{where} no login is required: give `users_file`, `tokens_file` or `proxy`, or "
+                f"{prefix} no login is required: give `users_file`, `tokens_file` or `proxy`, or "
                 "set `insecure: true` if that is intended"
             )
         if self.tls is None and (self.users_file or self.tokens_file):
             raise ValueError(
-                f"{where} passwords and tokens would be sent unencrypted: give `tls`, or set "
+                f"{prefix} passwords and tokens would be sent unencrypted: give `tls`, or set "
                 "`insecure: true` if that is intended"
             )
 

@@ -169,16 +169,21 @@ def _names(finding: Finding) -> Iterator[str]:
     if finding.is_landed_file:
         yield from ("--landed-file", finding.landed_file)
     elif finding.source and finding.seq >= 0 and finding.events > 0 and not _is_of_lines(finding):
-        last = finding.seq + finding.events - 1
-        yield from ("--source", finding.source, "--seqs", f"{finding.seq}-{last}")
+        last_number = finding.seq + finding.events - 1
+        yield from ("--source", finding.source, "--seqs", f"{finding.seq}-{last_number}")
     elif finding.source and finding.position >= 0 and end > finding.position:
         yield from ("--source", finding.source, "--bytes", f"{finding.position}-{end}")
     elif finding.source and finding.position >= 0 and finding.kind is FaultKind.UNKNOWN:
         position = finding.position  # the end is unknown
         yield from ("--source", finding.source, "--bytes", f"{position}-{position + 1}")
     elif finding.partition >= 0 and finding.offset >= 0 and finding.offsets > 0:
-        last = finding.offset + finding.offsets - 1
-        yield from ("--partition", str(finding.partition), "--offsets", f"{finding.offset}-{last}")
+        last_number = finding.offset + finding.offsets - 1
+        yield from (
+            "--partition",
+            str(finding.partition),
+            "--offsets",
+            f"{finding.offset}-{last_number}",
+        )
     elif 0 <= finding.from_time < finding.to_time:
         if finding.host:
             yield from ("--host", finding.host)

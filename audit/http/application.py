@@ -162,10 +162,10 @@ class AuditApplication:
         takes_gzip = _takes_gzip(scope)
 
         def make() -> PageAnswer:
-            began = time.monotonic()
+            start = time.monotonic()
             body = msgspec.json.encode(resource.answer(self._service, query))
             histogram = self._service.requests.setdefault(resource.path, Histogram())
-            histogram.observe(time.monotonic() - began)
+            histogram.observe(time.monotonic() - start)
             if takes_gzip and len(body) >= _WORTH_PACKING:
                 headers = {
                     **FRESH,

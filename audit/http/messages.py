@@ -83,8 +83,8 @@ class ShownMessages:
     def _is_asked_for_by_address(self, scope: Scope) -> bool:
         """Whether `Host` is an address or a configured name. Another site can point its own name
         here and read the responses; with logins, it has no credentials."""
-        name, colon, port = header(scope, b"host").lower().rpartition(":")
-        name = name if colon and port.isdecimal() else header(scope, b"host").lower()
+        name, separator, port = header(scope, b"host").lower().rpartition(":")
+        name = name if separator and port.isdecimal() else header(scope, b"host").lower()
         if name == "localhost" or name in {
             host_name.lower() for host_name in self._config.host_names
         }:
@@ -103,13 +103,13 @@ class ShownMessages:
         try:
             while (earlier_read := self._under_way.get(user_address)) is not None:
                 await self._ended(earlier_read)
-            read = asyncio.get_running_loop().run_in_executor(
+            reading_task = asyncio.get_running_loop().run_in_executor(
                 self._executor, self._reader.read, query
             )
-            self._under_way[user_address] = read
-            read.add_done_callback(lambda ended: self._end(user_address, ended))
-            await self._ended(read)
-            return read.result()
+            self._under_way[user_address] = reading_task
+            reading_task.add_done_callback(lambda ended: self._end(user_address, ended))
+            await self._ended(reading_task)
+            return reading_task.result()
         finally:
             self._waiting -= 1
 

@@ -154,10 +154,10 @@ class AuditHttpServer:
 
     def _protocol(self) -> Any:
         """The factory of connections, for uvicorn."""
-        plain = partial(PatientConnection, self._refusals)
+        make_connection = partial(PatientConnection, self._refusals)
         if self._handshakes is None:
-            return plain
-        return partial(EncryptedConnection, self._handshakes, plain)
+            return make_connection
+        return partial(EncryptedConnection, self._handshakes, make_connection)
 
     def _end(self) -> None:
         assert self._server is not None

@@ -65,9 +65,9 @@ class Streams:
 
     async def _lines(self, gone: asyncio.Future[None]) -> AsyncIterator[bytes]:
         change = asyncio.ensure_future(self._changed.wait())
-        ends_at = asyncio.get_running_loop().time() + self._longest_s
+        end_time = asyncio.get_running_loop().time() + self._longest_s
         yield self._line()
-        while not self._over(gone) and asyncio.get_running_loop().time() < ends_at:
+        while not self._over(gone) and asyncio.get_running_loop().time() < end_time:
             await _first(gone, self._ended, within=_APART_S)
             await _first(change, gone, self._ended, within=_SIGN_OF_LIFE_S)
             if self._over(gone):

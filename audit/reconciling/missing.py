@@ -77,8 +77,10 @@ class Passing(msgspec.Struct, frozen=True):
     def lacks(self, fault: Fault) -> bool:
         """Whether the later tier lacks any of a fault's offsets."""
         finding = fault.finding
-        lacking = self.lacking.get(finding.partition, ())
-        return bool(intersection(lacking, ((finding.offset, finding.offset + finding.offsets),)))
+        missing_offsets = self.lacking.get(finding.partition, ())
+        return bool(
+            intersection(missing_offsets, ((finding.offset, finding.offset + finding.offsets),))
+        )
 
     def partition_of(self, number: int) -> int:
         """Returns the partition's number in the topic, also for a part that was cut off and has a
@@ -110,7 +112,7 @@ class Passing(msgspec.Struct, frozen=True):
 def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
     """Compares the offsets of all partitions at two adjacent tiers."""
     later_tiers = picture.tiers[picture.tiers.index(pair.later) :]
-    cut_off = {
+    cut_off_partitions = {
         partition.number: partition for partition in picture.partitions if partition.is_cut_off
     }
     claimed_offsets = {
@@ -119,8 +121,8 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
         )
         for partition in picture.partitions
     }
-    lacking: dict[int, Intervals] = {}
-    waiting: dict[int, Intervals] = {}
+    missing_offsets: dict[int, Intervals] = {}
+    waiting_offsets: dict[int, Intervals] = {}
     unspoken_events = early_events = 0
     is_ahead = is_uncounted = False
     for partition in picture.partitions:
@@ -133,9 +135,9 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
         end = _FOR_EVER if partition.is_cut_off else upto(later_offsets)
         absent_offsets = minus(earlier_offsets, later_offsets)
         if passed_offsets := intersection(absent_offsets, ((0, end),)):
-            lacking[partition.number] = passed_offsets
+            missing_offsets[partition.number] = passed_offsets
         if pending_offsets := minus(absent_offsets, ((0, end),)):
-            waiting[partition.number] = pending_offsets
+            waiting_offsets[partition.number] = pending_offsets
         extra_offsets = minus(later_offsets, earlier_offsets)
         first_claim = earlier_offsets[0][0] if earlier_offsets else 0
         is_uncounted = is_uncounted or (partition.is_cut_off and bool(extra_offsets))
@@ -144,20 +146,20 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
         unspoken_events += size(extra_offsets) - early_offsets
         is_ahead = is_ahead or (not partition.is_cut_off and end > upto(earlier_offsets))
     pending_windows, since = set[int](), -1
-    if waiting:
-        spans = [span for span in picture.open if span.partition not in cut_off]
+    if waiting_offsets:
+        spans = [span for span in picture.open if span.partition not in cut_off_partitions]
         pending_windows, since = _open(spans, pair.earlier, claimed_offsets, axis)
     return Passing(
         pair=pair,
         claimed=claimed_offsets,
-        lacking=lacking,
-        waiting=waiting,
+        lacking=missing_offsets,
+        waiting=waiting_offsets,
         unspoken=unspoken_events,
         before=early_events,
         ahead=is_ahead,
         pending=frozenset(pending_windows),
         since=since,
-        cut_off=cut_off,
+        cut_off=cut_off_partitions,
         uncounted=is_uncounted,
         copied=_copied(picture) if picture.origin and pair.later.kind in _COPIED else None,
         origin=f"{picture.origin.cluster}/{picture.origin.topic}" if picture.origin else "",
@@ -193,13 +195,13 @@ class OffsetTimes:
     hour, if that is known."""
 
     def __init__(self, spans: Iterable[OffsetSpan], placed: Iterable[Placed]) -> None:
-        by_place: dict[tuple[Tier | None, int], list[OffsetSpan | Placed]] = {}
+        spans_by_place: dict[tuple[Tier | None, int], list[OffsetSpan | Placed]] = {}
         for span in spans:
-            by_place.setdefault((span.tier, span.partition), []).append(span)
+            spans_by_place.setdefault((span.tier, span.partition), []).append(span)
         for place in placed:
-            by_place.setdefault((None, place.partition), []).append(place)
+            spans_by_place.setdefault((None, place.partition), []).append(place)
         self._spans = {
-            key: sorted(spans, key=lambda span: span.first) for key, spans in by_place.items()
+            key: sorted(spans, key=lambda span: span.first) for key, spans in spans_by_place.items()
         }
         self._first = {key: [span.first for span in spans] for key, spans in self._spans.items()}
         self._upto = {
@@ -222,12 +224,14 @@ class OffsetTimes:
         placements = [
             span for span in self._over((None, partition), offsets) if isinstance(span, Placed)
         ]
-        unclaimed: Intervals = (offsets,)
+        unclaimed_offsets: Intervals = (offsets,)
         time = -1
         for placement in sorted(placements, key=lambda placement: placement.said):
-            remaining = minus(unclaimed, ((placement.first, placement.next_offset),))
-            if remaining != unclaimed:
-                unclaimed, time = remaining, placement.said
+            remaining_offsets = minus(
+                unclaimed_offsets, ((placement.first, placement.next_offset),)
+            )
+            if remaining_offsets != unclaimed_offsets:
+                unclaimed_offsets, time = remaining_offsets, placement.said
         return time
 
     def _at(self, key: tuple[Tier | None, int], offsets: Interval) -> tuple[int, int]:
@@ -240,9 +244,9 @@ class OffsetTimes:
     def _over(
         self, key: tuple[Tier | None, int], offsets: Interval
     ) -> Iterator[OffsetSpan | Placed]:
-        spans, upto = self._spans.get(key, ()), self._upto.get(key, ())
+        spans, running_ends = self._spans.get(key, ()), self._upto.get(key, ())
         for number in range(bisect_left(self._first.get(key, ()), offsets[1]) - 1, -1, -1):
-            if upto[number] <= offsets[0]:
+            if running_ends[number] <= offsets[0]:
                 return
             if spans[number].next_offset > offsets[0]:
                 yield spans[number]
@@ -311,9 +315,9 @@ def missing(
                     named_offsets=named_offsets,
                     named=result,
                 )
-        for number, lacking in passing.lacking.items():
+        for number, missing_offsets in passing.lacking.items():
             unexplained_offsets = minus(
-                lacking,
+                missing_offsets,
                 union(merged(named_offsets.get(number, ())), damage_by_partition.get(number, ())),
             )
             unexplained_offsets = tuple(
@@ -332,8 +336,10 @@ def missing(
                 fault.doubt(FaultKind.UNPROVEN, "a later tier has read them there")
                 result.certain.append(fault)
         if not in_files:
-            for number, lacking in passing.lacking.items():
-                damage_by_partition[number] = union(damage_by_partition.get(number, ()), lacking)
+            for number, missing_offsets in passing.lacking.items():
+                damage_by_partition[number] = union(
+                    damage_by_partition.get(number, ()), missing_offsets
+                )
     return results
 
 
@@ -348,7 +354,7 @@ def _name_stretch(
     named: NamedMissing,
 ) -> None:
     partition = stretch.partition
-    lacking = passing.lacking.get(partition, ())
+    missing_offsets = passing.lacking.get(partition, ())
     seqs = ((stretch.seq, stretch.seq + stretch.events),)
     in_files = passing.pair.later.kind is TierKind.HDFS
     landed_seqs = (
@@ -360,17 +366,19 @@ def _name_stretch(
         offsets = minus(offsets, explained[partition])
     if in_files:
         offsets = intersection(offsets, ((0, passing.up_to(partition)),))
-        passed_offsets = minus(offsets, lacking)
+        passed_offsets = minus(offsets, missing_offsets)
         named.doubtful.extend(
             _fault(passing, source, stretch, offset_times, interval) for interval in passed_offsets
         )
-    if not lacking:
+    if not missing_offsets:
         return
     whole_stretch = ((stretch.first, stretch.first + stretch.events),)
-    absent_offsets = minus(intersection(whole_stretch, lacking), explained.get(partition, ()))
+    absent_offsets = minus(
+        intersection(whole_stretch, missing_offsets), explained.get(partition, ())
+    )
     landed_offsets = tuple((first + shift, end + shift) for first, end in landed_seqs)
     later_offsets = ((_end_of(source, landed_seqs) + shift, _FOR_EVER),)
-    for intervals, harmless in (
+    for intervals, harmless_reason in (
         (intersection(absent_offsets, landed_offsets), words.shipped_again()),
         (intersection(minus(absent_offsets, landed_offsets), later_offsets), words.read_again()),
         (minus(minus(absent_offsets, landed_offsets), later_offsets), ""),
@@ -378,7 +386,7 @@ def _name_stretch(
         for interval in intervals:
             named_offsets.setdefault(partition, []).append(interval)
             fault = _fault(passing, source, stretch, offset_times, interval)
-            fault.harmless = harmless
+            fault.harmless = harmless_reason
             named.certain.append(fault)
 
 

@@ -82,8 +82,8 @@ def unknown(picture: TopicPicture) -> Iterator[Fault]:
             to_time=gap.to_time,
         )
         millis = gap.to_time - gap.from_time
-        harmless = words.emptied_at_most(millis) if gap.traces == "brief" else ""
-        yield Fault(finding, reason=gap.reason, harmless=harmless, traces=gap.traces)
+        harmless_reason = words.emptied_at_most(millis) if gap.traces == "brief" else ""
+        yield Fault(finding, reason=gap.reason, harmless=harmless_reason, traces=gap.traces)
 
 
 def withdrawn(picture: TopicPicture) -> Iterator[Fault]:
@@ -176,9 +176,9 @@ def twice(picture: TopicPicture) -> Iterator[Fault]:
     those with more than one row."""
     for source in picture.sources:
         rows = merged(
-            (double.seq, double.end_seq)
-            for doubles in source.landed_twice.values()
-            for double in doubles
+            (repetition.seq, repetition.end_seq)
+            for repetitions in source.landed_twice.values()
+            for repetition in repetitions
         )
         for seqs in source.twice:
             if intersection(((seqs.seq, seqs.end_seq),), rows):
@@ -269,12 +269,12 @@ def unproven(picture: TopicPicture) -> Iterator[Fault]:
     """Yields events that their agent did not report: they landed between events that it reported,
     or belong to a file that it reported as finished. Events before the first known report may have
     been reported before the ledger begins."""
-    holes_of: dict[str, list[Hole]] = {}
+    holes_by_agent: dict[str, list[Hole]] = {}
     for hole in picture.holes:
-        holes_of.setdefault(hole.journal, []).append(hole)
+        holes_by_agent.setdefault(hole.journal, []).append(hole)
     for source in picture.sources:
         unspoken_seqs = _unspoken(source)
-        nearby_holes = holes_of.get(source.agent, []) if unspoken_seqs else []
+        nearby_holes = holes_by_agent.get(source.agent, []) if unspoken_seqs else []
         if any(is_young(hole, picture) for hole in nearby_holes):
             continue
         for first, end in unspoken_seqs:
@@ -315,13 +315,13 @@ class _Untold(NamedTuple):
 def untold(picture: TopicPicture) -> Iterator[Fault]:
     """Yields rows that no agent will report any more."""
     done_until = {agent.agent: agent.until for agent in picture.agents}
-    for untold in _untold(picture):
-        source, (first, end), landing = untold.source, untold.seqs, untold.landing
+    for untold_rows in _untold(picture):
+        source, (first, end), landing = untold_rows.source, untold_rows.seqs, untold_rows.landing
         if not _is_settled(picture, landing):
             continue
         acknowledged_until = min(done_until.get(source.agent, 0), landing.to_time - 1)
         finding = of_file(
-            *(FaultKind.UNKNOWN, untold.tier, source),
+            *(FaultKind.UNKNOWN, untold_rows.tier, source),
             seq=first,
             events=end - first,
             from_time=max(landing.from_time, acknowledged_until),
@@ -335,11 +335,11 @@ def untold(picture: TopicPicture) -> Iterator[Fault]:
 def young(picture: TopicPicture) -> list[LandedFile]:
     """Returns landed files with rows that an agent may still report."""
     return [
-        untold.landing
-        for untold in _untold(picture)
-        if not _is_settled(picture, untold.landing)
-        and untold.landing.from_time < picture.to_time
-        and picture.from_time < untold.landing.to_time
+        untold_rows.landing
+        for untold_rows in _untold(picture)
+        if not _is_settled(picture, untold_rows.landing)
+        and untold_rows.landing.from_time < picture.to_time
+        and picture.from_time < untold_rows.landing.to_time
     ]
 
 
@@ -402,13 +402,15 @@ def damaged(picture: TopicPicture, offset_times: OffsetTimes) -> Iterator[Fault]
         for kind in TierKind
         for batch in united(part for part in picture.damaged if part.at is kind)
     ]
-    stretches_of = _by_partition(picture.sources, {batch.partition for batch in batches})
+    stretches_by_partition = _by_partition(picture.sources, {batch.partition for batch in batches})
     spans = defaultdict(list)
     for span in picture.open:
         spans[span.partition].append(span)
     count = 0
     for number, batch in enumerate(batches):
-        for fault in _faults_of(batch, stretches_of.get(batch.partition), spans[batch.partition]):
+        for fault in _faults_of(
+            batch, stretches_by_partition.get(batch.partition), spans[batch.partition]
+        ):
             fault.since = offset_times.claimed_at(batch.partition, _offsets(fault))
             count += 1
             if count > MOST_DAMAGES:
@@ -470,14 +472,14 @@ def _by_partition(sources: Iterable[Source], partitions: set[int]) -> Mapping[in
         for stretch in source.stretches:
             if stretch.partition in partitions:
                 by_partition[stretch.partition].append((source, stretch))
-    stretches_of = {}
+    stretches_by_partition = {}
     for partition, stretches in by_partition.items():
         stretches.sort(key=lambda row: row[1].first)
         ends = (stretch.first + stretch.events for _, stretch in stretches)
-        stretches_of[partition] = _Stretches(
+        stretches_by_partition[partition] = _Stretches(
             stretches, [stretch.first for _, stretch in stretches], [*accumulate(ends, max)]
         )
-    return stretches_of
+    return stretches_by_partition
 
 
 def _more_damage(batches: Sequence[AlteredBatch]) -> Fault:

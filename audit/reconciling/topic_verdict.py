@@ -149,11 +149,11 @@ def totals(findings: Iterable[Finding]) -> Totals:
 
 def by_host(findings: Iterable[Finding]) -> list[HostTotals]:
     """Returns the totals of hosts with open faults, by name. They add up to the topic's totals."""
-    by_name: dict[str, list[Finding]] = defaultdict(list)
+    findings_by_host: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         if finding.is_open:
-            by_name[finding.host].append(finding)
+            findings_by_host[finding.host].append(finding)
     return [
         HostTotals(host=host, totals=totals(host_findings))
-        for host, host_findings in sorted(by_name.items())
+        for host, host_findings in sorted(findings_by_host.items())
     ]

@@ -193,9 +193,9 @@ def _concerns(kind: str, picture: TopicPicture, steps: Sequence[Tallied]) -> boo
         elif passing.pair.earlier.kind == kind and (passing.unspoken or passing.ahead):
             return True
     return any(
-        gaps(claimed)
+        gaps(offsets)
         for partition in picture.partitions
-        for tier, claimed in partition.claimed.items()
+        for tier, offsets in partition.claimed.items()
         if tier.kind == kind
     )
 
@@ -241,11 +241,13 @@ def _twice(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[
 
 def _lost_copies(steps: Sequence[Tallied]) -> dict[str, list[Interval]]:
     """Returns, by source, seqs that a log lost and that landed nevertheless."""
-    seqs_of: dict[str, list[Interval]] = {}
+    seqs_by_source: dict[str, list[Interval]] = {}
     for fault in (fault for step in steps for fault in step.faults if fault.harmless):
         finding = fault.finding
-        seqs_of.setdefault(finding.source, []).append((finding.seq, finding.seq + finding.events))
-    return seqs_of
+        seqs_by_source.setdefault(finding.source, []).append(
+            (finding.seq, finding.seq + finding.events)
+        )
+    return seqs_by_source
 
 
 def _taken(lost: dict[str, list[Interval]], finding: Finding) -> int:
@@ -298,7 +300,7 @@ def _waits(
         earlier_tier, later_tier = passing.pair
         kinds = {kind for waits in step.waits.values() for kind in waits}
         if later_tier.kind.value in kinds:
-            offsets = sum(size(waiting) for waiting in passing.waiting.values())
+            offsets = sum(size(intervals) for intervals in passing.waiting.values())
             text = words.offsets_ahead(later_tier, offsets, len(passing.waiting), passing.since)
             if passing.copied is not None:
                 text = words.copies_ahead(offsets, passing.origin, passing.since)
@@ -401,40 +403,42 @@ def _windows(
     verdicts: list[WindowVerdict] = []
     for number, window in enumerate(axis.windows):
         sums = [sums_at(window, tier) for tier in tiers]
-        late_events = duplicates = dead_events = 0
+        late_events = duplicate_events = dead_events = 0
         for file in file_tiers:
             landed_sums = sums[file]
             late_events += landed_sums.late
-            duplicates += landed_sums.duplicates
+            duplicate_events += landed_sums.duplicates
             dead_events += landed_sums.dead
         findings = findings_by_window.get(number, ())
         window_awaits = awaited_in.get(number, ())
-        missing = pending = excess = unclaimed = unclaimed_yet = elsewhere = 0
+        missing_events = pending_events = excess_events = unclaimed_events = unclaimed_so_far = (
+            moved_events
+        ) = 0
         for tally in steps:
             if (step := tally.steps.get(number)) is not None:
-                missing += step.missing
-                pending += step.pending
-                excess += step.excess
-                unclaimed += step.unclaimed
-                unclaimed_yet += step.unclaimed_yet
-                elsewhere += step.elsewhere
+                missing_events += step.missing
+                pending_events += step.pending
+                excess_events += step.excess
+                unclaimed_events += step.unclaimed
+                unclaimed_so_far += step.unclaimed_yet
+                moved_events += step.elsewhere
         verdicts.append(
             WindowVerdict(
                 start=window.start,
                 length=window.length,
                 state=_state(findings, window_awaits),
                 sums=sums,
-                missing=missing,
-                pending=pending,
-                excess=excess,
-                unclaimed=unclaimed,
-                unclaimed_yet=unclaimed_yet,
-                elsewhere=elsewhere,
+                missing=missing_events,
+                pending=pending_events,
+                excess=excess_events,
+                unclaimed=unclaimed_events,
+                unclaimed_yet=unclaimed_so_far,
+                elsewhere=moved_events,
                 changed=any(finding.kind is FaultKind.CHANGED for finding in findings)
                 if findings
                 else False,
                 late=late_events,
-                duplicates=duplicates,
+                duplicates=duplicate_events,
                 dead=window.dead + dead_events,
                 filtered=window.filtered,
                 lost=window.lost_events,

@@ -67,7 +67,7 @@ class Tally:
         self.agents_awaited: set[int] = set()
         if any(tier.kind is TierKind.AGENT for tier in picture.tiers):
             progress = _until(picture.agents)
-            least_until = min((up_to for up_to, _ in progress), default=_FOR_EVER)
+            least_until = min((until for until, _ in progress), default=_FOR_EVER)
             self.agents_awaited = {
                 number
                 for number, window in enumerate(axis.windows)
@@ -91,7 +91,7 @@ class Tally:
         )
         tally = Tallied(passing, doubled_faults)
         lack: dict[int, int] = {}
-        excess: dict[int, int] = {}
+        excess_events: dict[int, int] = {}
         changed_windows: list[int] = []
         uncounted_windows: list[int] = []
         for number, window in enumerate(self._windows):
@@ -102,7 +102,7 @@ class Tally:
             if surplus > 0:
                 lack[number] = surplus
             elif surplus < 0:
-                excess[number] = -surplus
+                excess_events[number] = -surplus
             elif is_changed:
                 changed_windows.append(number)
         whole_lack = dict(lack)
@@ -110,11 +110,11 @@ class Tally:
         tally.faults += self._lost_before(passing, next_tiers, lack)
         unsettled_windows = self._unsettled(passing, named)
         self._lacking(passing, unsettled_windows, whole_lack, lack, tally)
-        unnamed_events = dict(excess)
+        unnamed_events = dict(excess_events)
         lay(doubled_faults, unnamed_events, self._axis, ())
-        for number, events in excess.items():
+        for number, events in excess_events.items():
             self._too_many(passing, number, events, unnamed_events[number], tally)
-        for number in (*uncounted_windows, *excess, *changed_windows):
+        for number in (*uncounted_windows, *excess_events, *changed_windows):
             if awaited_tiers := self._unseen(passing, unsettled_windows, number):
                 tally.waits.setdefault(number, set()).update(awaited_tiers)
         self._changed(passing, changed_windows, tally)
@@ -223,14 +223,14 @@ class Tally:
         for number, events in lacks.items():
             window = self._windows[number]
             awaited_tiers = self._awaits(passing, number) if unnamed[number] else set()
-            pending = unnamed[number] if awaited_tiers else 0
+            pending_events = unnamed[number] if awaited_tiers else 0
             may_be_here = unsettled.anywhere or number in unsettled.windows
             is_exact = self._is_exact(passing, number) and not may_be_here
             moved_events = unnamed[number] if is_exact and not awaited_tiers else 0
             tallied.steps[number] = Step(
                 pair,
-                missing=events - pending - moved_events,
-                pending=pending,
+                missing=events - pending_events - moved_events,
+                pending=pending_events,
                 elsewhere=-moved_events,
             )
             if awaited_tiers:
@@ -413,8 +413,8 @@ def _until(agents: Sequence[ExpectedAgent]) -> list[tuple[int, int]]:
 def _waits_for_agents(window: Window, done: Sequence[tuple[int, int]]) -> bool:
     end = window.start + window.length
     return any(
-        up_to < min(end, needed_until) and window.start < needed_until
-        for up_to, needed_until in done
+        until < min(end, needed_until) and window.start < needed_until
+        for until, needed_until in done
     )
 
 
@@ -462,8 +462,8 @@ def _lay(
             )
             next_fault += 1
         while active_faults and lack[window]:
-            stop, _, fault = active_faults[0]
-            if stop <= window or not remaining[id(fault)]:
+            stop_window, _, fault = active_faults[0]
+            if stop_window <= window or not remaining[id(fault)]:
                 heappop(active_faults)
                 continue
             _take(fault, window, lack, remaining)

@@ -77,11 +77,11 @@ def moment(time: int) -> str:
 
 def between(from_time: int, to_time: int) -> str:
     """Formats a period: `2026-11-20 10:00:00 to 10:05:00`."""
-    first, last = moment(from_time), moment(to_time)
-    if first == last:
+    first, end = moment(from_time), moment(to_time)
+    if first == end:
         return first
     day = first[:10]
-    return f"{first} to {last.removeprefix(day).strip()}"
+    return f"{first} to {end.removeprefix(day).strip()}"
 
 
 def of_kinds(kinds: Kinds) -> str:
@@ -163,8 +163,8 @@ def _bytes(finding: Finding) -> str:
 def _offsets(topic: str, finding: Finding) -> str:
     if finding.offsets == 1:
         return f"{topic}-{finding.partition}, offset {number(finding.offset)}"
-    last = finding.offset + finding.offsets - 1
-    return f"{topic}-{finding.partition}, offsets {number(finding.offset)} to {number(last)}"
+    last_offset = finding.offset + finding.offsets - 1
+    return f"{topic}-{finding.partition}, offsets {number(finding.offset)} to {number(last_offset)}"
 
 
 def _file(finding: Finding) -> str:
@@ -283,9 +283,9 @@ def copy_of(run: Copied, agent: str) -> str:
             f"had been shipped before by the same agent as source {run.original}: its journal was"
             f" damaged, and has forgotten that{date}"
         )
-    who = f"agent {run.agent}" if run.agent else "another agent"
+    owner = f"agent {run.agent}" if run.agent else "another agent"
     return (
-        f"had been shipped before by {who} as source {run.original}: the agent has another data"
+        f"had been shipped before by {owner} as source {run.original}: the agent has another data"
         f" directory{since}"
     )
 

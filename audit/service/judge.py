@@ -142,28 +142,30 @@ class Judge:
     def judge(self, as_of: Mapping[str, int], keep: Callable[[list[HourVerdict]], None]) -> bool:
         """Judges due hours for a limited time, and returns whether any verdict changed. `as_of`:
         the time up to which each ledger has been read; topics of other clusters wait."""
-        started = time.monotonic()
-        if started < self._at:
+        start = time.monotonic()
+        if start < self._at:
             return False
-        self._note_due(started, max(as_of.values(), default=0))
+        self._note_due(start, max(as_of.values(), default=0))
         has_changes = False
         for key, hours in self._next(as_of):
             if verdicts := self._tried(key, hours, as_of):
                 keep(verdicts)
                 has_changes = True
-            if time.monotonic() - started > _MOST_SECONDS:
+            if time.monotonic() - start > _MOST_SECONDS:
                 break
-        self._at = time.monotonic() + (time.monotonic() - started)
+        self._at = time.monotonic() + (time.monotonic() - start)
         return has_changes
 
     def _note_due(self, at: float, now: int) -> None:
         if at >= self._sweep_at:
             for key, hours in self._failing.items():
                 self._due[key] |= hours
-            oldest = now - int(self._config.retention * 1000)
+            oldest_hour = now - int(self._config.retention * 1000)
             for key in self._reading.topics():
                 self.touch((key, hour) for hour in self._reading.open_hours(key))
-                self.touch((key, hour) for hour in self._reading.hole_hours(key) if hour > oldest)
+                self.touch(
+                    (key, hour) for hour in self._reading.hole_hours(key) if hour > oldest_hour
+                )
             if not self._begun:
                 hours_by_topic = self._reading.hour_counts(hour_of(now) - DAY)
                 self.touch((key, hour) for key, hours in hours_by_topic.items() for hour in hours)

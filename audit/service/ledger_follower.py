@@ -222,11 +222,11 @@ def _leaderless(metadata: ClusterMetadata) -> frozenset[str]:
 
 def _facts(metadata: ClusterMetadata) -> list[BrokerFacts]:
     replicas: Counter[int] = Counter()
-    leads: Counter[int] = Counter()
+    lead_counts: Counter[int] = Counter()
     for topic in metadata.topics.values():
         for partition in topic.partitions:
             replicas.update(partition.replicas)
-            leads[partition.leader] += 1
+            lead_counts[partition.leader] += 1
     return [
         BrokerFacts(
             broker.id,
@@ -235,7 +235,7 @@ def _facts(metadata: ClusterMetadata) -> list[BrokerFacts]:
             broker.rack or "",
             broker.id == metadata.controller,
             replicas[broker.id],
-            leads[broker.id],
+            lead_counts[broker.id],
         )
         for broker in sorted(metadata.brokers.values(), key=lambda broker: broker.id)
     ]

@@ -132,35 +132,35 @@ class Writer:
 
     def _take(self, seconds: float) -> None:
         try:
-            cluster, handed = self._queue.get(timeout=seconds)
+            cluster, item = self._queue.get(timeout=seconds)
         except queue.Empty:
             return
-        if isinstance(handed, ReadTo):
-            self._note_read(cluster, handed)
+        if isinstance(item, ReadTo):
+            self._note_read(cluster, item)
         else:
-            self._fold(cluster, handed)
+            self._fold(cluster, item)
 
     def _fold(self, cluster: str, chunk: LedgerChunk) -> None:
         self._amid.add(cluster)
         start = time.monotonic()
-        touched = folded(self._store, cluster, chunk)
+        touched_hours = folded(self._store, cluster, chunk)
         self._service.folding.observe(time.monotonic() - start)
-        self._judge.touch(touched.hours)
-        self._standing.note_reported({key for key, _ in touched.hours})
+        self._judge.touch(touched_hours.hours)
+        self._standing.note_reported({key for key, _ in touched_hours.hours})
         if len(chunk.body.field("retired").flatten()):
             self._judge.sweep()  # a retired host may affect any topic
         if self._standing.retired or len(chunk.body.field("accepted").flatten()):
             self._standing.retired = self._service.reading.retired()
-        self._folded |= touched.entries > 0
+        self._folded |= touched_hours.entries > 0
         former_state = self._standing.clusters[cluster]
         if former_state.read and not chunk.to_come:
             self._standing.clocks.note(cluster, chunk.body, now_millis())
         self._standing.note(
             cluster,
             behind=chunk.to_come,
-            entries=former_state.entries + touched.entries,
-            repeated=former_state.repeated + touched.repeated,
-            left_out=former_state.left_out + chunk.left_out + touched.left_out,
+            entries=former_state.entries + touched_hours.entries,
+            repeated=former_state.repeated + touched_hours.repeated,
+            left_out=former_state.left_out + chunk.left_out + touched_hours.left_out,
             gaps=former_state.gaps + chunk.gap,
         )
 
@@ -280,14 +280,14 @@ def folded(store: Folds, cluster: str, chunk: LedgerChunk) -> Touched:
             raise
         log.exception("cannot fold a chunk, trying it in pieces cluster=%s", cluster)
     pieces = _Pieces(store, cluster)
-    touched = pieces.fold(chunk.body) if len(chunk.body) else Touched(set())
+    touched_hours = pieces.fold(chunk.body) if len(chunk.body) else Touched(set())
     store.fold(cluster, _part(chunk.body, 0, 0), chunk.positions)
     log.error(
         "entries skipped because they cannot be folded cluster=%s entries=%d",
         cluster,
         pieces.left_out,
     )
-    return touched._replace(left_out=touched.left_out + pieces.left_out)
+    return touched_hours._replace(left_out=touched_hours.left_out + pieces.left_out)
 
 
 class _Pieces:
@@ -304,12 +304,12 @@ class _Pieces:
         if not middle:
             return self._one(body)
         parts = (_part(body, 0, middle), _part(body, middle, len(body)))
-        first, second = (self._whole(part) or self.fold(part) for part in parts)
+        first_hours, second_hours = (self._whole(part) or self.fold(part) for part in parts)
         return Touched(
-            first.hours | second.hours,
-            first.entries + second.entries,
-            first.repeated + second.repeated,
-            first.left_out + second.left_out,
+            first_hours.hours | second_hours.hours,
+            first_hours.entries + second_hours.entries,
+            first_hours.repeated + second_hours.repeated,
+            first_hours.left_out + second_hours.left_out,
         )
 
     def _whole(self, body: pa.StructArray) -> Touched | None:
@@ -322,8 +322,8 @@ class _Pieces:
             return None
 
     def _one(self, entry: pa.StructArray) -> Touched:
-        if (touched := self._whole(entry)) is not None:
-            return touched
+        if (touched_hours := self._whole(entry)) is not None:
+            return touched_hours
         self.left_out += 1
         if self.left_out <= _MOST_NAMED:
             header = entry.field("header")

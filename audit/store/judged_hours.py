@@ -138,7 +138,7 @@ def _hour(
     findings = [finding for finding in all_findings if finding.is_open]
     sums = totals(begun)
     pending_windows = [window for window in windows if window.state is State.PENDING]
-    awaited_tiers = {on for window in pending_windows for on in window.waits}
+    awaited_tiers = {tier for window in pending_windows for tier in window.waits}
     states = [window.state for window in windows] + [finding.kind.state for finding in findings]
     judged_hour = JudgedHour(
         key=verdict.key,

@@ -209,17 +209,19 @@ def _folded(
     if not len(body):
         return Touched(set())
     entries = Entries.of(body, now)
-    seen = journals.take(connection, numbers_, cluster, entries)
-    doubt = disputes.check(connection, cluster, entries, seen)
+    seen_entries = journals.take(connection, numbers_, cluster, entries)
+    doubt = disputes.check(connection, cluster, entries, seen_entries)
     is_understood = numbers(body.field("version")) <= VERSION
     is_understood &= ~entries.of_tier("unknown")
     has_name = np.array([bool(text) for text in entries.journal.values])[entries.journal.codes]
-    left_out_entries = int((~has_name | (seen.new & (~is_understood | doubt.entries))).sum())
-    is_folded = seen.new & is_understood & ~doubt.entries
+    left_out_entries = int(
+        (~has_name | (seen_entries.new & (~is_understood | doubt.entries))).sum()
+    )
+    is_folded = seen_entries.new & is_understood & ~doubt.entries
     repeated_entries = len(body) - left_out_entries - int(is_folded.sum())
     if not is_folded.any():
         return Touched(_named(connection, doubt.hours), 0, repeated_entries, left_out_entries)
-    journal = seen.journal
+    journal = seen_entries.journal
     if not is_folded.all():
         body = body.filter(pa.array(is_folded))
         entries, journal = Entries.of(body, now), journal[is_folded]

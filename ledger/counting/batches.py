@@ -134,12 +134,12 @@ class PartitionCount(msgspec.Struct):
         time."""
         if self.seen is None:
             return
-        least, most = self._delay(max(times)), self._delay(min(times))
+        lowest_delay, highest_delay = self._delay(max(times)), self._delay(min(times))
         delays = self.delays
-        if most >= len(delays):
-            delays.extend([0] * (most + 1 - len(delays)))
-        if least == most:
-            delays[least] += sum(events)
+        if highest_delay >= len(delays):
+            delays.extend([0] * (highest_delay + 1 - len(delays)))
+        if lowest_delay == highest_delay:
+            delays[lowest_delay] += sum(events)
         else:
             for time, count in zip(times, events, strict=True):
                 delays[self._delay(time)] += count
@@ -218,16 +218,16 @@ class Counting:
         if not gaps_are_empty and any(map(ne, islice(bases, 1, None), map(add, ends, repeat(1)))):
             return False
         length = self.window_millis
-        earliest, latest = min(firsts), max(lasts)
-        is_one_window = earliest // length == latest // length == min(lasts) // length
-        if not (is_one_window and max(firsts) // length == earliest // length):
+        earliest_time, latest_time = min(firsts), max(lasts)
+        is_one_window = earliest_time // length == latest_time // length == min(lasts) // length
+        if not (is_one_window and max(firsts) // length == earliest_time // length):
             windows = [time // length for time in firsts]
             if windows != [time // length for time in lasts]:
                 return False
             for index, window in enumerate(windows):
                 self._sums(into, window * length).add(1, counts[index], lengths[index], crcs[index])
         else:
-            sums = self._sums(into, earliest)
+            sums = self._sums(into, earliest_time)
             sums.add(len(batches), sum(counts), sum(lengths), sum(crcs))
         first = min(bases[0], into.next_offset) if gaps_are_empty else bases[0]
         into.claim(first, ends[-1] + 1, sum(counts))
@@ -243,9 +243,9 @@ class Counting:
 
     def _by_times(self, into: PartitionCount, times: list[int]) -> None:
         length = self.window_millis
-        least, greatest = min(times), max(times)
-        if least // length == greatest // length:
-            self._sums(into, least).events += len(times)
+        earliest_time, latest_time = min(times), max(times)
+        if earliest_time // length == latest_time // length:
+            self._sums(into, earliest_time).events += len(times)
         else:
             for time in times:
                 self._sums(into, time).events += 1

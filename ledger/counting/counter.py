@@ -85,18 +85,18 @@ class Counter:
         """Sends all unacknowledged entries, and drops counts since the last entry. Raises the
         sender's errors."""
         self._reset()
-        sent = 0
-        while sent < len(self._journal.pending):
-            entry = self._journal.pending[sent]
+        sent_entries = 0
+        while sent_entries < len(self._journal.pending):
+            entry = self._journal.pending[sent_entries]
             try:
                 self._sender.send(entry)
-                sent += 1
+                sent_entries += 1
             except Refused as error:
                 parts = halves(entry) if error.code in _TOO_LARGE else []
                 if not parts:
                     raise
-                self._journal.split(sent, parts)
-        if sent:
+                self._journal.split(sent_entries, parts)
+        if sent_entries:
             self._journal.acknowledged()
 
     def place(self, key: PartitionKey) -> CountPosition | None:
@@ -145,7 +145,7 @@ class Counter:
     def damage(self, batches: Sequence[tuple[PartitionKey, Spoilt]]) -> None:
         """Reports batches that were damaged after they were counted. Journals the report at
         once."""
-        damaged_batches = [damaged_of(*key, spoilt) for key, spoilt in batches]
+        damaged_batches = [damaged_of(*key, batch) for key, batch in batches]
         self._journal_findings({}, damaged=damaged_batches)
 
     def scrubbed(self, logs: Sequence[Json]) -> bool:
@@ -269,8 +269,8 @@ class Counter:
 
     def spoilt(self, first: int, count: int, reason: str) -> None:
         """Reports a damaged batch at these offsets, and skips it."""
-        _, counted = self._named_partition()
-        counted.spoil(first, count, reason)
+        _, partition_count = self._named_partition()
+        partition_count.spoil(first, count, reason)
         self._at = _NOWHERE
 
     def commit(self, forgotten: Collection[PartitionKey] = ()) -> None:

@@ -111,12 +111,12 @@ class CountingJournal:
     def split(self, at: int, parts: Sequence[Json]) -> None:
         """Replaces the pending entry of this index, which was rejected, by parts. The first part
         keeps its number, the others get new numbers. Raises OSError; then nothing changes."""
-        pending, next_seq = list(self._file.pending), self._file.next_seq
+        pending_entries, next_seq = list(self._file.pending), self._file.next_seq
         for part in parts[1:]:
-            pending.append({**part, "header": {**part["header"], "seq": next_seq}})
+            pending_entries.append({**part, "header": {**part["header"], "seq": next_seq}})
             next_seq += 1
-        pending[at] = parts[0]
-        file = _File(self._file.source, next_seq, self._file.places, pending)
+        pending_entries[at] = parts[0]
+        file = _File(self._file.source, next_seq, self._file.places, pending_entries)
         _replace(self._path, file)
         self._file = file
 

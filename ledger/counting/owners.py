@@ -77,12 +77,12 @@ def likeness(value: bytes | None, timestamp: int) -> Likeness:
     if value is None or len(value) <= _BODY_AT or value[0] != 0:
         return Likeness.NONE
     try:
-        time, at = long_at(value, _BODY_AT)
-        _, at = _text(value, at)
-        _, at = _text(value, at)
-        source, at = _text(value, at)
-        seq, at = long_at(value, at)
-        position, _ = long_at(value, at)
+        time, offset = long_at(value, _BODY_AT)
+        _, offset = _text(value, offset)
+        _, offset = _text(value, offset)
+        source, offset = _text(value, offset)
+        seq, offset = long_at(value, offset)
+        position, _ = long_at(value, offset)
     except (IndexError, ValueError):
         return Likeness.NONE
     if _SOURCE.fullmatch(source) is None or seq < 0 or position < 0:
@@ -90,8 +90,8 @@ def likeness(value: bytes | None, timestamp: int) -> Likeness:
     return Likeness.AGENT if time == timestamp else Likeness.SOURCE
 
 
-def _text(value: bytes, at: int) -> tuple[bytes, int]:
-    size, at = long_at(value, at)
-    if not 0 <= size <= min(_LONGEST_TEXT, len(value) - at):
+def _text(value: bytes, offset: int) -> tuple[bytes, int]:
+    size, offset = long_at(value, offset)
+    if not 0 <= size <= min(_LONGEST_TEXT, len(value) - offset):
         raise ValueError(f"a text of {size} bytes")
-    return value[at : at + size], at + size
+    return value[offset : offset + size], offset + size

@@ -155,10 +155,10 @@ class GroupsPoller(ClusterPoller):
             if group.name not in self._refused:
                 by_coordinator.setdefault(group.coordinator, []).append(group.name)
         offsets: dict[str, dict[TopicPartition, Committed]] = {}
-        refused_before = len(self._refused)
+        count_before = len(self._refused)
         for names in by_coordinator.values():
             batches: list[Sequence[str]] = [names]
-            while batches and len(self._refused) - refused_before < _MOST_REFUSED:
+            while batches and len(self._refused) - count_before < _MOST_REFUSED:
                 batch = batches.pop()
                 try:
                     offsets |= committed_offsets(brokers, batch)

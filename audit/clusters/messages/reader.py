@@ -99,13 +99,13 @@ class MessageReader:
         topic.partition(query.partition)
         target = TopicPartition(query.topic, query.partition)
         first, end = bounds(brokers, target)
-        start, stop = _stretch(brokers, target, query, first, end)
+        start, end_offset = _stretch(brokers, target, query, first, end)
         items: list[ShownMessage] = []
         next_offset = start
         showing = Showing(self._registry(name).schema_of_message)
-        log_pieces = pieces(brokers, target, start, stop, most_bytes=MOST_BYTES, until=until)
+        log_pieces = pieces(brokers, target, start, end_offset, most_bytes=MOST_BYTES, until=until)
         with closing(log_pieces):
-            for message in _shown(log_pieces, showing, stop):
+            for message in _shown(log_pieces, showing, end_offset):
                 last_item = items[-1] if items else None
                 if last_item and message.kind is MessageKind.GAP and _continues(last_item, message):
                     items[-1] = replace(last_item, end=message.end)
@@ -146,8 +146,8 @@ def _stretch(
 ) -> tuple[int, int]:
     """Returns the offsets to read: first and end."""
     if query.before is not None:
-        stop = max(first, min(query.before, end))
-        return max(first, stop - query.size), stop
+        end_offset = max(first, min(query.before, end))
+        return max(first, end_offset - query.size), end_offset
     start = query.offset
     if start is None and query.time is not None:
         start = offsets_of(brokers, {target: query.time})[target]

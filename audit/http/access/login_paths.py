@@ -64,9 +64,9 @@ class LoginPaths:
             case (("/login" | "/logout"), _) if not self._visitors.have_passwords:
                 raise Unknown("this audit has no password logins")
             case (("/login" | "/logout" | "/session"), _):
-                allowed = _ALLOWED.get(scope["path"], "GET, HEAD")
+                methods = _ALLOWED.get(scope["path"], "GET, HEAD")
                 return problem(
-                    HTTPStatus.METHOD_NOT_ALLOWED, "method not allowed", {"allow": allowed}
+                    HTTPStatus.METHOD_NOT_ALLOWED, "method not allowed", {"allow": methods}
                 )
         return None
 

@@ -158,13 +158,13 @@ class Visitors:
 
     def _cookies(self, scope: Scope) -> list[str]:
         """Values of all cookies with our name: another program on this host may have set one."""
-        secrets_shown = []
+        cookie_secrets = []
         for line in values(scope, b"cookie"):
             for cookie in line.split(";"):
                 name, _, value = cookie.strip().partition("=")
                 if name == self.cookie and value:
-                    secrets_shown.append(value)
-        return secrets_shown[:4]
+                    cookie_secrets.append(value)
+        return cookie_secrets[:4]
 
     def _by_proxy(self, names: list[str]) -> Visitor:
         try:
@@ -199,26 +199,30 @@ class Visitors:
 
     async def _by_password(self, proof: str, address: str) -> Visitor:
         try:
-            user, colon, password = base64.b64decode(proof, validate=True).decode().partition(":")
+            user, separator, password = (
+                base64.b64decode(proof, validate=True).decode().partition(":")
+            )
         except (binascii.Error, ValueError):
             raise NotKnown("`Authorization` is malformed") from None
-        if not colon:
+        if not separator:
             raise NotKnown("`Authorization` is malformed")
         users = self._users
         assert users is not None
         key = hmac.digest(self._key, proof.encode(), "sha256")
-        remembered = self._right.get(key)
+        verified_password = self._right.get(key)
         if (
-            remembered is None
-            or remembered.until < self._clock()
-            or users.mark_of(user) != remembered.mark
+            verified_password is None
+            or verified_password.until < self._clock()
+            or users.mark_of(user) != verified_password.mark
         ):
             self._right.pop(key, None)
             mark = await self._check(address, user, password)
             if len(self._right) >= _MOST_REMEMBERED:
                 self._right.clear()
-            remembered = self._right[key] = _Remembered(user, mark, self._clock() + _REMEMBERED_S)
-        mark = remembered.mark
+            verified_password = self._right[key] = _Remembered(
+                user, mark, self._clock() + _REMEMBERED_S
+            )
+        mark = verified_password.mark
         return Visitor(user, "password", lambda: users.mark_of(user) == mark)
 
     async def _check(self, address: str, user: str, password: str) -> bytes:
@@ -265,5 +269,5 @@ def _plain(address: str) -> str:
         ip = ip_address(address)
     except ValueError:
         return address
-    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
-    return str(mapped or ip)
+    mapped_ip = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return str(mapped_ip or ip)

@@ -57,8 +57,8 @@ def with_groups(service: Service, row: answers.TopicRow) -> answers.TopicRow:
     )
     if not groups:
         return row
-    behind = max(group.behind for group in groups)
-    return replace(row, groups=len(groups), group_behind=behind)
+    greatest_delay = max(group.behind for group in groups)
+    return replace(row, groups=len(groups), group_behind=greatest_delay)
 
 
 def _is_like(row: GroupTopic, search: str) -> bool:

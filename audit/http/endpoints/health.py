@@ -199,9 +199,9 @@ def _brokers(
     only_broker = standing.unanswering
     for broker in standing.brokers if only_broker is None else ():
         program = by_id.get(str(broker.id))
-        leads = f"leads {broker.leads:,} of {broker.partitions:,} partitions"
+        words = f"leads {broker.leads:,} of {broker.partitions:,} partitions"
         if program is not None:
-            yield replace(_row(program, leads, shows, now), host=program.host)
+            yield replace(_row(program, words, shows, now), host=program.host)
         else:
             yield HealthRow(
                 program="broker",
@@ -209,7 +209,7 @@ def _brokers(
                 name=str(broker.id),
                 host=broker.host,
                 state=OK,
-                words=leads,
+                words=words,
             )
     for broker_id in standing.away:
         program = by_id.get(str(broker_id))
@@ -253,8 +253,8 @@ def _zookeeper(
     ]
     silent_words = servers_words(brokers, now)
     current_programs = [program for program, _ in sessions if program.is_recent(now)]
-    connected = len(current_programs) - len(lost_titles)
-    words = f"{connected:,} of {len(current_programs):,} brokers are connected"
+    connected_count = len(current_programs) - len(lost_titles)
+    words = f"{connected_count:,} of {len(current_programs):,} brokers are connected"
     latest_session = max(sessions, key=lambda pair: pair[0].heard)[1]
     if latest_session.serving > 0 and not silent_words:
         words += f", {latest_session.serving:,} of {latest_session.servers:,} servers serve"

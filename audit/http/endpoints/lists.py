@@ -119,9 +119,9 @@ def loads(service: Service, query: queries.LoadsQuery) -> answers.Loads:
     hours: list[answers.HourRow] = []
     if query.topic:
         key = key_of(service, query.cluster, query.topic)
-        destination = loads_page.destinations[0] if len(loads_page.destinations) == 1 else ""
-        if chosen := query.destination or destination:
-            hours = _hours(service, key, chosen)
+        only_destination = loads_page.destinations[0] if len(loads_page.destinations) == 1 else ""
+        if destination := query.destination or only_destination:
+            hours = _hours(service, key, destination)
     return replace(
         loads_page,
         hours=hours,
@@ -176,13 +176,13 @@ def _broker(cluster: str, facts: BrokerFacts, counted: int) -> answers.BrokerRow
 
 def _counted(facts: BrokerFacts, journals: list[JournalRow], *, alone: bool) -> int:
     """The time of a broker's latest entry, by the host of its journal."""
-    own = (journal for journal in journals if alone or journal.host == facts.host)
-    return max((journal.last for journal in own), default=-1)
+    own_journals = (journal for journal in journals if alone or journal.host == facts.host)
+    return max((journal.last for journal in own_journals), default=-1)
 
 
 def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer:
-    page, listed = service.reading.alerts(query)
-    waiting = service.alerts_waiting
+    page, alert_rows = service.reading.alerts(query)
+    waiting_alerts = service.alerts_waiting
     return answers.AlertsAnswer(
         page=page,
         items=[
@@ -198,13 +198,13 @@ def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer
                 finding=alert.finding,
                 since=alert.since,
             )
-            for alert in listed
+            for alert in alert_rows
         ],
         waiting=[
             answers.WaitingAlert(
                 **alert.key._asdict(), words=alert.words, since=alert.since, due=alert.due
             )
-            for alert in waiting[:_MOST_WAITING]
+            for alert in waiting_alerts[:_MOST_WAITING]
         ],
-        waiting_total=len(waiting),
+        waiting_total=len(waiting_alerts),
     )

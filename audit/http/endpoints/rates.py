@@ -34,8 +34,10 @@ def with_rate(service: Service, row: TopicRow) -> TopicRow:
 
 def rate_of(service: Service, cluster: str, topic: str | None = None) -> Rate:
     """Returns the rate of a topic, or of all topics of a cluster."""
-    seen = service.rates.get(cluster, RatesSeen())
-    if seen.measured < now_millis() - _OLD_MILLIS:
+    rates_seen = service.rates.get(cluster, RatesSeen())
+    if rates_seen.measured < now_millis() - _OLD_MILLIS:
         return _NOT_KNOWN
-    events = sum(seen.by_topic.values()) if topic is None else seen.by_topic.get(topic, -1.0)
-    return Rate(round(events, 1), seen.measured, seen.over)
+    events = (
+        sum(rates_seen.by_topic.values()) if topic is None else rates_seen.by_topic.get(topic, -1.0)
+    )
+    return Rate(round(events, 1), rates_seen.measured, rates_seen.over)

@@ -22,8 +22,8 @@ def altered_in(service: Service, cluster: str, from_time: int) -> list[AlteredTo
     """Returns the altered text of all topics since a time, in one cluster or all."""
     lines: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    for name, _, kind, of_lines, count in service.reading.altered_since(from_time):
+    for name, _, kind, line_count, count in service.reading.altered_since(from_time):
         if cluster in {"", name}:
-            lines[kind] += of_lines
+            lines[kind] += line_count
             counts[kind] += count
     return [AlteredTotal(kind, lines[kind], count) for kind, count in sorted(counts.items())]

@@ -45,7 +45,7 @@ def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
     The mirror's totals are `at_least` while the brokers of the copy have more: the mirror reports
     later than it copies, and after a kill not everything."""
     sums = [_existing(tier, number, verdict) for number, tier in enumerate(verdict.tiers)]
-    copied = max(
+    copied_events = max(
         (
             tier_sums.events
             for tier, tier_sums in zip(verdict.tiers, sums, strict=True)
@@ -57,7 +57,7 @@ def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
         replace(
             _totals(tier, tier_sums, _delays(delays, tier)),
             at_least=tier in verdict.uncounted
-            or (tier.kind is TierKind.MIRROR and tier_sums.events < copied),
+            or (tier.kind is TierKind.MIRROR and tier_sums.events < copied_events),
         )
         for tier, tier_sums in zip(verdict.tiers, sums, strict=True)
     ]

@@ -217,11 +217,11 @@ def _tiers(numbers: AllNumbers, entries: Entries) -> Numbers:
     )
     group_tiers = [
         numbers.tiers.of(
-            [journal if of_run else ""], kind, destination if kind == TierKind.HDFS else ""
+            [journal if run else ""], kind, destination if kind == TierKind.HDFS else ""
         )[0]
         if kind in KINDS
         else 0
-        for kind, destination, journal, of_run in group_keys
+        for kind, destination, journal, run in group_keys
     ]
     lengths = grouping.ends - grouping.begins
     tiers[grouping.order] = np.repeat(np.array(group_tiers, np.int64), lengths)
@@ -248,7 +248,7 @@ def _topics(
         "UPDATE topics SET last = max(last, ?) WHERE id = ?",
         zip(last_times.tolist(), topics, strict=True),
     )
-    by_passage = np.zeros(len(passages), np.int64)
+    topic_of_passage = np.zeros(len(passages), np.int64)
     lengths = grouping.ends - grouping.begins
-    by_passage[grouping.order] = np.repeat(np.array(topics, np.int64), lengths)
-    return by_passage
+    topic_of_passage[grouping.order] = np.repeat(np.array(topics, np.int64), lengths)
+    return topic_of_passage

@@ -174,7 +174,8 @@ def _keep(
     data = quads.tobytes()
     totals = np.concatenate(([0], np.cumsum(quads[:, 1] - quads[:, 0])))
     packed_entries = [
-        data[b * _QUAD : end * _QUAD] for b, end in zip(begins.tolist(), ends.tolist(), strict=True)
+        data[start * _QUAD : end * _QUAD]
+        for start, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
     columns = (quads[ends - 1, 1], quads[ends - 1, 3], totals[ends] - totals[begins])
     connection.executemany(

@@ -156,9 +156,9 @@ def keep(chunk: Chunk, source: Numbers) -> None:
     connection = chunk.connection
     if not connection.execute("SELECT 1 FROM files LIMIT 1").fetchall():
         return
-    by_name: dict[int, set[str]] = defaultdict(set)
+    texts_by_name: dict[int, set[str]] = defaultdict(set)
     for name, text in reported_files:
-        by_name[name].add(text)
+        texts_by_name[name].add(text)
     entry = chunk.passages.entry[chunk.runs.passage] if len(chunk.runs) else source
     agents = np.flatnonzero(chunk.entries.of_tier("agent")[entry]) if len(source) else source
     shipped_ids = str(np.unique(source[agents]).tolist())
@@ -167,11 +167,11 @@ def keep(chunk: Chunk, source: Numbers) -> None:
         " WHERE sources.id IN (SELECT value FROM json_each(?))",
         (shipped_ids,),
     ):
-        by_name[name].add(text)
+        texts_by_name[name].add(text)
     queries = [_BY_IDENTITY, _BY_HEAD, *_BY_EMPTIED]
     if connection.execute("SELECT 1 FROM former LIMIT 1").fetchall():
         queries += _BY_FORMER
-    for name, texts in by_name.items():
+    for name, texts in texts_by_name.items():
         parameters = (name, msgspec.json.encode(sorted(texts)).decode())
         pairs = {
             (source, other) if is_copy else (other, source)

@@ -118,15 +118,15 @@ def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None
             (topic, OPEN, before),
         )
         gap_rows = [
-            (reported, stretches[inside(gaps, stretches, generations)])
-            for reported, packed in rows
+            (report_time, stretches[inside(gaps, stretches, generations)])
+            for report_time, packed in rows
             for stretches in (stretches_of([(packed,)]),)
         ]
         connection.executemany(
             "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
             [
-                (topic, UNCOUNTED, reported, stretches.tobytes())
-                for reported, stretches in gap_rows
+                (topic, UNCOUNTED, report_time, stretches.tobytes())
+                for report_time, stretches in gap_rows
                 if len(stretches)
             ],
         )
@@ -181,8 +181,8 @@ def _add(
     connection.executemany(
         "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
         [
-            (topic_id, OPEN, last, data[begin * size : end * size])
-            for topic_id, last, begin, end in zip(
+            (topic_id, OPEN, last_time, data[begin * size : end * size])
+            for topic_id, last_time, begin, end in zip(
                 grouping.keys[0].tolist(),
                 grouping.most(reported).tolist(),
                 grouping.begins.tolist(),
@@ -255,8 +255,8 @@ def _sort(connection: sqlite3.Connection, topic: int, which: str) -> None:
     connection.executemany(
         "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
         [
-            (topic, kind_value, last, data[begin * size : end * size])
-            for kind_value, last, begin, end in zip(
+            (topic, kind_value, last_time, data[begin * size : end * size])
+            for kind_value, last_time, begin, end in zip(
                 grouping.keys[0].tolist(),
                 grouping.most(reported_times).tolist(),
                 grouping.begins.tolist(),

@@ -525,12 +525,16 @@ def _but_repeated(reported: Sequence[_Placed], first: int, end: int) -> Iterator
     }
     cuts = sorted(bound for bound in bounds if first <= bound <= end)
     kept_bounds: list[int] = []  # alternating beginnings and ends
-    for begin, upto in pairwise(cuts):
-        places = [place for low, high, place in overlapping_places if low <= begin and upto <= high]
+    for begin, stop in pairwise(cuts):
+        places = [
+            place
+            for place_begin, place_end, place in overlapping_places
+            if place_begin <= begin and stop <= place_end
+        ]
         if len(places) >= 2 and len(set(places)) == 1:
             continue
         if kept_bounds and kept_bounds[-1] == begin:
-            kept_bounds[-1] = upto
+            kept_bounds[-1] = stop
         else:
-            kept_bounds += (begin, upto)
+            kept_bounds += (begin, stop)
     return zip(kept_bounds[::2], kept_bounds[1::2], strict=True)

@@ -255,6 +255,6 @@ def _seen(rows: Iterable[tuple[Any, ...]]) -> Iterator[Mark]:
 
 def _listed(names: Sequence[str]) -> str:
     """Lists the first few names, and the number of others."""
-    hidden = len(names) - _FEW
+    hidden_count = len(names) - _FEW
     first_names = ", ".join(names[:_FEW])
-    return f"{first_names} and {hidden:,} more" if hidden > 0 else first_names
+    return f"{first_names} and {hidden_count:,} more" if hidden_count > 0 else first_names

@@ -173,10 +173,10 @@ class Batches(msgspec.Struct, frozen=True):
         list_column = passages.struct.field("batches")
         elements = list_column.flatten()
         passage = parents(list_column)
-        skipped, count = counts(elements.field("skipped")), counts(elements.field("count"))
-        offsets_before = np.cumsum(skipped + count) - count
+        skipped_offsets, count = counts(elements.field("skipped")), counts(elements.field("count"))
+        offsets_before = np.cumsum(skipped_offsets + count) - count
         first_rows = np.flatnonzero(np.diff(passage, prepend=-1))
-        start = np.concatenate(([0], np.cumsum(skipped + count)))[first_rows]
+        start = np.concatenate(([0], np.cumsum(skipped_offsets + count)))[first_rows]
         lengths = np.diff(np.append(first_rows, len(passage)))
         offsets = first[passage] + offsets_before - np.repeat(start, lengths)
         crc = np.clip(numbers(elements.field("crc")), -1, _MOST_SUM)

@@ -68,8 +68,8 @@ def laid(
     begin = base_offsets[runs.passage[rows]] + events_within[rows]
     end = begin + runs.events[rows]
     first = np.searchsorted(starts, begin, "right") - 1
-    last = np.searchsorted(starts, end - 1, "right") - 1
-    parts = last - first + 1
+    last_rows = np.searchsorted(starts, end - 1, "right") - 1
+    parts = last_rows - first + 1
     run = np.repeat(rows, parts)
     number = np.arange(len(run)) - np.repeat(np.cumsum(parts) - parts, parts)
     stretch = np.repeat(first, parts) + number

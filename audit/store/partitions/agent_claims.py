@@ -304,13 +304,13 @@ def _add_listed(
             else rows[log_rows]
         )
     offsets = chunk.offsets
-    rows_ = np.flatnonzero(listing[offsets.passage])
-    for key, log_rows in _by_log(chunk, offsets.passage[rows_]):
-        first = offsets.first[rows_[log_rows]]
+    offset_rows = np.flatnonzero(listing[offsets.passage])
+    for key, log_rows in _by_log(chunk, offsets.passage[offset_rows]):
+        first = offsets.first[offset_rows[log_rows]]
         columns = (
-            passages.epoch[offsets.passage[rows_[log_rows]]],
+            passages.epoch[offsets.passage[offset_rows[log_rows]]],
             first,
-            first + offsets.count[rows_[log_rows]],
+            first + offsets.count[offset_rows[log_rows]],
         )
         listed_offsets = logs[key].offsets
         for epoch, begin, end in zip(*(column.tolist() for column in columns), strict=True):

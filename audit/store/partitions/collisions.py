@@ -81,7 +81,7 @@ def of(
     for tier, partition, epoch, first, events, source, seq, *rest in connection.execute(
         _OF_TOPIC, (topic, *between)
     ):
-        kept_partition, kept_offset, from_time, to_time, *names = rest
+        other_partition, kept_offset, from_time, to_time, *names = rest
         for number, begin, end in generations.parts(partition, epoch, first, first + events):
             skipped_events = begin - first
             collisions.append(
@@ -93,7 +93,7 @@ def of(
                     events=end - begin,
                     source=source,
                     seq=seq + skipped_events,
-                    kept_partition=kept_partition,
+                    kept_partition=other_partition,
                     kept=kept_offset + skipped_events if kept_offset >= 0 else -1,
                     from_time=from_time,
                     to_time=to_time,

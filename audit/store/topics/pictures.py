@@ -299,12 +299,12 @@ def _place(tier: Tier) -> tuple[int, str]:
 
 def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
     parameters = (topic.id, from_time, to_time)
-    voids = topic.connection.execute(
+    void_rows = topic.connection.execute(
         "SELECT 1 FROM voided WHERE topic = ? LIMIT 1", (topic.id,)
     ).fetchall()
     sums_by_window: dict[tuple[int, int], dict[Tier, WindowSums]] = defaultdict(dict)
     for start, length, tier, *sum_values in topic.connection.execute(
-        _SUMS.format(_NOT_VOID if voids else ""), parameters
+        _SUMS.format(_NOT_VOID if void_rows else ""), parameters
     ):
         sums_by_window[start, length][topic.tiers[tier]] = WindowSums(*sum_values)
     flows: dict[tuple[int, int], tuple[int, int, int, int]] = {
@@ -359,8 +359,8 @@ def _partitions(topic: Topic, generations: Generations) -> list[PartitionPicture
                 intervals_by_tier.setdefault((part.number, name), list(earlier_intervals)).append(
                     part[1:]
                 )
-    for (number, name), pairs_ in intervals_by_tier.items():
-        claims_by_number[number][name] = merged(pairs_)
+    for (number, name), interval_list in intervals_by_tier.items():
+        claims_by_number[number][name] = merged(interval_list)
     pictures = []
     for number, by_tier in claims_by_number.items():
         cut = generations.cut_of(number)

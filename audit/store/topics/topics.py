@@ -395,7 +395,7 @@ def _agents(connection: sqlite3.Connection, before: int) -> dict[int, tuple[int,
         " WHERE last_named >= named_seq GROUP BY name",
         (before,),
     )
-    return {name: (count, behind) for name, count, behind in rows}
+    return {name: (count, delay) for name, count, delay in rows}
 
 
 def _last(connection: sqlite3.Connection, ids: str) -> dict[int, int]:

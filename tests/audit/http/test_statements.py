@@ -159,7 +159,7 @@ RETIRE: Final = "/api/v1/retire"
         (ACCEPT, {"topic": "t", "reason": "x"}, "give at least one of"),
         (ACCEPT, {"topic": "t", "host": "h", "reason": "x", "operator": "ada"}, "`operator`"),
         (ACCEPT, {"topic": "t", "offsets": [{"first": 0, "count": 1}], "reason": "x"}, "partition"),
-        (ACCEPT, {"topic": "t", "runs": [{"source": "s"}], "reason": "x"}, "`runs` needs"),
+        (ACCEPT, {"topic": "t", "runs": [{"source": "s"}], "reason": "x"}, "each run needs"),
         (ACCEPT, {"topic": "t", "partition": 0, "offsets": [{"first": -1, "count": 1}],
                   "reason": "x"}, "$.offsets"),
         (ACCEPT, {"topic": "t", "from_time": 2, "to_time": 2, "reason": "x"}, "must be before"),
