@@ -54,9 +54,9 @@ class _Before(msgspec.Struct, frozen=True):
     def is_begun(self, ids: Numbers, begun: Numbers) -> Mask:
         """Whether the first number, first time and number of holes of these journals are unchanged.
         `ids` ascend."""
-        keys, is_first, ends = self.seen.groups()
+        keys, first_rows, ends = self.seen.groups()
         known_beginnings = np.column_stack(
-            (self.seen.first[is_first], self.times[is_first, 0], ends - is_first - 1)
+            (self.seen.first[first_rows], self.times[first_rows, 0], ends - first_rows - 1)
         )
         is_unchanged = np.zeros(len(ids), np.bool_)
         if len(keys):

@@ -102,8 +102,8 @@ def _not_landed(connection: sqlite3.Connection, topic: int, hosts: set[int]) -> 
     landed_by_source = _landed(connection, str([number for _, number, _ in rows]))
     return {
         host
-        for host, number, shipped_seqs in rows
-        if any(end > upto(landed_by_source.get(number, ())) for _, end in pairs_of(shipped_seqs))
+        for host, number, packed_seqs in rows
+        if any(end > upto(landed_by_source.get(number, ())) for _, end in pairs_of(packed_seqs))
     }
 
 

@@ -218,9 +218,9 @@ def _goes_on(ids: Numbers, old: Keyed, new: Keyed) -> Mask:
     first_seqs = []
     for seqs in (old, new):
         first_seqs_of_set = np.full(len(ids), -1, np.int64)
-        keys, is_first, ends = seqs.groups()
-        is_single = ends - is_first == 1
-        first_seqs_of_set[np.searchsorted(ids, keys[is_single])] = seqs.first[is_first[is_single]]
+        keys, first_rows, ends = seqs.groups()
+        is_single = ends - first_rows == 1
+        first_seqs_of_set[np.searchsorted(ids, keys[is_single])] = seqs.first[first_rows[is_single]]
         first_seqs.append(first_seqs_of_set)
     return np.asarray((first_seqs[0] == first_seqs[1]) & (first_seqs[0] >= 0))
 

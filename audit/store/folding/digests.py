@@ -94,8 +94,8 @@ def _of_texts(texts: pa.StringArray | pa.BinaryArray, key: bytes) -> Digests:
 
 def _places(lengths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """Returns the index of each item in its list."""
-    is_first = np.cumsum(lengths) - lengths
-    return np.asarray(np.arange(lengths.sum()) - np.repeat(is_first, lengths))
+    starts = np.cumsum(lengths) - lengths
+    return np.asarray(np.arange(lengths.sum()) - np.repeat(starts, lengths))
 
 
 def _added(parts: Digests, lengths: NDArray[np.integer[Any]]) -> Digests:

@@ -210,8 +210,8 @@ def running_most(key: Numbers, value: Numbers) -> Numbers:
     if len(value) and (value[1:] >= value[:-1])[key[1:] == key[:-1]].all():
         return value
     values, rank = np.unique(value, return_inverse=True)
-    _, is_first, ends = groups(key)
-    group_numbers = np.repeat(np.arange(len(is_first)), ends - is_first)
+    _, first_rows, ends = groups(key)
+    group_numbers = np.repeat(np.arange(len(first_rows)), ends - first_rows)
     running_ranks = np.maximum.accumulate((group_numbers << _LOW) | rank)
     return np.asarray(values[running_ranks & ((1 << _LOW) - 1)])
 

@@ -101,9 +101,9 @@ class LogListing(msgspec.Struct):
 
     def _drop(self, done: Intervals) -> None:
         self._listed_without(done)
-        is_first = np.array([first for first, _ in done], np.int64)
+        begin_offsets = np.array([first for first, _ in done], np.int64)
         ends = np.array([end for _, end in done], np.int64)
-        interval_rows = np.searchsorted(is_first, self.batches["first"], "right") - 1
+        interval_rows = np.searchsorted(begin_offsets, self.batches["first"], "right") - 1
         is_inside = (interval_rows >= 0) & (
             self.batches["first"] < ends[np.maximum(interval_rows, 0)]
         )

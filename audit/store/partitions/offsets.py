@@ -161,8 +161,8 @@ def keep_spans(chunk: Chunk, places: PassagePlaces, claimed: Claimed, newest: in
         _DROP if is_whole else _DROP + _NOT_CUT_OFF,
         (
             (*way, partition, limit, old_limit)
-            for way, end_offset in limits.items()
-            for partition, limit in end_offset.items()
+            for way, partition_limits in limits.items()
+            for partition, limit in partition_limits.items()
             if limit
         ),
     )
@@ -438,8 +438,8 @@ def _meeting(chosen: Mask, claims: Keyed, passage: Numbers, before: Keyed) -> Ma
 
 def _keep(chunk: Chunk, names: list[tuple[int, int, int, int]], claimed: Keyed) -> None:
     keys, packed_sets = claimed.packed()
-    _, is_first, ends = claimed.groups()
-    if (ends - is_first).max(initial=0) > MOST_INTERVALS:
+    _, first_rows, ends = claimed.groups()
+    if (ends - first_rows).max(initial=0) > MOST_INTERVALS:
         packed_sets = list(map(_fewer, packed_sets))
     end_offsets = claimed.end[ends - 1] if len(ends) else ends
     chunk.connection.executemany(
