@@ -200,13 +200,9 @@ def _key(placed: TopicFinding) -> TopicKey:
 def _group_of(worst: TopicFinding, judged: JudgedTopics) -> _FindingGroup:
     """Findings like the worst one. Of an hour that is not judged yet the numbers may be missing."""
     kind, key = worst.finding.kind, _key(worst)
-    findings = [
-        finding
-        for finding in judged.findings
-        if (finding.finding.kind, _key(finding)) == (kind, key)
-    ]
+    findings = [row for row in judged.findings if (row.finding.kind, _key(row)) == (kind, key)]
     counts = [
-        *counted(finding.finding for finding in findings),
+        *counted(row.finding for row in findings),
         *(counts for counts in judged.kinds.get(key, ()) if counts.kind is kind),
     ]
     return _FindingGroup(findings, max(counts, key=lambda counts: counts.findings))

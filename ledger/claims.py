@@ -60,18 +60,13 @@ def _located(journal: str, passage: Mapping[str, Any]) -> Iterator[Claim]:
     stretches = iter(passage["offsets"])
     first = room = 0
     for run in passage["runs"]:
-        seq, events_left = run["seq"], min(max(run["events"], 0), _MOST)
-        while events_left:
+        seq, events = run["seq"], min(max(run["events"], 0), _MOST)
+        while events:
             while not room:
                 stretch = next(stretches, None)
                 if stretch is None:
                     return
                 first, room = stretch["first"], max(stretch["count"], 0)
-            count = min(events_left, room)
+            count = min(events, room)
             yield Claim(journal, passage["partition"], first, run["source"], seq, count)
-            first, room, seq, events_left = (
-                first + count,
-                room - count,
-                seq + count,
-                events_left - count,
-            )
+            first, room, seq, events = (first + count, room - count, seq + count, events - count)

@@ -39,15 +39,11 @@ class Frames(msgspec.Struct, frozen=True):
             raise NotTogether
         data: bytes | memoryview = b""
         for codec in codecs:
-            packed_records = b"".join(
-                [
-                    batch[HEADER_SIZE:]
-                    for _, batch_codec, _, batch in batches
-                    if batch_codec == codec
-                ]
+            records = b"".join(
+                [batch[HEADER_SIZE:] for _, own_codec, _, batch in batches if own_codec == codec]
             )
-            unpacked_records = packed_records if codec == Codec.NONE else _unpacked(packed_records)
-            data = b"".join((data, unpacked_records)) if data else unpacked_records
+            plain_records = records if codec == Codec.NONE else _unpacked(records)
+            data = b"".join((data, plain_records)) if data else plain_records
         return cls(sum([count for _, _, count, _ in batches]), data)
 
 

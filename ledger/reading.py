@@ -110,40 +110,29 @@ class LedgerReader:
         topic = metadata.topic(LEDGER_TOPIC, Operation.READ)
         partitions = [partition.index for partition in topic.partitions]
         ends = offsets_at(self._brokers, LEDGER_TOPIC, partitions, LATEST)
-        start_positions = _valid_positions(
-            self._brokers, positions, metadata.cluster_id or "", topic, ends
-        )
+        base = _valid_positions(self._brokers, positions, metadata.cluster_id or "", topic, ends)
         epochs = {
-            partition.index: max(
-                partition.leader_epoch, start_positions.epochs.get(partition.index, -1)
-            )
+            partition.index: max(partition.leader_epoch, base.epochs.get(partition.index, -1))
             for partition in topic.partitions
         }
-        offsets = {index: start_positions.offsets.get(index, 0) for index in partitions}
-        new_partitions = [index for index in partitions if offsets[index] < ends[index]]
-        earliest_offsets = (
-            offsets_at(self._brokers, LEDGER_TOPIC, new_partitions, EARLIEST)
-            if new_partitions
-            else {}
-        )
+        offsets = {index: base.offsets.get(index, 0) for index in partitions}
+        indexes = [index for index in partitions if offsets[index] < ends[index]]
+        begins = offsets_at(self._brokers, LEDGER_TOPIC, indexes, EARLIEST) if indexes else {}
         chunk = LedgerChunk(
             no_entries(),
-            start_positions,
-            restarted=start_positions.offsets != positions.offsets,
-            gap=any(first > offsets[index] for index, first in earliest_offsets.items()),
+            base,
+            restarted=base.offsets != positions.offsets,
+            gap=any(first > offsets[index] for index, first in begins.items()),
         )
-        offsets |= {index: max(first, offsets[index]) for index, first in earliest_offsets.items()}
+        offsets |= {index: max(first, offsets[index]) for index, first in begins.items()}
         left_out = self._entries.left_out
-        reached = _Reached(start_positions.topic_id, offsets, epochs)
-        for body in self._bodies(reached, {index: ends[index] for index in new_partitions}):
+        reached = _Reached(base.topic_id, offsets, epochs)
+        for body in self._bodies(reached, {index: ends[index] for index in indexes}):
             yield replace(
                 chunk,
                 body=body,
                 positions=LedgerPositions(
-                    start_positions.cluster_id,
-                    start_positions.topic_id,
-                    dict(offsets),
-                    dict(epochs),
+                    base.cluster_id, base.topic_id, dict(offsets), dict(epochs)
                 ),
                 left_out=self._entries.left_out - left_out,
                 to_come=sum(max(0, end - offsets[index]) for index, end in ends.items()),

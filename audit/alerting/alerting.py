@@ -238,9 +238,7 @@ class Alerting:
         clusters = self._standing.clusters
         return UnknownClusters(
             unread=frozenset(clusters.keys() - as_of.keys()),
-            unseen=frozenset(
-                cluster_name for cluster_name, cluster in clusters.items() if not cluster.is_seen
-            ),
+            unseen=frozenset(name for name, cluster in clusters.items() if not cluster.is_seen),
         )
 
     def _slowly_changing(self, as_of: Mapping[str, int], now: int) -> Mapping[AlertKey, Condition]:
@@ -328,11 +326,9 @@ class Alerting:
     def _failing(self, as_of: Mapping[str, int]) -> Iterator[FailingLoad]:
         """Failing loads of existing topics."""
         loads = self._reading.failing_loads()
-        existing_topics = (
-            self._standing.those_there(self._reading.topics()) if loads else frozenset()
-        )
+        topics = self._standing.those_there(self._reading.topics()) if loads else frozenset()
         for load in loads:
-            if load.cluster in as_of and (load.cluster, load.topic) in existing_topics:
+            if load.cluster in as_of and (load.cluster, load.topic) in topics:
                 yield load
 
     def _silent(self, as_of: Mapping[str, int]) -> Iterator[AgentRow]:

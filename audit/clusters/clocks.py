@@ -50,16 +50,14 @@ class Clocks:
         """Returns, for each host with a wrong clock, how many milliseconds the clock is ahead.
         `raised` are hosts whose clocks were wrong before."""
         self._began = self._began or now
-        recent_errors = {
-            key: clock_error
-            for key, clock_error in self._off.items()
-            if now - clock_error.came < _FORGOTTEN_MILLIS
+        errors = {
+            key: error for key, error in self._off.items() if now - error.came < _FORGOTTEN_MILLIS
         }
-        self._off = recent_errors
+        self._off = errors
         return {
-            (cluster, clock_error.host): clock_error.ahead
-            for (cluster, _), clock_error in recent_errors.items()
-            if abs(clock_error.ahead) > MOST_MILLIS or (cluster, clock_error.host) in raised
+            (cluster, error.host): error.ahead
+            for (cluster, _), error in errors.items()
+            if abs(error.ahead) > MOST_MILLIS or (cluster, error.host) in raised
         }
 
     def is_unknown(self, host: ClusterHost, now: int) -> bool:

@@ -83,8 +83,8 @@ class ShownMessages:
     def _is_asked_for_by_address(self, scope: Scope) -> bool:
         """Whether `Host` is an address or a configured name. Another site can point its own name
         here and read the responses; with logins, it has no credentials."""
-        name, separator, port = header(scope, b"host").lower().rpartition(":")
-        name = name if separator and port.isdecimal() else header(scope, b"host").lower()
+        name, colon, port = header(scope, b"host").lower().rpartition(":")
+        name = name if colon and port.isdecimal() else header(scope, b"host").lower()
         if name == "localhost" or name in {
             host_name.lower() for host_name in self._config.host_names
         }:

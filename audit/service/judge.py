@@ -120,14 +120,14 @@ class Judge:
     def forget_before(self, time: int) -> None:
         """Forgets the hours before this time."""
         self._open = {
-            topic_hour: verdict
-            for topic_hour, verdict in self._open.items()
-            if topic_hour[1] + HOUR > time
+            (key, hour): verdict
+            for (key, hour), verdict in self._open.items()
+            if hour + HOUR > time
         }
         self._verdicts = {
-            topic_hour: verdict
-            for topic_hour, verdict in self._verdicts.items()
-            if topic_hour[1] + HOUR > time
+            (key, hour): verdict
+            for (key, hour), verdict in self._verdicts.items()
+            if hour + HOUR > time
         }
         remaining_hours = {
             key: {hour for hour in hours if hour + HOUR > time}
@@ -173,7 +173,7 @@ class Judge:
             self._begun = True
         elif at >= self._again_at:
             young_since = hour_of(now) - _YOUNG
-            self.touch(topic_hour for topic_hour in self._open if topic_hour[1] >= young_since)
+            self.touch((key, hour) for key, hour in self._open if hour >= young_since)
         else:
             return
         self._note_deleted(now)

@@ -232,13 +232,7 @@ class Counting:
         first = min(bases[0], into.next_offset) if gaps_are_empty else bases[0]
         into.claim(first, ends[-1] + 1, sum(counts))
         into.batches.extend(zip(bases, deltas, crcs, strict=True))
-        into.late(
-            [
-                (first_time + last_time) // 2
-                for first_time, last_time in zip(firsts, lasts, strict=True)
-            ],
-            counts,
-        )
+        into.late([(begin + end) // 2 for begin, end in zip(firsts, lasts, strict=True)], counts)
         return True
 
     def _by_times(self, into: PartitionCount, times: list[int]) -> None:

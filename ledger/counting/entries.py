@@ -134,9 +134,7 @@ def _parts(count: PartitionCount, length: int) -> list[PartitionCount]:
     windows = sorted(_longer(count.windows, length).items())
     if len(windows) <= 2 * MOST_WINDOWS:
         return [replace(count, windows=dict(windows))]
-    *earlier_stretches, (first, end) = (
-        count.stretches
-    )  # the last batch: it has more events than there is room
+    *head, (first, end) = count.stretches  # the last batch: it has more events than there is room
     size = max(2 * MOST_WINDOWS, -(-len(windows) // (end - first)))
     window_parts = [dict(windows[start : start + size]) for start in range(0, len(windows), size)]
     own_end = end - len(window_parts) + 1
@@ -153,7 +151,7 @@ def _parts(count: PartitionCount, length: int) -> list[PartitionCount]:
         for index, part in enumerate(window_parts[1:])
     ]
     return [
-        replace(count, stretches=[*earlier_stretches, [first, own_end]], windows=window_parts[0]),
+        replace(count, stretches=[*head, [first, own_end]], windows=window_parts[0]),
         *other_counts,
     ]
 

@@ -64,12 +64,9 @@ class Owners:
         """Whether the header is not enough to know the windows of the events."""
         if header.attributes & LOG_APPEND_TIME:
             return False  # all of its records have one time, the greatest
-        first_window, last_window = (
-            header.base_timestamp // window_millis,
-            header.max_timestamp // window_millis,
-        )
+        begin, end = (header.base_timestamp // window_millis, header.max_timestamp // window_millis)
         producer = (header.producer_id, header.producer_epoch)
-        return first_window != last_window or self._known.get(producer) is not Likeness.AGENT
+        return begin != end or self._known.get(producer) is not Likeness.AGENT
 
 
 def likeness(value: bytes | None, timestamp: int) -> Likeness:

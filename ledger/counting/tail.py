@@ -135,15 +135,11 @@ class LedgerTail:
         partitions = [
             partition.index for partition in metadata.topic(LEDGER_TOPIC, Operation.READ).partitions
         ]
-        end_offsets = start_offsets(brokers, LEDGER_TOPIC, partitions, End())
+        ends = start_offsets(brokers, LEDGER_TOPIC, partitions, End())
         for start in starts:
-            begin_offsets = start_offsets(brokers, LEDGER_TOPIC, partitions, start)
-            yield [
-                _Stretch(index, begin_offsets[index], end_offsets[index]) for index in partitions
-            ]
-            end_offsets = {
-                index: min(begin_offsets[index], end_offsets[index]) for index in partitions
-            }
+            begins = start_offsets(brokers, LEDGER_TOPIC, partitions, start)
+            yield [_Stretch(index, begins[index], ends[index]) for index in partitions]
+            ends = {index: min(begins[index], ends[index]) for index in partitions}
 
     @staticmethod
     def _batches(brokers: Brokers, part: Iterable[_Stretch]) -> Iterator[bytes]:

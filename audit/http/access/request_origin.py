@@ -27,5 +27,5 @@ def is_from_own_page(scope: Scope, *, is_encrypted: bool) -> bool:
 def host_name(scope: Scope) -> str:
     """Returns the `Host` header without its port."""
     host = header(scope, b"host").lower()
-    name, separator, port = host.rpartition(":")
-    return name if separator and port.isdecimal() else host
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdecimal() else host

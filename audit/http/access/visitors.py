@@ -199,30 +199,22 @@ class Visitors:
 
     async def _by_password(self, proof: str, address: str) -> Visitor:
         try:
-            user, separator, password = (
-                base64.b64decode(proof, validate=True).decode().partition(":")
-            )
+            user, colon, password = base64.b64decode(proof, validate=True).decode().partition(":")
         except (binascii.Error, ValueError):
             raise NotKnown("`Authorization` is malformed") from None
-        if not separator:
+        if not colon:
             raise NotKnown("`Authorization` is malformed")
         users = self._users
         assert users is not None
         key = hmac.digest(self._key, proof.encode(), "sha256")
-        verified_password = self._right.get(key)
-        if (
-            verified_password is None
-            or verified_password.until < self._clock()
-            or users.mark_of(user) != verified_password.mark
-        ):
+        entry = self._right.get(key)
+        if entry is None or entry.until < self._clock() or users.mark_of(user) != entry.mark:
             self._right.pop(key, None)
             mark = await self._check(address, user, password)
             if len(self._right) >= _MOST_REMEMBERED:
                 self._right.clear()
-            verified_password = self._right[key] = _Remembered(
-                user, mark, self._clock() + _REMEMBERED_S
-            )
-        mark = verified_password.mark
+            entry = self._right[key] = _Remembered(user, mark, self._clock() + _REMEMBERED_S)
+        mark = entry.mark
         return Visitor(user, "password", lambda: users.mark_of(user) == mark)
 
     async def _check(self, address: str, user: str, password: str) -> bytes:

@@ -131,15 +131,10 @@ def _silence(service: Service, statement: Mute, by: str, now: int) -> str:
     if not (statement.kind or statement.cluster or statement.topic or statement.host):
         raise BadQuery("give at least one of `kind`, `cluster`, `topic`, `host`")
     conditions = {name: getattr(statement, name) for name in ("kind", "cluster", "topic", "host")}
-    silence_id = new_silence_id()
+    id_ = new_silence_id()
     service.notes.add_silence(
         Silence(
-            id=silence_id,
-            **conditions,
-            by=by,
-            reason=statement.reason,
-            time=now,
-            until=statement.until,
+            id=id_, **conditions, by=by, reason=statement.reason, time=now, until=statement.until
         )
     )
-    return silence_id
+    return id_

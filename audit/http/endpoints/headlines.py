@@ -70,15 +70,10 @@ def is_settled(service: Service, cluster: str, now: int) -> bool:
     """Whether the ledgers are read up to now, no program holds up lines, no agent is far behind,
     and no window has waited unusually long: longer than `alerts.late` for a loader, longer than a
     few windows for other programs."""
-    audit_state, config = service.standing, service.config
-    states = audit_state.clusters.values()
+    state, config = service.standing, service.config
+    states = state.clusters.values()
     is_read = all(state.read and not state.unreachable for state in states)
-    if (
-        not is_read
-        or audit_state.too_old(now)
-        or audit_state.unjudged
-        or _held_up(service, cluster)
-    ):
+    if not is_read or state.too_old(now) or state.unjudged or _held_up(service, cluster):
         return False
     pending_millis = _PACES * service.window_millis + int(config.grace * 1000)
     late_millis = int(config.alerts.late * 1000)
