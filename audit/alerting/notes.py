@@ -163,4 +163,4 @@ def new_silence_id() -> str:
 
 def _check_room(notes: Collection[object]) -> None:
     if len(notes) >= MOST:
-        raise TooManyNotes(f"there are already {MOST:,}, the most allowed: end some first")
+        raise TooManyNotes(f"there are already {MOST:,} notes, the most allowed: end some first")

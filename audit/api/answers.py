@@ -328,7 +328,7 @@ class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadRow(msgspec.Struct, frozen=True):
-    """What one run of the loader committed for one topic."""
+    """The commit of one loader run for one topic."""
 
     destination: str
     cluster: str

@@ -308,7 +308,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         check_not_negative(self, "grace")
         if self.operators_file and not self.has_logins:
             raise ValueError(
-                "`operators_file` needs logins: `users_file`, `tokens_file` or `proxy`"
+                "`operators_file` requires logins: give `users_file`, `tokens_file` or `proxy`"
             )
         is_for_operators = self.messages.shown_to is MessageReaders.OPERATORS
         if self.messages.topics and is_for_operators and not self.operators_file:

@@ -285,7 +285,7 @@ def _keep_polling(counter: ClusterCounter, interval: float, stopping: threading.
         try:
             counter.poll()
         except Exception:
-            log.exception("a poll failed, trying again")
+            log.exception("polling a cluster failed, trying again")
         stopping.wait(interval)
 
 

@@ -211,7 +211,7 @@ class Judge:
             raise
         except Exception:
             if not failing_hours:
-                log.exception("topic cannot be judged cluster=%s topic=%.200r", *key[:2])
+                log.exception("cannot judge a topic cluster=%s topic=%.200r", *key[:2])
             self._failing[key] = failing_hours.union(hours)
             return []
         if failing_hours and not failing_hours.difference(hours):

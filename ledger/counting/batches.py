@@ -203,7 +203,7 @@ class Counting:
     def count_by_headers(
         self, into: PartitionCount, batches: Sequence[RawHeader], *, gaps_are_empty: bool
     ) -> bool:
-        """Counts these ascending batches from their headers, and returns True, if the headers are
+        """Counts these ascending batches from their headers; returns False if the headers are not
         enough."""
         bases, lengths, _, _, crcs, attributes, deltas, firsts, lasts, ids, epochs, _, counts = zip(
             *batches, strict=True

@@ -77,7 +77,7 @@ class GroupsPoller(ClusterPoller):
 
     def _note(self, seen_: GroupsSeen) -> None:
         for words in set(seen_.troubles) - set(self._seen.troubles):
-            log.warning("groups cannot all be read cluster=%s reason=%r", self._name, words)
+            log.warning("cannot read all consumer groups cluster=%s reason=%r", self._name, words)
         self._seen = seen_
         self._receive(self._name, seen_)
 

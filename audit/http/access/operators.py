@@ -38,7 +38,7 @@ def read_operators(path: Path) -> frozenset[str]:
         try:
             check_name(name.strip())
         except ValueError:
-            raise BadOperatorsFile(f"{path}, line {number}: not a name") from None
+            raise BadOperatorsFile(f"{path}, line {number}: not a valid name") from None
         if rest:
             raise BadOperatorsFile(f"{path}, line {number}: unexpected text after the name")
         names.add(name.strip())
