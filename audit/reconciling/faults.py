@@ -292,17 +292,17 @@ def _with_ends(faults: Sequence[Fault]) -> list[Fault]:
     }
     remaining_faults: list[Fault] = []
     for fault in faults:
-        end = fault.finding
-        loss = losses.get((end.host, end.source, end.position, end.accepted))
-        is_end = end.kind is FaultKind.UNKNOWN and not end.harmless
-        if loss is None or not is_end or end.to_time - end.from_time > _LONGEST_UNSEEN:
+        file_end = fault.finding
+        loss = losses.get((file_end.host, file_end.source, file_end.position, file_end.accepted))
+        is_end = file_end.kind is FaultKind.UNKNOWN and not file_end.harmless
+        if loss is None or not is_end or file_end.to_time - file_end.from_time > _LONGEST_UNSEEN:
             remaining_faults.append(fault)
             continue
         loss.finding = replace(
             loss.finding,
             unseen_end=True,
-            from_time=min(loss.finding.from_time, end.from_time),
-            to_time=max(loss.finding.to_time, end.to_time),
+            from_time=min(loss.finding.from_time, file_end.from_time),
+            to_time=max(loss.finding.to_time, file_end.to_time),
         )
         loss.reason = "; ".join(filter(None, (loss.reason, fault.reason)))
         loss.windows += fault.windows
