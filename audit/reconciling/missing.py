@@ -298,11 +298,7 @@ def missing(
     results = [NamedMissing([], []) for _ in passages]
     for passing, result in zip(passages, results, strict=True):
         in_files = passing.pair.later.kind is TierKind.HDFS
-        later_passings = (
-            []
-            if in_files
-            else [later_passing for later_passing in passages if later_passing is not passing]
-        )
+        later_passings = [] if in_files else [other for other in passages if other is not passing]
         named_offsets: dict[int, list[Interval]] = {}
         for source in sources:
             for stretch in source.stretches:

@@ -440,31 +440,19 @@ def _lay(
     remaining: dict[int, int],
     axis: Axis,
 ) -> None:
-    windows_by_fault = {
-        id(fault): axis.touched(*_times(fault)) for fault in faults if fault.has_time
-    }
-    pending_faults = [fault for fault in faults if fault.has_time and remaining[id(fault)]]
-    pending_faults.sort(key=lambda fault: windows_by_fault[id(fault)].start)
-    active_faults: list[tuple[int, int, Fault]] = []
-    next_fault = 0
+    ranges = {id(fault): axis.touched(*_times(fault)) for fault in faults if fault.has_time}
+    candidates = [fault for fault in faults if fault.has_time and remaining[id(fault)]]
+    candidates.sort(key=lambda fault: ranges[id(fault)].start)
+    heap: list[tuple[int, int, Fault]] = []
+    index = 0
     for window in windows:
-        while (
-            next_fault < len(pending_faults)
-            and windows_by_fault[id(pending_faults[next_fault])].start <= window
-        ):
-            heappush(
-                active_faults,
-                (
-                    windows_by_fault[id(pending_faults[next_fault])].stop,
-                    next_fault,
-                    pending_faults[next_fault],
-                ),
-            )
-            next_fault += 1
-        while active_faults and lack[window]:
-            stop_window, _, fault = active_faults[0]
-            if stop_window <= window or not remaining[id(fault)]:
-                heappop(active_faults)
+        while index < len(candidates) and ranges[id(candidates[index])].start <= window:
+            heappush(heap, (ranges[id(candidates[index])].stop, index, candidates[index]))
+            index += 1
+        while heap and lack[window]:
+            stop, _, fault = heap[0]
+            if stop <= window or not remaining[id(fault)]:
+                heappop(heap)
                 continue
             _take(fault, window, lack, remaining)
     for fault in faults:

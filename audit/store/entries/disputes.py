@@ -171,13 +171,10 @@ def of(connection: sqlite3.Connection, cluster: str, name: int) -> list[Disputed
     for journal, tier, host, seq, since in connection.execute(_OF_TOPIC, (cluster, name)):
         # A forged entry may name any tier.
         kind = TierKind(tier) if tier in set(TierKind) else TierKind.AGENT
-        last_dispute = disputes[-1] if disputes else None
-        if last_dispute is not None and (
-            last_dispute.journal,
-            last_dispute.seq + last_dispute.count,
-        ) == (journal, seq):
+        dispute = disputes[-1] if disputes else None
+        if dispute is not None and (dispute.journal, dispute.seq + dispute.count) == (journal, seq):
             disputes[-1] = replace(
-                last_dispute, count=last_dispute.count + 1, since=min(last_dispute.since, since)
+                dispute, count=dispute.count + 1, since=min(dispute.since, since)
             )
         else:
             disputes.append(Disputed(journal, kind, host or "", seq, 1, since))

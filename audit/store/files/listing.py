@@ -77,17 +77,11 @@ def _are_loaders_behind(connection: sqlite3.Connection, topic: int) -> bool:
         (topic,),
     ):
         ends_by_partition[partition]["files" if kind == "hdfs" else "log"].append(end_offset)
-    loader_count = max(
-        (len(tier_ends["files"]) for tier_ends in ends_by_partition.values()), default=0
-    )
+    loader_count = max((len(ends["files"]) for ends in ends_by_partition.values()), default=0)
     return any(
-        max(tier_ends["log"], default=0)
-        > (
-            min(tier_ends["files"])
-            if len(tier_ends["files"]) == loader_count and tier_ends["files"]
-            else 0
-        )
-        for tier_ends in ends_by_partition.values()
+        max(ends["log"], default=0)
+        > (min(ends["files"]) if len(ends["files"]) == loader_count and ends["files"] else 0)
+        for ends in ends_by_partition.values()
         if loader_count
     )
 

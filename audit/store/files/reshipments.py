@@ -233,20 +233,16 @@ def _keep_pair(chunk: Chunk, name: int, copy: str, original: str) -> None:
         stretches = stretches_of(
             connection.execute("SELECT stretches FROM details WHERE topic = ?", (topic,))
         )
-        copied_stretches = stretches[
+        copies = stretches[
             (stretches["source"] == number)
             & (stretches["position"] >= 0)
             & (stretches["position"] < end_offset)
         ]
-        columns = [
-            copied_stretches["seq"],
-            copied_stretches["seq"] + copied_stretches["events"],
-            copied_stretches["position"],
-        ]
+        columns = [copies["seq"], copies["seq"] + copies["events"], copies["position"]]
         columns += [
-            np.minimum(copied_stretches["end_position"], end_offset),
-            copied_stretches["from_time"],
-            copied_stretches["to_time"],
+            np.minimum(copies["end_position"], end_offset),
+            copies["from_time"],
+            copies["to_time"],
         ]
         has_new = all_changed(
             connection,
@@ -259,7 +255,7 @@ def _keep_pair(chunk: Chunk, name: int, copy: str, original: str) -> None:
         )
         if has_new:
             connection.execute("UPDATE sources SET suspect = 1 WHERE id = ?", (number,))
-            hours = np.unique(hours_of(copied_stretches["from_time"].astype(np.int64)))
+            hours = np.unique(hours_of(copies["from_time"].astype(np.int64)))
             chunk.touch(np.full(len(hours), topic, np.int64), hours)
 
 

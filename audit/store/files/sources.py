@@ -517,18 +517,18 @@ def _placed(chunk: Chunk, ids: Numbers, source: Numbers) -> Mapping[int, Sequenc
 
 def _but_repeated(reported: Sequence[_Placed], first: int, end: int) -> Iterator[tuple[int, int]]:
     """Leaves out events that were reported several times at the same place."""
-    overlapping_places = [place for place in reported if place[0] < end and place[1] > first]
+    overlaps = [place for place in reported if place[0] < end and place[1] > first]
     bounds = {
         first,
         end,
-        *(bound for begin, end_bound, _ in overlapping_places for bound in (begin, end_bound)),
+        *(bound for begin, end_bound, _ in overlaps for bound in (begin, end_bound)),
     }
     cuts = sorted(bound for bound in bounds if first <= bound <= end)
     kept_bounds: list[int] = []  # alternating beginnings and ends
     for begin, stop in pairwise(cuts):
         places = [
             place
-            for place_begin, place_end, place in overlapping_places
+            for place_begin, place_end, place in overlaps
             if place_begin <= begin and stop <= place_end
         ]
         if len(places) >= 2 and len(set(places)) == 1:

@@ -166,18 +166,16 @@ def _starts(rows: Iterable[tuple[Any, ...]]) -> Iterator[Mark]:
     """`rows`: times, clusters, hosts, tiers, versions, former versions; `-` without an earlier
     start."""
     for group in _together(rows, lambda row: (row[1], *row[3:])):
-        time, cluster, host, tier, version, former_version = group[0]
+        time, cluster, host, tier, version, old_version = group[0]
         hosts = sorted({row[2] for row in group})
         program = tier.capitalize() if len(hosts) == 1 else f"{tier.capitalize()}s"
         subject = f"{program} on {_listed(hosts)}"
-        is_upgrade = former_version not in {"-", version}
-        if former_version == "-":
+        is_upgrade = old_version not in {"-", version}
+        if old_version == "-":
             event = f"started, version {version}" if version else "started"
         else:
             event = (
-                f"restarted: version {version}, before {former_version}"
-                if is_upgrade
-                else "restarted"
+                f"restarted: version {version}, before {old_version}" if is_upgrade else "restarted"
             )
         yield Mark(
             time=time,

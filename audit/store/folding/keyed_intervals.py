@@ -97,12 +97,9 @@ def grouped(*keys: Numbers, then: Sequence[Numbers] = ()) -> Grouped:
     is_first[0] = True
     for key in sorted_keys:
         is_first[1:] |= key[1:] != key[:-1]
-    first_rows = np.flatnonzero(is_first)
+    begins = np.flatnonzero(is_first)
     return Grouped(
-        order,
-        first_rows,
-        np.append(first_rows[1:], count),
-        [key[first_rows] for key in sorted_keys],
+        order, begins, np.append(begins[1:], count), [key[begins] for key in sorted_keys]
     )
 
 

@@ -122,12 +122,8 @@ class LogListing(msgspec.Struct):
             self._listed_without(((0, first_offset),))
 
     def _listed_without(self, removed: Intervals) -> None:
-        remaining_offsets = {
-            epoch: minus(intervals, removed) for epoch, intervals in self.offsets.items()
-        }
-        self.offsets = {
-            epoch: intervals for epoch, intervals in remaining_offsets.items() if intervals
-        }
+        offsets = {epoch: minus(intervals, removed) for epoch, intervals in self.offsets.items()}
+        self.offsets = {epoch: intervals for epoch, intervals in offsets.items() if intervals}
 
 
 class _Pool:

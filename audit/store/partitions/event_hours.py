@@ -114,11 +114,13 @@ def lacking(partitions: Iterable[PartitionPicture]) -> set[int]:
     for partition in partitions:
         if partition.is_cut_off and all(tier.kind in _UP_TO_THE_LOG for tier in partition.claimed):
             numbers.add(partition.number)
-        claims_by_tier = [partition.claimed[tier] for tier in sorted(partition.claimed, key=_place)]
-        for number, later_claims in enumerate(claims_by_tier):
+        claims_in_order = [
+            partition.claimed[tier] for tier in sorted(partition.claimed, key=_place)
+        ]
+        for number, later_claims in enumerate(claims_in_order):
             whole_log = ((0, _FOR_EVER if partition.is_cut_off else upto(later_claims)),)
             earlier_claims = (
-                claims for claims in claims_by_tier[:number] if claims != later_claims
+                claims for claims in claims_in_order[:number] if claims != later_claims
             )
             if any(
                 intersection(minus(claims, later_claims), whole_log) for claims in earlier_claims

@@ -175,20 +175,12 @@ class Generations:
         return np.concatenate((result[~is_cut], np.array(split_rows, STRETCH)))
 
     def _of_stretch(self, row: np.void) -> Iterator[tuple[int, ...]]:
-        source, partition, first, seq, events, *other_fields, epoch = row.tolist()
+        source, partition, first, seq, events, *rest, epoch = row.tolist()
         parts = self.parts(partition, epoch, first, first + events)
         for part in parts:
             part_seq = seq + part.first - first
             size = part.end - part.first
-            yield (
-                source,
-                part.number,
-                part.first,
-                part_seq,
-                size,
-                *other_fields,
-                int(len(parts) > 1),
-            )
+            yield (source, part.number, part.first, part_seq, size, *rest, int(len(parts) > 1))
 
 
 def any_cuts(connection: sqlite3.Connection) -> bool:

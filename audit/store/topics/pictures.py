@@ -224,7 +224,7 @@ def _picture(
     connection, key = topic.connection, topic.key
     from_time, to_time = query.from_time, query.to_time
     begin = ledger_begin(connection, key.cluster)
-    first_time = max(from_time, begin)
+    start_time = max(from_time, begin)
     generations = Generations.of(connection, topic.id)
     damage = damage_of(connection, topic.id, generations)
     acceptances = accepted(connection, topic.name, topic.key.topic_id)
@@ -239,11 +239,11 @@ def _picture(
     tiers = topic.expected(query.heard_since, is_deleted=query.is_deleted)
     return TopicPicture(
         key=key,
-        from_time=first_time,
+        from_time=start_time,
         to_time=to_time,
         now=query.now,
         tiers=tiers,
-        windows=_windows(topic, first_time, to_time),
+        windows=_windows(topic, start_time, to_time),
         partitions=partitions,
         open=_open(topic, generations, tiers),
         sources=suspects(
@@ -264,15 +264,15 @@ def _picture(
         damaged=event_hours.dated(damage, hours),
         withdrawn=log_losses.uncounted(connection, topic.id, partitions, generations),
         collided=collisions.of(
-            connection, topic.id, topic.tiers, generations, between=(first_time, to_time)
+            connection, topic.id, topic.tiers, generations, between=(start_time, to_time)
         ),
-        unwatched=_unwatched(topic, first_time, to_time),
+        unwatched=_unwatched(topic, start_time, to_time),
         inexact=[
             *exactness.of(connection, topic.id, topic.tiers, hours),
-            *exactness.rebuilt(connection, topic.id, topic.tiers, first_time, to_time),
+            *exactness.rebuilt(connection, topic.id, topic.tiers, start_time, to_time),
             *(
                 Inexact(_AGENTS, *times)
-                for times in doubtful_times(connection, topic.id, first_time, to_time)
+                for times in doubtful_times(connection, topic.id, start_time, to_time)
             ),
         ],
         placed=[hour for hour in hours if hour.partition in placed_partitions],
@@ -474,25 +474,19 @@ def _holes(topic: Topic, begin: int) -> list[Hole]:
     for number, journal, tier, host, packed_entries in rows:
         if tier not in set(TierKind):
             continue
-        seen_entries, times = unpacked(np.array([number]), [packed_entries])
-        first_seq, first_time = int(seen_entries.first[0]), int(times[0, 0])
-        if first_seq > 0 and not begin:
+        entries, times = unpacked(np.array([number]), [packed_entries])
+        first, first_time = int(entries.first[0]), int(times[0, 0])
+        if first > 0 and not begin:
             holes.append(
                 Hole(
-                    journal,
-                    TierKind(tier),
-                    host or "",
-                    0,
-                    first_seq,
-                    first_time - _BEFORE,
-                    first_time,
+                    journal, TierKind(tier), host or "", 0, first, first_time - _BEFORE, first_time
                 )
             )
         holes += [
             Hole(journal, TierKind(tier), host or "", seq, end - seq, from_time, to_time)
             for seq, end, from_time, to_time in zip(
-                seen_entries.end[:-1].tolist(),
-                seen_entries.first[1:].tolist(),
+                entries.end[:-1].tolist(),
+                entries.first[1:].tolist(),
                 times[:-1, 1].tolist(),
                 times[1:, 0].tolist(),
                 strict=True,
@@ -572,11 +566,7 @@ def _acceptance(statement: dict[str, Any], time: int) -> Acceptance:
 
 def _united(intervals: Sequence[Interval]) -> Intervals:
     """Unites intervals, limited to possible numbers: an operator may have written "to the end"."""
-    limited_pairs = [(max(0, first), min(end, _MOST_NUMBER)) for first, end in intervals]
-    columns = np.array([pair for pair in limited_pairs if pair[0] < pair[1]], np.int64).reshape(
-        -1, 2
-    )
-    united_intervals = Keyed(
-        np.zeros(len(columns), np.int64), columns[:, 0], columns[:, 1]
-    ).united()
-    return tuple(zip(united_intervals.first.tolist(), united_intervals.end.tolist(), strict=True))
+    pairs = [(max(0, first), min(end, _MOST_NUMBER)) for first, end in intervals]
+    columns = np.array([pair for pair in pairs if pair[0] < pair[1]], np.int64).reshape(-1, 2)
+    result = Keyed(np.zeros(len(columns), np.int64), columns[:, 0], columns[:, 1]).united()
+    return tuple(zip(result.first.tolist(), result.end.tolist(), strict=True))

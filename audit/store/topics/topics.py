@@ -264,10 +264,7 @@ def _accepted(connection: sqlite3.Connection, hours: range, cluster: str) -> Kin
         (hours.start, hours.stop),
     )
     return summed(
-        count
-        for packed, own_cluster in rows
-        if cluster in {"", own_cluster}
-        for count in _kinds(packed)
+        count for packed, name in rows if cluster in {"", name} for count in _kinds(packed)
     )
 
 
