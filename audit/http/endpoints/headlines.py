@@ -41,11 +41,11 @@ def headline_of(
     faulty_topics = service.reading.faulty_topics(cluster, hours.start, hours.stop)
     held_up = _held_up(service, cluster)
     state = worst(state for state, topics in by_state.items() if topics)
-    calm = ""
+    calm_words = ""
     if not sum(by_state.values()):
-        state, calm = State.PENDING, "nothing to judge yet"
+        state, calm_words = State.PENDING, "nothing to judge yet"
     elif state is State.EMPTY:
-        calm = f"no events in the last {len(hours)} hours"
+        calm_words = f"no events in the last {len(hours)} hours"
     complete_until = _complete_until(service, cluster)
     return headline(
         JudgedTopics(
@@ -54,8 +54,8 @@ def headline_of(
             kinds={topic.key: topic.kinds for topic in faulty_topics},
             failing_loads=failing,
             waits=waits,
-            calm=calm,
-            unreported=None if calm or state.is_fault else _unreported(held_up),
+            calm=calm_words,
+            unreported=None if calm_words or state.is_fault else _unreported(held_up),
             loaded=_is_loaded(service, cluster),
             complete_until=complete_until,
             settled=is_settled(service, cluster, now),

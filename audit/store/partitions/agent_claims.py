@@ -280,10 +280,10 @@ def _add_listed(
     chunk: Chunk, places: PassagePlaces, listing: Mask, logs: Mapping[Log, LogListing]
 ) -> None:
     passages = chunk.passages
-    lists_batches = numbers(passages.struct.field("lists_batches").cast("int8")) > 0
+    has_list = numbers(passages.struct.field("lists_batches").cast("int8")) > 0
     batches = Batches.of(passages, places.first)
-    is_listed = (listing & lists_batches)[batches.passage]
-    unlisted_rows = np.flatnonzero(listing & ~lists_batches)
+    is_listed = (listing & has_list)[batches.passage]
+    unlisted_rows = np.flatnonzero(listing & ~has_list)
     passage = np.concatenate((batches.passage[is_listed], unlisted_rows))
     rows = np.empty(len(passage), _BATCH)
     rows["first"] = np.concatenate((batches.first[is_listed], places.first[unlisted_rows]))
