@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 
 class Agent:
-    """The parts of an agent. Call `start`, `reload` and `stop` from one thread; other methods from
-    any."""
+    """An agent and its parts. Call `start`, `reload` and `stop` from one thread; other methods from
+    any thread."""
 
     def __init__(
         self, config: AgentConfig, inputs: Sequence[Input], left: Sequence[HandedOver] = ()
@@ -67,7 +67,7 @@ class Agent:
         return self._failure
 
     def start(self) -> None:
-        """Starts the threads. Raises AgentError, and then leaves nothing open or running."""
+        """Starts the threads. If it raises AgentError, nothing is left open or running."""
         config, directory = self._config, Path(self._config.data_dir)
         try:
             binding = Binding.of(directory)
@@ -137,14 +137,15 @@ class Agent:
         return AgentParts(journal, schemas, shipper, files, pipeline, copied_from, damage)
 
     def reload(self, config: AgentConfig, inputs: Sequence[Input]) -> None:
-        """Replaces the inputs. What was read for the old ones is handed over first."""
+        """Replaces the inputs. Lines that were read for the previous inputs are handed over
+        first."""
         assert self._parts is not None
         self._config, self._inputs = config, tuple(inputs)
         self._parts.schemas.want(inputs)
         self._parts.pipeline.reload(inputs)
 
     def report_problems(self, refusals: Sequence[Refusal]) -> None:
-        """Looks at what keeps lines from being read or shipped, for the ledger."""
+        """Reports the problems that keep lines from being read or shipped, for the ledger."""
         if self._parts is not None:
             folder = self._config.inputs_dir
             problems = problems_of(refusals, self._inputs, self._parts, folder)

@@ -57,8 +57,8 @@ class InputCheck(msgspec.Struct, frozen=True, kw_only=True):
 def check_inputs(
     config: AgentConfig, inputs: Sequence[Input], registry: RegistryClient | None
 ) -> list[InputCheck]:
-    """Checks inputs; their schemas only with a registry. Raises RegistryError if it does not
-    answer."""
+    """Checks inputs, and their schemas if a registry is given. Raises RegistryError if the registry
+    does not answer."""
     opening = Opening(config.follow_links, config.secret_files)
     checks = [_with_files(input_, opening) for input_ in inputs]
     pairs = zip(checks, inputs, strict=True)
@@ -197,7 +197,7 @@ def check_topics(brokers: Brokers, config: AgentConfig, topics: Sequence[str]) -
 
 
 def check_missing(name: str, defaults: NewTopics | None, config: AgentConfig) -> TopicCheck:
-    """Checks a topic that does not exist, by the brokers' settings for new topics."""
+    """Checks a topic that does not exist, against the brokers' settings for new topics."""
     missing = "it does not exist yet"
     if defaults is None:
         remark = f"{missing}: create it, or let the brokers do so at first use"

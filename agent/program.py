@@ -177,8 +177,8 @@ class _Program:
         self._server.stop()
 
     def pause(self, signals: SimpleQueue[int]) -> None:
-        """Waits under a supervisor, which restarts at once, so that an agent that cannot start uses
-        little CPU."""
+        """Waits before exiting under a supervisor, which restarts at once, so that an agent that
+        cannot start uses little CPU."""
         if self._supervisor.listens:
             with suppress(Empty):
                 signals.get(timeout=_PAUSE_SECONDS)

@@ -58,7 +58,7 @@ _WIDER: Final = {
 
 
 class NotColumns(Exception):
-    """Says why values of a type cannot be columns."""
+    """The error that values of a type cannot be columns; the message is the reason."""
 
 
 class UnionForm(msgspec.Struct, frozen=True):

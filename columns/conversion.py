@@ -17,7 +17,7 @@ from columns.raw_form import field_name, parts
 
 
 class Misfit(msgspec.Struct, frozen=True):
-    """Rows that cannot be converted to the reader's type, and why."""
+    """Rows that cannot be converted to the reader's type, and the reason."""
 
     rows: pa.BooleanArray
     reason: str
@@ -41,7 +41,7 @@ class Conversion(Protocol):
 
 
 class Never(msgspec.Struct, frozen=True):
-    """No data written with this type can be read."""
+    """A conversion that fails: no data written with this type can be read."""
 
     raw: pa.DataType
     column: pa.DataType
@@ -55,7 +55,7 @@ class Never(msgspec.Struct, frozen=True):
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """A value without parts: a series of steps."""
+    """A value without parts, converted by a series of steps."""
 
     raw: pa.DataType
     steps: tuple[Callable[[pa.Array], Converted], ...]
@@ -70,7 +70,7 @@ class Leaf(msgspec.Struct, frozen=True):
 
 
 class FromField(msgspec.Struct, frozen=True):
-    """A field that the writer has too."""
+    """A field that the writer also has."""
 
     place: int
     conversion: Conversion

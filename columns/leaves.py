@@ -1,4 +1,4 @@
-"""Values without parts: one written type as a column of another.
+"""Converts values without parts: one written type to a column of another.
 
 Spark is narrower than Avro: its calendar ends with the years 1 and 9999, and a decimal has the
 digits that its type says. A value outside of that is a misfit.
@@ -31,8 +31,8 @@ _MICROS_IN_A_MILLI: Final = pa.scalar(1000, pa.int64())
 
 
 def primitive(writer: Primitive, reader: Primitive, unit_of: Primitive | None = None) -> Leaf:
-    """The reader's type is the writer's, or one that it is promoted to. `unit_of`: a type with the
-    unit that the values are to have; otherwise the reader's."""
+    """Converts values to the reader's type, which is the writer's or one that it is promoted to.
+    `unit_of` is a type whose unit the values are to have; by default the reader's."""
     steps: list[Step] = []
     if reader.kind == "null":
         return null(column_type(reader))
@@ -136,7 +136,7 @@ def _divided(raw: pa.Array, scale: Rescaling, factor: int) -> Converted:
 
 
 def bounded(raw: pa.Array, bounds: tuple[int, int], reason: str, what: str) -> Converted:
-    """Limits numbers to the bounds; others are misfits."""
+    """Limits numbers to the bounds; other numbers are misfits."""
     least, most = bounds
     limits: Mapping[str, int | None] = pc.min_max(raw).as_py()
     lowest, highest = limits["min"], limits["max"]

@@ -1,4 +1,4 @@
-"""Arrays and maps: all items are converted at once, and divided as before."""
+"""Converts arrays and maps: all items at once, divided again as before."""
 
 from bisect import bisect_right
 
@@ -27,7 +27,7 @@ class ListConversion(msgspec.Struct, frozen=True):
 
 
 class MapConversion(msgspec.Struct, frozen=True):
-    """The last of equal keys counts."""
+    """Converts maps. Of equal keys, the last one counts."""
 
     column: pa.DataType
     keys: Conversion

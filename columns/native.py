@@ -48,7 +48,7 @@ Node: TypeAlias = tuple[int, bool, int, int, tuple[Any, ...]]
 
 
 class NotNative(Exception):
-    """The schema cannot be read this way."""
+    """The error for a schema that cannot be read natively."""
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class NativeReader:
     def batch(
         self, header: BatchHeader, unpacked: bytes | memoryview, schema_id: int
     ) -> Rows | None:
-        """Reads all records of a batch; None unless they have this schema and ascending offsets."""
+        """Reads all records of a batch. None unless all have this schema and ascending offsets."""
         places = (header.base_offset, header.base_timestamp, header.last_offset_delta)
         arrays = self._reader.records(unpacked, header.record_count, schema_id, places, MOST_BYTES)
         if arrays is None:
@@ -91,7 +91,7 @@ class NativeReader:
 
     def bodies(self, messages: list[bytes], first: int, end: int, room: int) -> pa.Array | int:
         """Reads the bodies of messages in the envelope, whatever their ids, into at most `room`
-        bytes of Arrow; returns the index of the first that cannot be read, if any."""
+        bytes of Arrow. Also returns the index of the first message that cannot be read, if any."""
         arrays = self._reader.bodies(messages, first, end, room)
         return arrays if isinstance(arrays, int) else self._array(arrays)
 
@@ -158,8 +158,8 @@ _TEXT: Final = Primitive("string", {})
 
 
 class _NodeBuilder:
-    """Builds nodes. `raw`: the required part of a type in the raw form; None: the value is skipped.
-    It must have that form, since Arrow does not check it."""
+    """Builds nodes. `raw` is the required part of a type in the raw form; None if the value is
+    skipped. The nodes must produce that form, since Arrow does not check it."""
 
     def __init__(self) -> None:
         self._nodes = 0

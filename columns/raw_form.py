@@ -1,4 +1,4 @@
-"""Values as both readers return them, before resolution: the *raw form*.
+"""Values in the *raw form*, in which both readers return them, before resolution.
 
 Logical types are numbers, strings and bytes. A record's fields are named `f0`, `f1` … by the
 writer's order, an enum is its symbol, a map is a list of entries `f0` (the key) and `f1`, as in
@@ -49,7 +49,7 @@ def branch_name(place: int) -> str:
 
 
 def nullable_branch(union: Union) -> int | None:
-    """The index of the other branch in a union of null and one other."""
+    """The index of the branch that is not null, in a union of null and one other."""
     kinds = [branch.kind for branch in union.branches]
     if len(kinds) != 2 or (kinds[0] == "null") == (kinds[1] == "null"):
         return None
@@ -75,7 +75,7 @@ def presence(type_: Type) -> pa.DataType:
 
 
 def parts(fields: Iterable[tuple[str, pa.DataType]]) -> pa.StructType:
-    """Merges required parts of a record or union, in the writer's order."""
+    """Merges the required parts of a record or union, in the writer's order."""
     merged: dict[str, pa.DataType] = {}
     for name, type_ in fields:
         previous = merged.get(name)

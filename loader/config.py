@@ -103,7 +103,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The division of the work into tasks."""
+    """The division of a load into tasks."""
 
     records: int = 2_000_000
     """The approximate number of offsets that one task reads."""
@@ -121,7 +121,7 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class CompletenessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When an hour is declared complete, and its files are merged."""
+    """Settings for declaring an hour complete, and for merging its files."""
 
     settle: Seconds | None = None
     """If no agent is known to write to the topic, an hour is complete this long after its end.
@@ -142,7 +142,7 @@ class CompletenessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 class Hive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Registers the tables in the Hive metastore that Spark is configured for."""
+    """The registration of tables in the Hive metastore that Spark is configured for."""
 
     database: str = "default"
     """The tables' database, which must exist."""
@@ -166,7 +166,7 @@ class Kerberos(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Spark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where Spark runs, and its configuration."""
+    """The configuration of Spark, and the cluster where it runs."""
 
     master: str = "local[*]"
     """The cluster: `local[*]`, `yarn`, `spark://host:7077`, `k8s://https://host:6443`."""

@@ -1,5 +1,5 @@
-"""The errors of a loader, with the exit codes of `penstock load`, and advice for each, which is
-printed and goes into the ledger.
+"""The errors of a loader, with the exit codes of `penstock load`, and advice for each error, which
+is printed and stored in the ledger.
 
     LoaderError              1  one line: what is wrong and what to do
     ├── StoreError           1  the Hadoop filesystem refused, or lacks a needed operation
@@ -42,7 +42,7 @@ _DAMAGED: Final = re.compile(r"([A-Za-z0-9._-]+)-(\d+), offsets (\d+) to (\d+): 
 
 
 class LoaderError(Exception):
-    """A loader's error, in one line with the remedy."""
+    """An error of the loader, in one line with its remedy."""
 
     exit_code: ClassVar[int] = 1
 
@@ -112,8 +112,8 @@ class DamagedBatch(SparkFailed):
 
 
 class FilesDiffer(LoaderError):
-    """Files differ from their commit, although rows were loaded. Hours are folders, such as
-    dt=2026-11-20/hour=07."""
+    """The error that files differ from their commit, although rows were loaded. Hours are folders,
+    such as dt=2026-11-20/hour=07."""
 
     exit_code = 8
 
@@ -218,7 +218,7 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
 
 
 def cure_of(error: Exception, table: str, config: str = "") -> str:
-    """Advice for this error and table; its commands name the loader's configuration file."""
+    """Advice for this error and table, with commands that name the loader's configuration file."""
     advice = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
     version = _VERSION.search(str(error))
     schema = f" {version[1]} --version {version[2]}" if version else ""
@@ -229,7 +229,7 @@ def cure_of(error: Exception, table: str, config: str = "") -> str:
 
 
 def load_command(table: str, config: str = "") -> str:
-    """A load of one table with this configuration file."""
+    """The command that loads one table with this configuration file."""
     file = f" --config {shlex.quote(config)}" if config else ""
     return f"{_penstock()} load{file} --topics {table}"
 

@@ -37,9 +37,9 @@ class Alteration(StrEnum):
 
 
 class Altered(msgspec.Struct, frozen=True):
-    """What was altered in one piece of a file. `count` is the number of characters replaced, bytes
-    cut off, values dropped, or files not read; `name` is the field's name, `hint` the encoding that
-    the text looks like."""
+    """An alteration of one piece of a file. `count` is the number of characters replaced, bytes cut
+    off, values dropped, or files not read; `name` is the field's name, `hint` the encoding that the
+    text looks like."""
 
     kind: Alteration
     lines: int

@@ -194,8 +194,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def is_open_to_anybody(self) -> bool:
-        """Whether others can see its pages without a login or without TLS, which only `insecure`
-        allows."""
+        """Whether the agent's pages can be seen without a login or without TLS, which only
+        `insecure` allows."""
         return self.http.are_open(self.http_host)
 
     @property

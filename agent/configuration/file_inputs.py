@@ -1,4 +1,5 @@
-"""The part of an input's configuration that following files needs; and the file inputs.json.
+"""The part of an input's configuration that is needed to follow its files; and the file
+inputs.json.
 
 `inputs.json` in the data directory lists the inputs that were followed before, and since when:
 `start` no longer applies to them, and a journal that has lost its end may not have their first
@@ -43,8 +44,9 @@ class FileInput(msgspec.Struct, frozen=True):
         )
 
     def starts_at_end(self, mtime: float) -> bool:
-        """Whether a file that existed before the input is started at its end. With a date, a file
-        last written before it is; one written since is read whole. A date without zone is UTC."""
+        """Whether reading starts at the end of a file that existed before the input. If `start` is
+        a date, only files last written before that date start at their end; others are read whole.
+        A date without zone is UTC."""
         if self.start in {"beginning", "end"}:
             return self.start == "end"
         since = datetime.fromisoformat(self.start)
@@ -57,7 +59,7 @@ class FileInput(msgspec.Struct, frozen=True):
 
 
 def end_of_last_line(fd: int, size: int) -> int:
-    """The end of the last complete line, so that an incomplete one is read whole later."""
+    """The end of the last complete line, so that an incomplete line is read whole later."""
     start = max(0, size - _LOOK_BACK)
     block = os.pread(fd, size - start, start)
     after = block.rfind(b"\n") + 1

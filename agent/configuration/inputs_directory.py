@@ -37,7 +37,8 @@ ReadFile = Callable[[Path], Sequence[Input]]  # raises AgentError
 
 
 class _File(msgspec.Struct):
-    """A file: `stamp` when it was last read, `file_properties` at the last look."""
+    """A file of inputs: its `stamp` when it was last read, and its `file_properties` at the last
+    look."""
 
     stamp: _Stamp | None = None
     seen: _Stamp | None = None
@@ -46,8 +47,8 @@ class _File(msgspec.Struct):
 
 
 class InputsDirectory(msgspec.Struct):
-    """The inputs of all files. Belongs to one thread. `main` are the inputs of the main
-    configuration file, and the only ones if `path` is None."""
+    """The inputs of the main configuration file, `main`, and of all files in the folder `path`, if
+    there is one. Belongs to one thread."""
 
     path: Path | None
     main: tuple[Input, ...]

@@ -103,8 +103,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Redaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Text that must not leave this host: it is replaced in events and dead letters, before any
-    filter sees it."""
+    """A pattern of text that must not leave this host. Matches are replaced in events and dead
+    letters, before filters apply."""
 
     pattern: Pattern
     """The text to replace."""

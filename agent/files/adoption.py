@@ -51,9 +51,9 @@ class _Left(msgspec.Struct, frozen=True):
 
 
 class Adoption:
-    """The descriptors handed over, until each belongs to an input or is returned to the store.
-    `own` has those that are not log files; their receiver closes them. `known_paths`: the files
-    that the earlier process knew."""
+    """The descriptors handed over by an earlier process, until each belongs to an input or is
+    returned to the store. `own` has those that are not log files; their receiver closes them.
+    `known_paths`: the files that the earlier process knew."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Adoption:
         unclaimed: Collection[KnownSource],
         shared: SharedByInputs,
     ) -> None:
-        """Assigns the files to their inputs, before these are listed."""
+        """Assigns the files to their inputs, before the inputs' folders are listed."""
         if not self._files and not self._useless:
             return
         files, self._files = self._files, []

@@ -250,8 +250,8 @@ class Files:
 
     @property
     def undecided(self) -> set[str]:
-        """Topics with something not identified yet: a file that may be a copy, one that has been
-        replaced, a folder still to be listed."""
+        """Topics with something that is not identified yet: a file that may be a copy or was
+        replaced, or a folder that is not listed yet."""
         shared = self._shared
         unclear = (followed for followed in shared.attention.unclear if followed.trouble is None)
         notable = (handle for handle in shared.handles.notable if isinstance(handle, Followed))
@@ -273,7 +273,8 @@ class Files:
         }
 
     def means(self, name: str, path: str) -> bool:
-        """Whether the input matches a file, or searches a folder, of that path. Any thread."""
+        """Whether the input matches a file of that path, or searches a folder of that path. Any
+        thread."""
         input_files = self._by_input.get(name)
         return input_files is not None and (
             path in input_files.survey.watched or input_files.survey.means(path)

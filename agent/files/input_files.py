@@ -163,7 +163,8 @@ class InputFiles:
 
     @property
     def has_complete_history(self) -> bool:
-        """Whether the history of names covers all its folders, and the journal has them."""
+        """Whether the history of names covers all folders of the input, and the journal has
+        them."""
         untold = self._shared.watcher.untold
         is_listed = not self.folders.all_is_news and self.before is None
         return bool(is_listed) and (not untold or untold.isdisjoint(self.survey.watched))
@@ -176,8 +177,8 @@ class InputFiles:
         self._told_from = self._shared.attention.millis
 
     def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
-        """The unread files that were written to or copied in that time, perhaps briefly, so that
-        they may have been emptied in between."""
+        """The unread files that were written to or copied between these times, perhaps briefly, so
+        that they may have been emptied meanwhile."""
         written: dict[str, Traces] = {}
         begun = self._shared.attention.begun
         is_told = self.has_history_since(since_ns // 1_000_000)
@@ -214,9 +215,9 @@ class InputFiles:
     def meet_renamed(
         self, path: str, former: str, since_millis: int, is_there: Callable[[], bool]
     ) -> bool:
-        """Reads a file at `path`, which the input does not match, that was created since then as
-        `former`, which it does. `is_there` returns whether the file of that path is still the one
-        by the history of names. Returns whether the file is followed."""
+        """Follows a file whose `path` the input does not match, if the file was created meanwhile
+        as `former`, which the input matches. `is_there` returns whether, by the history of names,
+        the file of that path is still the same. Returns whether the file is followed."""
         try:
             sighting = sighting_of(Path(path), is_link=False)
         except OSError:
@@ -492,7 +493,8 @@ class InputFiles:
         self._never_read(self.barred.shown(self.survey, listing, self._seen_millis))
 
     def go_on(self, followed: Followed, known: KnownSource) -> None:
-        """Continues a known source, or a new one from its position if that is over."""
+        """Continues a known source; or a new source from its position, if the known one has
+        ended."""
         shared = self._shared
         self.memory.remove(known)
         if known.finished or known.topic != self.input.topic:

@@ -1,4 +1,4 @@
-"""Reports files that were missed: from the history of names, or without one from folder times.
+"""Reports missed files: by the history of names, or without a history by the times of folders.
 
 The history is complete while the kernel's events are kept, whether or not a process reads them: a
 new process continues at the journal's position. Names that came and went between two looks are
@@ -162,7 +162,7 @@ class MissedNames:
             )
 
     def begins(self) -> None:
-        """Begins a look; events from now on are for the next one."""
+        """Begins a look; later events belong to the next look."""
         self._before, self._begun = self._begun, self._boot()
 
     def was_blind(self, scan_interval: float, *, polling: bool) -> bool:
@@ -395,7 +395,7 @@ class MissedNames:
         self._shared.watcher.looked(LastLook(self._shared.attention.millis, begun))
 
     def report_past(self, input_files: InputFiles, folder: str, since: int, past: str) -> None:
-        """Reports the past of a folder that is watched only now."""
+        """Reports names that came and went in a folder before it was watched."""
         now, why = self._shared.attention.millis, f"not watched before; {past}"
         self._shared.report(NotWatched(changed(input_files.input.topic, folder, since, now, why)))
 

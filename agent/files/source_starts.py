@@ -23,7 +23,8 @@ from agent.recognition.originals import likeliest
 
 
 def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -> None:
-    """Identifies a file, or leaves it until more is known: when it grows, or has waited enough."""
+    """Identifies a file, or waits until more is known: when it has grown, or has waited long
+    enough."""
     waits = shared.now - followed.idle_since < PATIENCE
     if waits and followed.likeness.judged_size == followed.size:
         return

@@ -1,4 +1,4 @@
-"""Reads a source whose file was compressed and removed from its archive.
+"""Continues a source from its archive, after its file was compressed and deleted.
 
 `identity` decides which archive beside the file belongs to it. The source continues there, at its
 position in the unpacked content, and ends with it.
@@ -43,8 +43,9 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Unpacking:
-    """A source, and the archives that may contain its file. `archive` is the right one, once found;
-    `error` is why it cannot be read further; `complete`: it was unpacked to its end."""
+    """A source, and the archives that may contain its file. `archive` is the one that contains it,
+    once found; `error` is the reason why that cannot be read further; `complete`: it was unpacked
+    to its end."""
 
     def __init__(self, followed: Followed, archives: list[str], spool: Path | None) -> None:
         self.followed = followed

@@ -53,7 +53,8 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class _Folder(msgspec.Struct, frozen=True):
-    """A folder whose names, or their files, cannot be seen; and its stamp at that time."""
+    """A folder that cannot be listed, or whose files cannot be seen; and its stamp when that was
+    noticed."""
 
     since_millis: int
     stamp: Stamp | None
@@ -79,7 +80,7 @@ class UnreadableFiles:
         return min((millis, *files, *folders))
 
     def bar(self, identity: Identity, path: str, since_millis: int) -> list[NeverRead]:
-        """Adds a file that cannot be read. Returns the one that it has replaced, if any."""
+        """Adds a file that cannot be read. Returns the file that it has replaced, if any."""
         born, before = born_at(path), self._files.get(identity)
         if before is not None and not were_made_apart(before.born_ns, born):
             return []
@@ -87,8 +88,8 @@ class UnreadableFiles:
         return [] if before is None else [before.never_read()]
 
     def admit(self, identity: Identity, born: int = 0) -> list[NeverRead]:
-        """Removes a file that can be read now. Returns the unread one that it has replaced, if any.
-        `born` is its creation time; 0 if unknown."""
+        """Removes a file that can be read now. Returns the unread file that it has replaced, if
+        any. `born` is its creation time; 0 if unknown."""
         before = self._files.pop(identity, None)
         if before is None or not were_made_apart(before.born_ns, born):
             return []

@@ -254,8 +254,8 @@ _TICK_NS: Final = 20_000_000
 
 
 def past_of(folder: str, stamp: Stamp, since_ns: int) -> str:
-    """The names that came and went in a folder since then, in words; empty if none did, or if the
-    folder is gone."""
+    """Describes the names that came and went in a folder since `since_ns`; empty if none did, or if
+    the folder is gone."""
     if stamp.mtime_ns < since_ns - _TICK_NS:
         return ""
     try:

@@ -249,7 +249,8 @@ def statements(
 
 
 def not_remembered(blind: Blind, folders: Iterable[str], most: int) -> Unwatched:
-    """The statement about an input with more than `most` folders; `folders` are remembered."""
+    """States that an input has more than `most` folders, so that the agent remembered only
+    `folders`."""
     times = blind.from_millis, blind.to_millis
     how = f"the state of no more than {most} folders is remembered"
     return Unwatched(

@@ -159,11 +159,11 @@ class EventMemory:
 
     @property
     def is_filling(self) -> bool:
-        """Whether it is time to journal which events are no longer needed."""
+        """Whether it is time to journal the position up to which events are no longer needed."""
         return self._end - self._recorded_at > self._segment.size // 4
 
     def dealt_with(self) -> None:
-        """Notes that this was journalled."""
+        """Notes that the position was journalled."""
         self._recorded_at = self._end
 
     @property
@@ -181,7 +181,7 @@ class EventMemory:
 
     def read(self, queue: int, needed_from: int) -> list[RawEvent]:
         """Reads inotify's queue, as far as there is room. Events before number `needed_from` may be
-        dropped for it."""
+        dropped to make room."""
         events: list[RawEvent] = []
         self.is_full = False
         while size := _waiting(queue):

@@ -55,11 +55,12 @@ Numbering = tuple[int, Identity, int, int]  # number, identity, base sequence, C
 
 
 class InconsistentEntry(ValueError):
-    """An entry refers to an object that the contents do not have."""
+    """The error for an entry about an object that the contents do not have."""
 
 
 class JournalContents(msgspec.Struct):
-    """The contents. `known` has the sources as last journalled; their progress is in `progress`."""
+    """The contents of a journal. `known` has the sources as last journalled; their progress is in
+    `progress`."""
 
     agent_id: str
     known: dict[SourceId, KnownSource] = {}
@@ -112,8 +113,8 @@ class JournalContents(msgspec.Struct):
     # Changes by entries
 
     def source(self, known: KnownSource) -> None:
-        """Adds or updates a source. Its progress counts the first time only; after that, parcels
-        have it."""
+        """Adds or updates a source. Its progress is taken the first time only; later, parcels
+        advance it."""
         self.progress.setdefault(known.id, known.progress)
         self.leaving.pop(known.id, None)
         before = self.known.get(known.id)

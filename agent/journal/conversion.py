@@ -259,7 +259,7 @@ def outgoing_of(entry: OutgoingEntry, data: bytes) -> Outgoing:
 
 
 def outgoing_all(entries: Iterable[OutgoingEntry], body: bytes) -> Iterator[Outgoing]:
-    """The batches, whose bytes follow each other in the body."""
+    """The batches, whose bytes are joined in the body."""
     start = 0
     for entry in entries:
         yield outgoing_of(entry, body[start : start + entry.size])

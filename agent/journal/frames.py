@@ -44,7 +44,7 @@ class JournalFrame(msgspec.Struct, frozen=True):
 
 
 class FrameFault(msgspec.Struct, frozen=True):
-    """There is no complete entry at `position`. `torn`: no entry can follow it."""
+    """The fault that there is no complete entry at `position`. `torn`: no entry can follow it."""
 
     position: int
     torn: bool

@@ -119,7 +119,7 @@ def before(path: Path) -> list[Path]:
 
 
 def remove(paths: Sequence[Path]) -> None:
-    """Removes files that are no longer needed. It is harmless if one cannot be removed."""
+    """Removes files that are no longer needed. A file that cannot be removed does no harm."""
     for path in paths:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)

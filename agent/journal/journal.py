@@ -119,9 +119,9 @@ class Journal:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Writes this thread's entries about files within the block in one append. They are written
-        earlier if another thread writes. If the process dies while writing, some may be lost.
-        Raises JournalFull at its end; then they are written before anything else."""
+        """Writes this thread's entries about files within the block in one append, or earlier if
+        another thread writes. If the process dies while writing, some entries may be lost. Raises
+        JournalFull at its end; then the entries are written before anything else."""
         self._together = threading.get_ident()
         try:
             yield
@@ -141,8 +141,8 @@ class Journal:
             self._writer.append(pieces)
 
     def source(self, known: KnownSource) -> None:
-        """Records a new source, a new name, or a longer fingerprint. Its progress counts the first
-        time only; `finished` ends it."""
+        """Records a new source, a new name, or a longer fingerprint. Its progress is taken the
+        first time only; `finished` ends it."""
         pieces = self._framed(
             EntryKind.SOURCE, encode(conversion.source_entry(known, known.progress))
         )
@@ -254,8 +254,8 @@ class Journal:
             self._contents.unwatched(statement)
 
     def looked(self, at: Sequence[LookedAt]) -> None:
-        """Records the scans of inputs, and the stamps of their folders. After a crash, the last one
-        written counts."""
+        """Records the scans of inputs, and the stamps of their folders. After a crash, the last
+        scan that was written counts."""
         with self._lock:
             self._writer.prepare()
             for looked_at in at:

@@ -98,7 +98,7 @@ class JournalWriter:
         self.check_open()
 
     def append(self, pieces: Sequence[Buffer]) -> None:
-        """Appends an entry. Raises JournalFull, and then has written nothing."""
+        """Appends an entry. Raises JournalFull without having written anything."""
         try:
             self._keep_room(pieces)
             self._append(pieces)

@@ -17,7 +17,7 @@ _PREFIX: Final = "penstock_agent_"
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """A field of a struct as a metric. A text is 1, or 0 if it is empty."""
+    """A field of a struct as a metric. The value of a text is 1, or 0 if it is empty."""
 
     field: str
     kind: Literal["counter", "gauge"]

@@ -47,8 +47,8 @@ def _health(stuck: str) -> Page:
 
 
 class _StatusPage:
-    """The status page. With 10,000 files it has megabytes, so it is cached for a moment: many slow
-    clients share one copy."""
+    """The status page. With 10,000 files it takes megabytes, so it is cached for a moment: many
+    slow clients share one copy."""
 
     def __init__(self, status: Callable[[], Status]) -> None:
         self._status = status

@@ -46,8 +46,9 @@ def problems_of(
 
 
 class LastingProblems:
-    """A problem begins, and ends, with the second look in a row that shows it: a file whose mode is
-    about to be set makes none, and a topic that is tried again has not recovered. One thread."""
+    """Keeps brief problems from being reported: a problem begins, and ends, only with the second
+    look in a row that shows it. So a file whose mode is about to be set is no problem, and a topic
+    that is being retried has not recovered. Belongs to one thread."""
 
     def __init__(self) -> None:
         self._lasting: dict[_Subject, Problem] = {}

@@ -148,7 +148,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why_not_ready(status: Status) -> str:
-    """The reasons why not everything that is configured works; empty if it does.
+    """The reasons why the agent is not ready: the configured things that do not work. Empty if it
+    is ready.
 
     Nothing waits for the ledger, so the state of `_audit` does not count.
     """

@@ -192,7 +192,7 @@ class Keeping:
 
     def has_own(self, kind: KeptKind, fd: int, left: str, *, is_same: bool) -> None:
         """Keeps the queue or memory of events; `fd` is -1 if there is none. `left`: the name of the
-        one that was handed over; `is_same`: it is still in use."""
+        descriptor that was handed over; `is_same`: that is still in use."""
         if fd >= 0 and not is_same:
             self._own[own_name(self.agent_id, kind)] = fd
         if left and not is_same:

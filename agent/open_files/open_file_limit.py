@@ -42,7 +42,8 @@ class HandleHolder(Open, Protocol):
 
 
 def there_millis(fd: int, wall: float) -> int:
-    """Now, or the time when the file lost its last name: files created later are different ones."""
+    """The latest time at which the file is known to have had a name; a file created after it is a
+    different one."""
     try:
         status = os.fstat(fd)
     except OSError:

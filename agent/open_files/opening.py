@@ -103,7 +103,7 @@ class _ResolvedFile(msgspec.Struct):
 
 
 class Opening:
-    """Opens files by these rules. Thread-safe."""
+    """Opens files by the rules of this module. Thread-safe."""
 
     def __init__(
         self,

@@ -96,7 +96,8 @@ class Destination:
         return oldest is not None and now - oldest >= self._config.batches.linger
 
     def leaves_early(self) -> bool:
-        """Whether it uses an early departure that `agent.reading.departures` allows."""
+        """Whether the destination uses an early departure that `agent.reading.departures`
+        allows."""
         if not self.holds_something:
             return False
         in_flight = self._shipper.in_flight(self.topic)[0] > 0
@@ -109,7 +110,8 @@ class Destination:
         return not self._knows_dead and self._packer.needs_dead_letters(source, cut, progress, end)
 
     def find_dead_letters(self) -> bool:
-        """Looks up the dead-letter topic for the first dead letter. Must be empty."""
+        """Looks up the dead-letter topic before the first dead letter. The destination must be
+        empty."""
         self._knows_dead = self._take_plan(for_dead=True)
         return self._knows_dead
 
@@ -280,7 +282,7 @@ class Destinations:
             of_sources.clear()
 
     def lose(self, lost: Lost) -> None:
-        """States bytes of a source that can no longer be read, as a run of their own."""
+        """States the loss of bytes of a source that can no longer be read, as a run of its own."""
         followed = lost.followed
         progress = followed.progress
         if lost.position < progress.position:

@@ -24,8 +24,8 @@ _BURST_SECONDS: Final = 1.0
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """A token bucket for the lines of an input: `rate` lines a second, 0 for any number, with a
-    burst of one second.
+    """A token bucket for the lines of an input: `rate` lines a second, 0 for no limit, with a burst
+    of one second.
 
     Lines that belong together are taken together, so tokens may become negative, and are refilled
     before more lines are taken.
@@ -40,7 +40,7 @@ class Bucket(msgspec.Struct, frozen=True):
         return cls(rate, max(1.0, rate * _BURST_SECONDS), now)
 
     def lines(self, now: float) -> int | None:
-        """The number of lines that may be taken now; None: any number."""
+        """The number of lines that may be taken now; None for any number."""
         return None if not self.rate else max(0, math.floor(self._tokens(now) + 1e-9))
 
     def taken(self, lines: int, now: float) -> "Bucket":
@@ -148,7 +148,7 @@ class Feed(msgspec.Struct, eq=False):
         self.stopped = f"reading failed, see the log: {error!r}"
 
     def lines_allowed(self, now: float) -> int | None:
-        """The number of lines that may be read now; None: any number."""
+        """The number of lines that may be read now; None for any number."""
         allowed = self.bucket.lines(now)
         if self._limited_at is not None:
             self.counts.rate_limited_seconds += now - self._limited_at

@@ -60,8 +60,8 @@ class Heartbeat:
         self._mark = Mark(millis, dict(sizes))
 
     def read(self, position: Callable[[SourceId], int | None]) -> bool:
-        """Updates the mark by the position of each source; None if it is gone. Returns whether the
-        mark waits for the journal."""
+        """Updates the mark by the position of each source, None for a source that is gone. Returns
+        whether the mark waits for the journal."""
         if self._mark is None or self._mark.number is not None:
             return False
         unread = self._mark.unread
@@ -72,12 +72,12 @@ class Heartbeat:
         return not unread
 
     def journalled(self, number: int) -> None:
-        """Notes that everything read is in batches up to this one."""
+        """Notes that everything read is in batches up to this number."""
         if self._mark is not None and not self._mark.unread:
             self._mark.number = number
 
     def acknowledged(self, oldest_open: int | None) -> None:
-        """Notes that batches before this one are acknowledged; all batches if it is None."""
+        """Notes that batches before this number are acknowledged; all batches if it is None."""
         mark = self._mark
         if mark is None or mark.number is None:
             return

@@ -37,12 +37,12 @@ class Intake:
         self._held: Cut | None = None
 
     def is_behind(self, now: float) -> None:
-        """Notes unread bytes."""
+        """Notes that the source has unread bytes."""
         if self.behind_since is None:
             self.behind_since = now
 
     def is_due(self, now: float) -> bool:
-        """Whether a read may bring more than the last one."""
+        """Whether reading may return more than the last time."""
         if now < self._not_before:
             return False
         return self.followed.size != self._stuck_at or now >= self._final_at

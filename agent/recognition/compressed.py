@@ -53,7 +53,7 @@ _MOST_FOR_NOTHING: Final = 4 * 1024 * 1024  # bzip2 reads whole blocks of up to 
 
 
 class ArchiveDamaged(Exception):
-    """An archive cannot be unpacked further; the message is the reason."""
+    """The error for an archive that cannot be unpacked further; the message is the reason."""
 
 
 class _Stream(Protocol):

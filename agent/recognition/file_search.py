@@ -32,8 +32,8 @@ _MOST_FOLDERS: Final = 1_000
 
 def find_by_inode(followed: Followed, elsewhere: Mapping[int, Sequence[str]]) -> str:
     """Opens the file in one of its folders, or at one of the paths `elsewhere` with its inode
-    number. Returns its path; empty if it is not there, or could not be recognised. The file of a
-    symbolic link that now leads elsewhere is where it was."""
+    number. Returns its path; empty if it is not there, or could not be recognised. The folder of
+    its real path is searched too, since a symbolic link may lead elsewhere now."""
     if not is_shown(followed.remembered()):
         return ""
     for path in chain(_names_in_its_folders(followed), elsewhere.get(followed.identity[1], ())):
@@ -69,8 +69,8 @@ def _folders_in(folder: str) -> list[str]:
 
 
 def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | None:
-    """The path and descriptor of its inode, if the creation time is the same: it lacks the bytes
-    read, so it was truncated before it was renamed."""
+    """The path and descriptor of the file with the source's inode and creation time. It lacks the
+    bytes read, so it was truncated before it was renamed."""
     if not followed.born_ns:
         return None
     for path in _names_in_its_folders(followed):
@@ -143,8 +143,8 @@ def _names_in_its_folders(followed: Followed) -> Iterator[str]:
 
 
 def was_copied(path: str, since_ns: int, is_meant: Callable[[str], bool]) -> bool:
-    """Whether a copy was created since then that the file does not begin with. Only the names that
-    rotators give to the newest copy are checked."""
+    """Whether a copy with another beginning than the file's was created since `since_ns`. Only the
+    names that rotators give to the newest copy are checked."""
     with contextlib.suppress(OSError), _opened(path) as fd:
         return shows_another_copy(path, read_head(fd), since_ns, is_meant)
     return False

@@ -109,7 +109,7 @@ class FileContent:
         self.progress = progress
 
     def show(self, head: bytes) -> bool:
-        """Takes the first bytes of the file. Returns whether they are more than known before."""
+        """Takes the first bytes of the file. Returns whether there are more than before."""
         has_grown = len(head) > len(self.head)
         if has_grown:
             self.head = head
@@ -225,12 +225,12 @@ class Followed:
 
     @property
     def is_away(self) -> bool:
-        """Whether its file is not accessible, but may still exist."""
+        """Whether the source's file is not accessible, but may still exist."""
         return self.missing_since is not None and self.handle.fd is None
 
     @property
     def leaving(self) -> bool:
-        """Whether it will end after some time without further changes."""
+        """Whether the source ends after some time without further changes."""
         return self.nameless or self.missing_since is not None or self.current_path != self.path
 
     # Identity
@@ -247,7 +247,7 @@ class Followed:
         self.forgotten_before = before
 
     def follow_on(self, old: "Followed", begun_ns: int, *, is_meant: bool) -> None:
-        """Continues a truncated file. At a path that the input does not match it ends, like any
+        """Continues a truncated file. If the input does not match its path, the file ends like any
         renamed file."""
         self.begun_ns = begun_ns
         if not is_meant:
@@ -269,8 +269,8 @@ class Followed:
         self.content.resume(known, has_less=bool(has_less))
 
     def known(self, wall: float) -> KnownSource:
-        """The state of the source for the journal. Its file existed at `seen_millis`, so another
-        one in its place was created later."""
+        """The state of the source for the journal. Its file existed at `seen_millis`, so a
+        different file in its place was created later."""
         end, progress = self.end, replace(self.progress, mark=self.mark)
         if end.unpacked is not None:
             return replace(end.unpacked, progress=progress, finished=end.ended)
@@ -297,7 +297,7 @@ class Followed:
         )
 
     def remembered(self) -> RememberedFile:
-        """The properties by which its file is recognised."""
+        """The properties by which the source's file is recognised."""
         content = self.content
         return RememberedFile(
             self.identity,
@@ -365,8 +365,8 @@ class Followed:
         self.sealed = True
 
     def open(self, path: str = "", *, sought: bool = False) -> int | None:
-        """Opens its file at the current path, or at `path`; if it is not there, it becomes suspect.
-        `sought`: the input does not match this path."""
+        """Opens the source's file at the current path, or at `path`; if it is not there, it becomes
+        suspect. `sought`: the input does not match this path."""
         if self.handle.fd is not None:
             return self.handle.fd
         path = path or self.current_path
@@ -390,7 +390,7 @@ class Followed:
         return fd
 
     def hold(self, fd: int, path: str = "") -> None:
-        """Takes a descriptor of its file, opened at the current path, or at `path`."""
+        """Takes a descriptor of the source's file, opened at the current path, or at `path`."""
         self.born_ns = born_ns(fd)
         self.begun_ns = self.begun_ns or self.born_ns
         self.sealed = False
@@ -418,7 +418,7 @@ class Followed:
         return data
 
     def is_intact(self) -> bool:
-        """Whether it still has the bytes read before; if not, it becomes suspect. Extends the
+        """Whether the file still has the bytes read before; if not, it becomes suspect. Extends the
         fingerprint."""
         fd = self.open()
         return fd is not None and self._is_intact(fd, self.progress.position)

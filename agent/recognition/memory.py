@@ -88,7 +88,7 @@ class Memory:
         return [known for known in self._by_identity.get(identity, ()) if not known.finished]
 
     def is_unchanged(self, sighting: Sighting, wall: float) -> bool:
-        """Whether it is a finished file that was checked, and is unchanged since."""
+        """Whether the file is that of a finished source, was checked, and is unchanged since."""
         identity = sighting.identity
         known = self._by_identity.get(identity)
         if known is None:
@@ -99,14 +99,14 @@ class Memory:
         return before is not None and is_unchanged(before, sighting)
 
     def believe(self, sighting: Sighting) -> None:
-        """Notes that the file was checked, and is a remembered one."""
+        """Notes that the file was checked, and belongs to a remembered source."""
         self._looked_into[sighting.identity] = sighting
 
     def find(
         self, sighting: Sighting, file: FoundFile, is_there: Callable[[Identity], bool]
     ) -> KnownSource | None:
         """The source of a file, preferring unfinished ones. Raises OSError. After its file system
-        was mounted again, the file may have another device number; and it may have several
+        was mounted again, the file may have another device number; and a file may have several
         names."""
         candidates = [
             known

@@ -70,7 +70,8 @@ class QueueOperations(Protocol):
     def halt(self, target: TopicPartition, error: ClientError) -> None: ...
 
     def ask(self, queue: "PartitionQueue", sent: Sequence[Stamped], *, everywhere: bool) -> None:
-        """Looks batches up, above the acknowledged offset or everywhere. `looked_up` follows."""
+        """Looks batches up, above the acknowledged offset or everywhere. Calls `looked_up`
+        later."""
 
     def identity(self, spent: int | None) -> Identity | None:
         """An unused identity of another producer id than `spent`; None while it is requested."""
@@ -85,7 +86,7 @@ class QueueOperations(Protocol):
         Those of other partitions are already in their queues."""
 
     def foreseen(self, sending: Sending, met: Collection[Cure]) -> Cure | None:
-        """The cure among `met` that a batch will need, by the topic's limits; None if none."""
+        """The cure among `met` that a batch will need by the topic's limits, if any."""
 
     def moved(self, sending: Sending, target: TopicPartition) -> None: ...
 
@@ -168,7 +169,7 @@ class PartitionQueue:
         self.halt(error)
 
     def halt(self, error: ClientError) -> None:
-        """Recalls all batches from the producer; `unsettled` follows."""
+        """Recalls all batches from the producer, which then calls `unsettled`."""
         if self.phase in {QueuePhase.FLOWING, QueuePhase.REPEATING}:
             self.phase = QueuePhase.HALTING
             self._operations.halt(self.target, error)

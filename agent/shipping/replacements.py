@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 def cut_runs(
     runs: Iterable[Run], counts: Sequence[int], positions: Sequence[int]
 ) -> Iterator[tuple[Run, ...]]:
-    """The runs of consecutive parts of a batch, which have these numbers of events.
+    """The runs of consecutive parts of a batch. `counts` has the number of events of each part.
 
     `positions` are the positions of each part's first event in its file.
     """
@@ -72,8 +72,8 @@ def dead_lettered(run: Run, reason: str) -> Run:
 
 
 def dead_lettered_of_spread(header: EventHeader, reason: str) -> Run:
-    """Returns an empty run that counts a dead letter: for an event that no run of its batch
-    names."""
+    """Returns an empty run that counts a dead letter, for an event that is in no run of its
+    batch."""
     place = header.position
     refused = Excepted(Fate.DEAD_LETTERED, 1, 0, reason)
     return Run(SourceId(header.source), header.seq, 0, place, place, 0, (refused,))
@@ -162,7 +162,7 @@ class Replacer:
                 return self._single(outgoing, events[0], cure, reason)
 
     def moved(self, outgoing: Outgoing, target: TopicPartition) -> Replacement:
-        """The batch for another partition."""
+        """Returns the batch with another partition."""
         batch = replace(outgoing.batch, target=target)
         return Replacement([replace(outgoing, number=self._next_number(), batch=batch)])
 

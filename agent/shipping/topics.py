@@ -72,7 +72,7 @@ def is_recreated(known: Placement, topic_id: str, partitions: int) -> bool:
 
 
 class TopicUnusable(ClientError):
-    """A topic whose configuration does not allow any batch."""
+    """The error for a topic whose configuration does not allow any batch."""
 
 
 class Facts(msgspec.Struct, frozen=True):

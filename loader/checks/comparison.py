@@ -32,7 +32,7 @@ UNKNOWN: Final = -1  # number of rows of a file that was not or cannot be counte
 
 
 class CommittedFile(NamedTuple):
-    """A file as counted by the run that added it, and the time of its last verification."""
+    """A file as counted by the run that added it, with the time of its last verification."""
 
     rows: int
     bytes: int
@@ -46,8 +46,8 @@ Files = dict[str, CommittedFile]  # by path
 
 
 class ExpectedHour(msgspec.Struct, frozen=True):
-    """The expected content of an hour's folder: known files, others by name or number, and the
-    totals of these others."""
+    """The expected content of an hour's folder: known files, other files by name or number, and the
+    totals of these other files."""
 
     hour: Hour
     folder: str
@@ -85,9 +85,9 @@ def apply_run(known: Mapping[Hour, Files], manifest: Manifest) -> None:
 
 
 def expected(table: str, hour: Hour, state: HourState, known: Files) -> ExpectedHour:
-    """The expected content of an hour, whose `state` is in the newest manifest. If that has no
-    names of files any more, known files may be among its unlisted ones; then only the total is
-    compared."""
+    """Returns the expected content of an hour, whose `state` is in the newest manifest. If the
+    manifest no longer has the names of its files, known files may be among the unlisted ones; then
+    only the total is compared."""
     listed = set(state.files)
     of_hour = {path: file for path, file in known.items() if path in listed}
     if state.unlisted:
@@ -115,7 +115,7 @@ def to_verify(
     most_bytes: int,
     now: int,
 ) -> list[str]:
-    """The files to verify now, of those that are expected."""
+    """The expected files that are to be verified now."""
     fitting = [
         path
         for path, file in known.items()
@@ -139,8 +139,8 @@ def _in_turn(files: Mapping[str, CommittedFile], most_bytes: int, now: int) -> I
 
 
 def differs(file: CommittedFile, checksum: str) -> bool:
-    """Whether the checksum is of different content. One of another method, or of a file that is
-    gone, is no evidence."""
+    """Whether the checksum is of different content. A checksum of another method, or of a missing
+    file, is no evidence."""
     method, _, _ = file.checksum.rpartition(":")
     return checksum.rpartition(":")[0] == method and checksum != file.checksum
 
@@ -163,7 +163,7 @@ class FileFaultKind(StrEnum):
 
 
 class FaultyFile(NamedTuple):
-    """A file that differs from what was committed; or the folder, if its files cannot be told
+    """A file that differs from what was committed; or its folder, if the files there cannot be told
     apart."""
 
     path: str
@@ -201,8 +201,8 @@ def to_count(
     all_: bool,
     spoilt: Collection[str] = frozenset(),
 ) -> list[str]:
-    """The files whose rows are needed for a verdict or a report. `sizes` are by path; `spoilt`
-    files differ from the committed content."""
+    """The files whose rows are needed for a verdict or a report. `sizes` are by path; the content
+    of `spoilt` files differs from what was committed."""
     paths = [
         path
         for path, size in sizes.items()
@@ -223,8 +223,8 @@ def outcome_of(
     all_: bool,
     spoilt: Collection[str] = frozenset(),
 ) -> HourOutcome:
-    """The outcome for an hour. `rows` are those of the files that `to_count` named, UNKNOWN if
-    unreadable."""
+    """The outcome for an hour. `rows` has the row counts of the files that `to_count` named;
+    UNKNOWN if a file is unreadable."""
     faults = [
         *_faults_of_known(hour, sizes, rows, spoilt),
         *_faults_of_others(hour, sizes, rows, all_),

@@ -47,7 +47,7 @@ class DamageMarkers:
         names: Mapping[Hour, Collection[str]],
         hours: Mapping[Hour, HourState],
     ) -> None:
-        """Adapts the markers to the outcomes of a check. `names` are those of all files in the
+        """Updates the markers by the outcomes of a check. `names` are those of all files in the
         hours' folders; `hours` are the manifest's."""
         for outcome in outcomes:
             present = names.get(outcome.hour, ())
@@ -64,7 +64,7 @@ class DamageMarkers:
         present: Collection[str],
         state: HourState = NO_HOUR,
     ) -> None:
-        """Marks an hour whose folder has files of these names."""
+        """Marks an hour whose folder has files of these names as damaged."""
         success, damaged = self._paths(hour)
         try:
             before = self._store.read(damaged, _MOST_BYTES) or b""

@@ -116,7 +116,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 class _OldFile(msgspec.Struct, frozen=True):
-    """Version 1, written by Penstock 0.1."""
+    """The state of a file in version 1, written by Penstock 0.1."""
 
     version: int
     run: int

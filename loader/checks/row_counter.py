@@ -1,4 +1,4 @@
-"""Counts the rows of files that are no longer known to be intact."""
+"""Counts the rows of files that may no longer be intact."""
 
 from collections.abc import Callable, Sequence
 

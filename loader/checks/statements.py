@@ -1,4 +1,4 @@
-"""The findings of a check as the ledger words them (docs/ledger-entries.md, `Checked`). Pure.
+"""States the findings of a check as ledger entries (docs/ledger-entries.md, `Checked`). Pure.
 
 The latest comparison of an hour counts, so an hour is reported in one entry, whatever its faults:
 if there are very many, only the first are named, and the rest are reported as sums.

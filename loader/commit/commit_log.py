@@ -68,7 +68,8 @@ class CommitLog:
         return self.read(runs[-1]) if runs else None
 
     def read(self, run: int) -> Manifest:
-        """The manifest of a run. Raises StoreError if it cannot be read: none is ever skipped."""
+        """The manifest of a run. Raises StoreError if it cannot be read, since a manifest is never
+        skipped."""
         path = manifest_path(self.table, run)
         data = self.store.read(path, self._most_bytes)
         if data is None:

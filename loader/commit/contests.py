@@ -47,8 +47,8 @@ class Contender(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settled(msgspec.Struct):
-    """The decisions: `buried` are offsets whose events become dead letters, `freed`, by topic,
-    events that landed before and land again."""
+    """The decisions: `buried` has the offsets of events that become dead letters, `freed`, by
+    topic, the events that landed before and land again."""
 
     buried: dict[Partition, Intervals] = {}
     freed: dict[str, dict[str, Intervals]] = {}
@@ -107,7 +107,7 @@ class Settled(msgspec.Struct):
 
 
 def settled(contests: Mapping[Named, Sequence[Contender]], topic: str, topic_id: str) -> Settled:
-    """Decides contests; contenders are in the order in which they landed or occur in the log."""
+    """Decides contests. Contenders are in the order in which they landed or are in the log."""
     result = Settled()
     buried: dict[int, list[Interval]] = defaultdict(list)
     freed: dict[str, list[Interval]] = defaultdict(list)

@@ -55,7 +55,7 @@ FEW_DUPLICATES: Final = 100  # fewer are always accepted
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """The committer and time of a run, and the limits that it must keep."""
+    """Who commits a run, when, and within which limits."""
 
     now: int  # milliseconds
     loader: str
@@ -175,8 +175,8 @@ def check_dead(table: str, reports: Sequence[SliceReport], terms: Terms) -> None
 
 
 def check_duplicates(table: str, reports: Sequence[SliceReport], terms: Terms) -> None:
-    """Checks the share of duplicates, as a producer that gives all its events the same number would
-    lose them. Raises TooManyDuplicates."""
+    """Checks the share of duplicates, since a producer that numbers all its events alike would lose
+    them. Raises TooManyDuplicates."""
     duplicates = sum(report.duplicates + report.dead.get(COLLISION, 0) for report in reports)
     records = sum(report.duplicates + report.row_count + report.dead_count for report in reports)
     if duplicates < FEW_DUPLICATES or duplicates <= terms.duplicate_share * records:

@@ -42,7 +42,7 @@ ABANDONED_MILLIS: Final = 86_400_000
 
 
 def publish(store: Store, manifest: Manifest) -> None:
-    """Makes the run's files visible. Raises StoreError if that has to be repeated.
+    """Makes the run's files visible. Raises StoreError if it must be called again.
 
     Once the run is visible, no matter which loader did it, later runs may have changed its hours.
     """
@@ -64,8 +64,8 @@ def publish(store: Store, manifest: Manifest) -> None:
 
 
 def restore_markers(store: Store, commit_log: CommitLog, *, since: int) -> list[str]:
-    """Restores markers that differ from the newest run that has them, of all runs from `since` on.
-    Returns the paths of those that differed."""
+    """Restores markers that differ from what the newest run that has them wrote, of all runs from
+    `since` on. Returns the paths of these markers."""
     restored: list[str] = []
     while True:
         manifests = [commit_log.read(run) for run in commit_log.runs() if run >= since]

@@ -37,7 +37,7 @@ WITH_HOLES: Final = 4  # a source with gaps is kept this many times as long
 
 
 class LandedSources:
-    """The sources of one run. Reports are added in the order of their slices; events found twice
+    """The sources of one run. Reports are added in the order of their slices. Events found twice
     count as not written by the later slice, which is landed again without them."""
 
     def __init__(self, known: Iterable[KnownSources] = ()) -> None:
@@ -55,13 +55,13 @@ class LandedSources:
             self.twice[report.slice] = {source: closed(seqs) for source, seqs in twice.items()}
 
     def of(self, log: Partition, leader_epoch: int) -> dict[str, ClosedIntervals]:
-        """The events written from batches of this partition and leader epoch."""
+        """The events written from batches of this partition and leader epoch, by source."""
         topic, partition = log
         return self._topics[topic].of(partition, leader_epoch) if topic in self._topics else {}
 
     @property
     def scattered(self) -> set[str]:
-        """Sources of any topic that are not remembered."""
+        """Sources that are not remembered, of any topic."""
         return {source for topic in self._topics.values() for source in topic.scattered}
 
     @property
@@ -82,7 +82,7 @@ class TopicSources:
         self._several: dict[str, GrowingIntervals] = {}  # sources of several partitions, all runs
 
     def add(self, report: SliceReport) -> dict[str, Intervals]:
-        """Returns those of its events that had landed already, by source."""
+        """Adds a report. Returns those of its events that had landed already, by source."""
         self.scattered.update(report.scattered)
         by_source = self._landed.setdefault(report.partition, {})
         all_twice: dict[str, Intervals] = {}
@@ -103,7 +103,7 @@ class TopicSources:
         return {source: closed(by_source[source].intervals) for source in sorted(by_source)}
 
     def all(self) -> Iterator[tuple[str, int, Intervals]]:
-        """Each source with its partition, or SEVERAL, and the events written of it."""
+        """All sources, each with its partition, or SEVERAL, and its written events."""
         for partition, by_source in self._landed.items():
             for source, landed in by_source.items():
                 if source not in self._several:
@@ -173,7 +173,7 @@ def _taken(landed: GrowingIntervals, intervals: Intervals) -> Intervals:
 
 
 def seen_in(known: Sequence[KnownSources], logs: Iterable[Partition]) -> dict[Partition, Seen]:
-    """The events that landed earlier, by partition, for the partitions to read and SEVERAL."""
+    """The events that landed earlier, by partition: for the partitions to read, and for SEVERAL."""
     read = set(logs)
     wanted = read | {(topic, SEVERAL) for topic, _ in read}
     seen: dict[Partition, dict[str, Landed]] = {}

@@ -1,5 +1,5 @@
-"""Finds the reports and files that a job has staged, and checks that they are complete and none is
-superfluous.
+"""Finds the reports and files that a job has staged, and checks that they are complete, without
+superfluous ones.
 
     {directory}/kind=rows/slice=3/dt=2026-11-20/hour=07/part-….txt
 
@@ -61,8 +61,8 @@ class Staged(msgspec.Struct, frozen=True):
 
 
 def staged(store: Store, directory: str, sources: LandedSources) -> Staged:
-    """The results of a landing job; adds its sources to `sources`. Raises Mismatch for unknown
-    files, and for reports and files that exist twice."""
+    """The results of a landing job. Adds its sources to `sources`. Raises Mismatch for unknown
+    files, and for duplicate reports or files."""
     reports: dict[int, Entry] = {}
     files = []
     for entry, keys in _job_files(store, directory):
@@ -84,8 +84,8 @@ def staged(store: Store, directory: str, sources: LandedSources) -> Staged:
 
 
 def reshaped(before: Staged, kinds: Iterable[FileKind], store: Store, directory: str) -> Staged:
-    """The files after a conversion: all of these kinds were replaced by files with rows in
-    slice=…/dt=…/hour=… of a directory."""
+    """The files after a conversion: files with rows in slice=…/dt=…/hour=… of a directory replace
+    all files of these kinds."""
     replaced_kinds = set(kinds)
     files = [file for file in before.files if file.kind not in replaced_kinds]
     for entry, keys in _job_files(store, directory):
@@ -104,14 +104,14 @@ def reshaped(before: Staged, kinds: Iterable[FileKind], store: Store, directory:
 
 
 def read_again(before: Staged, again: Staged) -> Staged:
-    """The results after some slices were landed again, which replaces their earlier ones."""
+    """The results after some slices were landed again: their new results replace the earlier
+    ones."""
     kept = tuple(file for file in before.files if file.slice not in again.reports)
     return replace(before, reports={**before.reports, **again.reports}, files=(*kept, *again.files))
 
 
 def check(planned: Sequence[Slice], results: Staged, *, some_hours: bool = False) -> None:
-    """Checks that each slice has its report and exactly the files that it names, or raises
-    Mismatch.
+    """Checks that each slice has its report and exactly the files named there. Raises Mismatch.
 
     Slices of one partition must meet, and rows of mixed hours must have been divided. With
     `some_hours`, only certain hours were to be landed.
@@ -128,8 +128,8 @@ def check(planned: Sequence[Slice], results: Staged, *, some_hours: bool = False
 
 
 def verified(counts: Mapping[str, int], results: Staged) -> Staged:
-    """The results with counted rows, which are by path. Raises Mismatch if the reports differ from
-    them."""
+    """The results with each file's row count from `counts`, by path. Raises Mismatch if a report
+    disagrees with the counts."""
     held: Counter[_Key] = Counter()
     for file in results.files:
         if file.path not in counts:

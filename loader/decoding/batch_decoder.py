@@ -35,7 +35,7 @@ NOTHING: Final = (0, 0)
 
 class BatchDecoder:
     """Decodes batches of one partition. Rows get `topic` and `partition`, and `cluster` if the
-    table has that column. Those outside of `times`, from and to in milliseconds, are out of range.
+    table has that column. Rows outside of `times` (from and to, in milliseconds) are out of range.
     """
 
     def __init__(

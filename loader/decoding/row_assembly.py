@@ -19,7 +19,8 @@ WANTED_TIME: Final = "time from `oldest` to `newest`"
 
 
 class RowAssembly:
-    """Assembles rows of one partition. Excludes rows outside of `times`, in milliseconds."""
+    """Assembles rows of one partition. Excludes rows outside of `times` (from and to, in
+    milliseconds)."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class RowAssembly:
     def rows(
         self, read: Rows, conversion: Conversion
     ) -> tuple[pa.RecordBatch, Mapping[int, Unusable]]:
-        """The rows that fit, and the reasons for rejecting the others, by offset."""
+        """The rows that fit, and by offset the reasons for rejecting the others."""
         done = conversion.convert(read.bodies)
         misfits = done.misfits
         columns = self._values(done.column)

@@ -29,7 +29,7 @@ _WIDER: Final = {
 
 
 class CannotWiden(Exception):
-    """Two versions of a column cannot be widened; names the column, and both types."""
+    """Two versions of a column cannot be widened. The error names the column and both types."""
 
     def __init__(self, column: str, former: pa.DataType, latest: pa.DataType) -> None:
         self.column = column

@@ -49,8 +49,8 @@ class Writer:
         self._rows = RowReader(schema)
 
     def read(self, messages: list[bytes]) -> tuple[Read, dict[int, Unusable]]:
-        """Reads messages with their envelope. Returns the bodies, and the messages that could not
-        be read."""
+        """Reads messages with their envelope. Returns the bodies, and the messages that cannot be
+        read."""
         reading = _Reading(messages, self._raw)
         place = 0
         while place < len(messages):

@@ -1,4 +1,4 @@
-"""Asks the audit service over HTTP whether agents and brokers are done with an hour.
+"""Asks the audit service over HTTP whether agents and brokers have delivered everything of an hour.
 
 Every outcome is a verdict: if the audit is unreachable, hours only wait. After a failed connection
 or a malformed answer it is not asked again in this load; a refused question does not affect others.
@@ -29,7 +29,7 @@ Question = tuple[str, Hour]  # a topic and an hour of it
 
 
 class _Gate(msgspec.Struct, frozen=True):
-    """The audit's answer; see docs/audit-in-detail.md. Other fields are ignored."""
+    """The audit's answer; see docs/audit-in-detail.md. Unknown fields are ignored."""
 
     complete: bool
     by: str = ""
@@ -42,7 +42,7 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 class _AuditError(Exception):
-    """A failed question; its text continues `the audit at …, which`."""
+    """The error of a failed question; its text continues `the audit at …, which`."""
 
     def __init__(self, words: str, *, refused: bool = False) -> None:
         super().__init__(words)
@@ -68,7 +68,7 @@ class Audit:
         self.away: Waiting | None = None  # set when the audit is not asked any more
 
     def ask(self, questions: Iterable[Question]) -> dict[Question, HourVerdict]:
-        """Asks one question after the other."""
+        """Asks the questions, one after the other."""
         verdicts: dict[Question, HourVerdict] = {}
         with HttpClient(self._url, access=self._access, most_bytes=_MOST_BYTES) as client:
             for question in questions:

@@ -1,4 +1,4 @@
-"""Decides what to do with hours that are over: declare them complete (`_SUCCESS`) or incomplete
+"""Decides what to do with past hours: declare them complete (`_SUCCESS`) or incomplete
 (`_INCOMPLETE`). Builds the manifest of the run that does so. Pure.
 
 Rule 1: an hour's small files are merged in the run that declares it complete, never later.
@@ -44,7 +44,7 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 class Merge(msgspec.Struct, frozen=True):
-    """Files of an hour to be merged into fewer."""
+    """Files of an hour that are to be merged into fewer files."""
 
     hour: Hour
     files: tuple[str, ...]
@@ -53,14 +53,14 @@ class Merge(msgspec.Struct, frozen=True):
 
 
 def open_hours(previous: Manifest | None, now: int) -> tuple[Hour, ...]:
-    """Hours that are over and not complete, in order."""
+    """Past hours that are not complete, in order."""
     hours = {} if previous is None else previous.hours
     known = (hour for hour, state in hours.items() if _is_open(hour, state, now))
     return tuple(sorted((*known, *_without_rows(hours, now))))
 
 
 def complete_hours(manifest: Manifest, hours: Iterable[Hour]) -> tuple[Hour, ...]:
-    """The complete ones of these hours."""
+    """Those of these hours that are complete."""
     return tuple(hour for hour in hours if manifest.hours.get(hour, NO_ROWS).complete >= 0)
 
 
@@ -106,7 +106,7 @@ def _is_open(hour: Hour, state: HourState, now: int) -> bool:
 def gone_files(
     latest: Manifest, hours: Iterable[Hour], present: Container[str]
 ) -> dict[Hour, list[str]]:
-    """The deleted files of these hours; hours without any are left out."""
+    """The deleted files by hour, for those of these hours that have any."""
     gone = {
         hour: [path for path in latest.hours[hour].files if path not in present] for hour in hours
     }
@@ -116,7 +116,7 @@ def gone_files(
 def files_left(
     latest: Manifest, deleted: Mapping[Hour, Sequence[str]]
 ) -> dict[Hour, tuple[str, ...]]:
-    """The remaining files of hours with deleted files."""
+    """The remaining files by hour, for hours with deleted files."""
     return {
         hour: tuple(path for path in latest.hours[hour].files if path not in set(files))
         for hour, files in deleted.items()
@@ -129,7 +129,7 @@ def with_remaining(
     sizes: Mapping[str, int],
     rows: Mapping[str, int],
 ) -> Manifest:
-    """The manifest, if these hours have only these files. `sizes` and `rows` are by path."""
+    """The manifest, with only these files in these hours. `sizes` and `rows` are by path."""
     hours = {
         hour: msgspec.structs.replace(
             latest.hours[hour],

@@ -74,9 +74,9 @@ class Completeness(Protocol):
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> HourVerdict | None:
-        """The verdict on an hour of a table, whose topics were loaded up to these states; a state
+        """The verdict on an hour of a table, whose topics were loaded up to these states. A state
         is None if the topic was never read. `events`: rows have Penstock's header, so agents write
-        them. None: the next load decides."""
+        them. A verdict of None is left to the next load."""
 
 
 class TopicEnd(msgspec.Struct, frozen=True):

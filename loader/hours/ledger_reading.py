@@ -1,4 +1,4 @@
-"""Reads `_audit` to its end, from where it was last read, and then looks up the topics' ends.
+"""Reads `_audit` from the position of the last read to its end, and then looks up the topics' ends.
 
 The order matters: what heartbeats guarantee lies below ends that are looked up after them; see
 completeness.py. So a load reads watermarks before it is planned.
@@ -72,8 +72,8 @@ class LedgerRead(msgspec.Struct, frozen=True):
 
 
 def cache_path(cluster_id: str, cluster: str) -> str:
-    """The file's path. Ids, Kafka's and ours, have letters, digits, `-` and `_`. A cluster without
-    an id goes by its configured name."""
+    """The file's path. Ids, Kafka's and Penstock's, have letters, digits, `-` and `_`. The file of
+    a cluster without an id is named after its configured name."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", cluster_id or cluster)
     return f"{PENSTOCK}/~watermarks/{name}.json"
 
@@ -144,8 +144,8 @@ def read_watermarks(
     topics: Iterable[str],
     now: int,
 ) -> Watermarks:
-    """The watermarks of these topics, from all that agents have reported. Raises errors of the
-    brokers, the registry and the store: no hour can be judged then."""
+    """The watermarks of these topics, from everything that agents have reported. Raises errors of
+    the brokers, the registry and the store: without watermarks, no hour can be judged."""
     cluster_id = brokers.refresh([LEDGER_TOPIC]).cluster_id or ""
     path = cache_path(cluster_id, config.cluster)
     read = read_ledger(brokers, lookup_at(registry), _cached(store, path))

@@ -69,7 +69,7 @@ class Duplicates:
 
     @property
     def most_repeated(self) -> str:
-        """The source with most duplicates; empty if there are none."""
+        """The source with the most duplicates; empty if there are none."""
         return max(self._repeated, key=lambda source: (self._repeated[source], source), default="")
 
     def end_part(self, leader_epoch: int) -> None:
@@ -78,7 +78,7 @@ class Duplicates:
         self._in_parts = {source: landed.intervals for source, landed in self._landed.items()}
 
     def runs(self, leader_epoch: int) -> tuple[SourceRun, ...]:
-        """The new events by source; those since the last part belong to this epoch."""
+        """The new events by source; those since the last part are assigned to this epoch."""
         closed_runs = (run for run in self._parts if run.source not in self._scattered)
         return (*closed_runs, *self._part(leader_epoch))
 
@@ -94,7 +94,7 @@ class Duplicates:
         )
 
     def new(self, arrived: Arrived) -> Arrived:
-        """The rows that are not duplicates, in their order. They count as landed from now on."""
+        """The rows that are not duplicates, in their order. From now on they count as landed."""
         sources, seqs = arrived.sources, arrived.seqs
         if sources is None or seqs is None:
             return arrived

@@ -1,4 +1,4 @@
-"""Holds rows back, by hour, until they are worth writing.
+"""Holds rows back, by hour, until there are enough of them for writing.
 
 A batch of one hour is kept as it is; one in which the hour changes once or twice is split there.
 Batches of many hours are kept until there are enough rows to sort all of them by hour at once,
@@ -35,7 +35,7 @@ class _HourRows(msgspec.Struct):
     bytes: int = 0
 
     def add(self, batch: pa.RecordBatch, size: int) -> int:
-        """Returns the number of additional bytes held."""
+        """Adds rows. Returns the number of additional bytes held."""
         before = self.bytes
         self.bytes += size
         if batch.num_rows < _FEW_ROWS:
@@ -112,7 +112,7 @@ class HeldRows:
         return self.bytes >= self._memory_bytes
 
     def add(self, rows: pa.RecordBatch, times: pa.Int64Array, bounds: tuple[int, int]) -> None:
-        """Adds rows; `bounds` are the earliest and the latest of their times."""
+        """Adds rows; `bounds` are their earliest and latest times."""
         first, last = map(hour_of, bounds)
         if first == last:
             self._add_to(first, rows)
@@ -131,12 +131,12 @@ class HeldRows:
             self._sort()
 
     def take_largest(self) -> Iterator[tuple[Hour, list[pa.RecordBatch]]]:
-        """Takes the hours with most rows until half of the memory is free. The iterator must be
+        """Takes the hours with the most rows until half of the memory is free. The iterator must be
         exhausted."""
         yield from self._take(self._memory_bytes // 2)
 
     def take_all(self) -> Iterator[tuple[Hour, list[pa.RecordBatch]]]:
-        """All hours, those with most rows first."""
+        """All hours, those with the most rows first."""
         yield from self._take(0)
 
     def _add_to(self, hour: Hour, rows: pa.RecordBatch) -> None:

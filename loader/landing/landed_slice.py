@@ -1,4 +1,4 @@
-"""Counts the records of a slice and their outcome, for its report.
+"""Counts the records of a slice and their outcomes, for its report.
 
 Each offset is counted where it is seen: as a record, a marker, an empty batch, or a gap. If the
 counts do not add up, there is no report. An account ends with its leader epoch. Batches with
@@ -97,8 +97,8 @@ class _Account(msgspec.Struct):
 
 
 class LandedSlice(msgspec.Struct):
-    """Counts a slice, and decides nothing. With `only_hours`, windows of other hours are not
-    counted."""
+    """Counts the records of a slice, and decides nothing. With `only_hours`, windows of other hours
+    are not counted."""
 
     piece: Slice
     window_millis: int
@@ -128,7 +128,7 @@ class LandedSlice(msgspec.Struct):
     def read(
         self, header: BatchHeader, schema_ids: Mapping[int, int], *, has_duplicates: bool
     ) -> None:
-        """Begins a batch; the calls that follow are about its records."""
+        """Begins a batch; later calls are about its records."""
         self._account_of(header, has_duplicates=has_duplicates)
         self._batches += 1
         self._bytes += header.size
@@ -177,12 +177,12 @@ class LandedSlice(msgspec.Struct):
             self._died_at(letter.timestamp, 1)
 
     def died_unnamed(self, time: int, count: int) -> None:
-        """Counts dead records of a batch that are too many for a letter each."""
+        """Counts dead records of a batch that has too many to write a dead letter for each."""
         self._unnamed += count
         self._died_at(time, count)
 
     def landed(self, times: pa.Int64Array, within: tuple[int, int]) -> None:
-        """Counts new rows with these times. `within` are the earliest and the latest. Raises
+        """Counts new rows with these times. `within` has the earliest and the latest time. Raises
         TooManyHours."""
         for hour, count in counted(times, HOUR_MILLIS, within).items():
             self._rows[Hour(hour)] += count
@@ -207,8 +207,8 @@ class LandedSlice(msgspec.Struct):
     def report(
         self, next_offset: int, leader_epoch: int, sources: Duplicates, mixed: Iterable[Hour] = ()
     ) -> SliceReport:
-        """The complete report. The slice was read up to `next_offset`, into this epoch. Raises
-        Mismatch if an offset is not accounted for."""
+        """The complete report on a slice that was read up to `next_offset`, in the last leader
+        epoch `leader_epoch`. Raises Mismatch if an offset is not accounted for."""
         accounts = tuple(account.finished() for account in self._accounts)
         reached = accounts[-1].next_offset if accounts else next_offset
         odd = next((account for account in accounts if not account.adds_up), None)

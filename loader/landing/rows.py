@@ -24,7 +24,7 @@ def numbers(count: int) -> pa.Int64Array:
 
 
 def ends(column: pa.Array) -> list[int]:
-    """The ends of stretches of equal values, including the last."""
+    """The ends of stretches of equal values, including the end of the last one."""
     run_ends: list[int] = pc.run_end_encode(column).run_ends.to_pylist()
     return run_ends
 
@@ -39,7 +39,7 @@ def beginnings(times: pa.Int64Array, length: int) -> pa.Int64Array:
 
 
 def counted(times: pa.Int64Array, length: int, bounds: tuple[int, int]) -> dict[int, int]:
-    """The number of times in each interval. `bounds` are the earliest and the latest."""
+    """The number of times in each interval. `bounds` are the earliest and the latest time."""
     first, last = (bound - bound % length for bound in bounds)
     if first == last:
         return {first: len(times)}
@@ -80,8 +80,8 @@ class Arrived(msgspec.Struct, frozen=True):
         )
 
     def within(self, stretches: Sequence[RowRange]) -> Self:
-        """These rows. Copied, unless they are most rows and contiguous: a small slice must not keep
-        a large batch in memory."""
+        """Returns these rows: as a copy, unless they are contiguous and most of the rows, so that a
+        small slice does not keep a large batch in memory."""
         if len(stretches) == 1:
             start, end = stretches[0]
             if end - start == len(self):
@@ -110,8 +110,8 @@ class HeldBytes:
         self._shared = [index for index, name in enumerate(schema.names) if name in _SHARED]
 
     def of(self, batch: pa.RecordBatch) -> int:
-        """The memory that a batch holds, including buffers that it only uses a part of, and Arrow's
-        overhead. Ten times faster than `nbytes`."""
+        """The memory that a batch holds, including Arrow's overhead and buffers that it uses only
+        in part. Ten times faster than `nbytes`."""
         size = self._around + batch.get_total_buffer_size()
         for index in self._shared:
             size -= batch.column(index).get_total_buffer_size()
@@ -119,7 +119,8 @@ class HeldBytes:
 
 
 def part_of(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
-    """These rows. Copied, unless they are most rows: a few must not keep all in memory."""
+    """Returns these rows: as a copy, unless they are most of the rows, so that a few rows do not
+    keep all in memory."""
     if end - start > batch.num_rows // 2:
         return batch.slice(start, end - start)
     return batch.take(numbers(end).slice(start))

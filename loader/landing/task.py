@@ -164,9 +164,9 @@ class Landing:
     def take(
         self, header: BatchHeader, decoded: Decoded, *, given_up: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """Takes the next batch and its decoded rows. Cuts off what precedes the slice. Absent
+        """Takes the next batch and its decoded rows. Cuts off the part before the slice. Absent
         records were compacted away, unless they are given up. Raises Mismatch if the batch does not
-        have as many records as it says."""
+        have the number of records in its header."""
         dead, arrived = decoded.dead, _arrived(decoded)
         self._check(header, 0 if arrived is None else len(arrived), decoded)
         begins = max(header.base_offset, self._piece.first)
@@ -206,8 +206,8 @@ class Landing:
         self._slice.passed_over(passed.header, passed.first, passed.what, given_up=given_up)
 
     def end(self, next_offset: int, leader_epoch: int) -> Iterator[pa.RecordBatch]:
-        """The remaining pieces, and the report. The slice was read up to `next_offset`; what
-        precedes that is of `leader_epoch`, -1 if nothing does."""
+        """The remaining pieces, and the report. The slice was read up to `next_offset`; the last
+        record before that is of `leader_epoch`, -1 if there is none."""
         if self._held is not None:
             for hour, batches in self._held.take_all():
                 yield from self._files.rows(hour, batches)
@@ -308,7 +308,7 @@ class DeadLetters:
         self.bytes += sum(_size(letter) for letter in letters)
 
     def take(self) -> pa.Table | None:
-        """All letters; None if there are none."""
+        """All dead letters; None if there are none."""
         letters, self._letters, self.bytes = self._letters, [], 0
         if not letters:
             return None

@@ -52,7 +52,8 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 def statements(passage: Passage, window_millis: int) -> Iterator[Statement]:
-    """The statements of a passage. If it has too many runs, these come first, without offsets."""
+    """The statements of a passage. If it has too many runs, statements without offsets come first
+    and contain them."""
     runs = list(_runs(passage.sources))
     length = _length(passage.windows, window_millis)
     if len(runs) > MOST_RUNS:
@@ -182,7 +183,7 @@ def in_ledger(
     origins: Mapping[str, str] = MappingProxyType({}),
 ) -> Manifest:
     """The manifest with everything that its entries depend on. Their numbers continue those of the
-    run before. `origins` has the originals of topics that are copies.
+    previous run. `origins` has the originals of topics that are copies.
 
     The journal identifies the commit log, so it never changes, even if the root gets another name,
     or the ledger is disabled for a time.

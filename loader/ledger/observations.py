@@ -1,4 +1,4 @@
-"""A loader's reports beside its runs: files that differ from their commit, damaged batches, and
+"""A loader's reports apart from its runs: files that differ from their commit, damaged batches, and
 results of loads.
 
 Rule 1: each load has a journal of its own for this, shared by all tables.

@@ -1,5 +1,5 @@
-"""The originals of topics that are mirrored copies, from their configs: the ledger names them
-beside the offsets.
+"""Reads the originals of topics that are mirrored copies from the topics' configs, since the ledger
+names them with the offsets.
 """
 
 from collections.abc import Collection

@@ -1,5 +1,5 @@
-"""Queries the cluster for a plan: where logs begin and end, and whether they are still those that
-were read. Needs few requests, however many partitions there are.
+"""Queries the cluster for a plan: where logs begin and end, and whether they are still the logs
+that were read. Needs few requests, whatever the number of partitions.
 
 A topic's id identifies the topic, but not the log: a broker whose directory was removed starts an
 empty one under the same id. Leader epochs reveal this if the broker begins a new one with it.
@@ -112,8 +112,9 @@ def _facts(
 
 
 def asked_offset(facts: PartitionFacts, state: PartitionState) -> int | None:
-    """The offset whose batch shows whether the log is the one that was read. None if no batch can:
-    epochs have already decided, nothing was read or is to be read, or the log now begins later."""
+    """The offset whose batch shows whether the log is the one that was read. None if no batch can
+    show it: epochs have already decided, nothing was read or is to be read, or the log now begins
+    later."""
     if facts.epoch_end is not None and facts.epoch_end < state.next_offset:
         return None
     offset = (state.next_offset if state.last is None else state.last.next_offset) - 1
@@ -134,7 +135,7 @@ def is_batch(last: LastBatch, header: BatchHeader) -> bool:
 
 
 def candidates(facts: PartitionFacts, earlier: Iterable[LastBatch]) -> list[LastBatch]:
-    """Batches that may still be in the log, the newest first."""
+    """Batches that were read and may still be in the log, the newest first."""
     by_end = {batch.next_offset: batch for batch in earlier}
     return [
         by_end[end] for end in sorted(by_end, reverse=True) if facts.earliest < end <= facts.end

@@ -90,12 +90,12 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def at_the_beginning(facts: PartitionFacts) -> Start:
-    """The start in a partition of a topic that was never read."""
+    """The first offset in a partition of a topic that was never read."""
     return Start(offset=facts.earliest)
 
 
 def added(topic: str, partition: int, facts: PartitionFacts) -> Start:
-    """The start in a partition that was added to a known topic, which must be complete."""
+    """The first offset in a partition that was added to a known topic; its log must be complete."""
     if not facts.earliest:
         return at_the_beginning(facts)
     gap = Gap(topic=topic, partition=partition, first=0, end=facts.earliest, why=Why.RETENTION)
@@ -152,8 +152,8 @@ def _diverged(facts: PartitionFacts, reached: int, gap: Callable[..., Gap]) -> S
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The ranges that one run reads. `topics` is the state before it: accepted gaps are skipped
-    already, and partitions to read have their start."""
+    """The ranges that one run reads. `topics` is the state before it, in which accepted gaps are
+    skipped, and the partitions to read have their start."""
 
     slices: tuple[Slice, ...]
     ranges: tuple[Range, ...]
@@ -169,8 +169,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_to_do(self) -> bool:
-        """Whether nothing is to be read; false also for new topics that have lost all their events,
-        as the run's record may be the only trace of a former table."""
+        """Whether there is nothing to read; false also for new topics that have lost all their
+        events, as the run's record may be the only trace of a former table."""
         return not self.slices and not self.gaps and not self.never_seen
 
 

@@ -1,4 +1,5 @@
-"""Plans a rebuild of whole hours: it reads everything that was ever read and is still in the log.
+"""Plans a rebuild of whole hours, which reads everything that was ever read and is still in the
+log.
 
 An hour's events may be anywhere in the log, and its files may have events that the log has lost
 since. Replacing such files would lose these for good, so it is refused.

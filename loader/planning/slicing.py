@@ -8,8 +8,8 @@ from loader.values.tables import Slice
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
-    """The records that a run reads of one partition: from `first` on, to the end of the batch that
-    contains or precedes `end`."""
+    """The records that a run reads from one partition: from `first` on, to the end of the batch
+    that contains or precedes `end`."""
 
     topic: str
     topic_id: str
@@ -59,7 +59,7 @@ def slices(
 
 
 def share(amounts: Sequence[int], limit: int) -> list[int]:
-    """Distributes at most `limit` fairly: equal shares, but none above its amount."""
+    """Distributes at most `limit` fairly: in equal shares, but none above its amount."""
     shares = [0] * len(amounts)
     ascending = sorted(range(len(amounts)), key=lambda index: amounts[index])
     for place, index in enumerate(ascending):

@@ -16,7 +16,8 @@ _WILD: Final = frozenset("*?[")
 
 
 def matching(topics: Iterable[str], patterns: Sequence[str], exclude: Sequence[str]) -> list[str]:
-    """The topics that are named in full, whether they exist or not, and those that match."""
+    """The topics with these exact names, whether they exist or not, and those that match
+    patterns."""
     exact = {pattern for pattern in patterns if not _WILD & set(pattern)}
     return sorted(topic for topic in exact.union(topics) if is_taken(topic, patterns, exclude))
 

@@ -1,6 +1,6 @@
 """Groups an hour's small files for merging, and verifies that merged files have the same rows. Only
 files with the same columns are merged, so that no value is lost, even if the table's schema has
-changed since. A file whose columns no other has stays as it is.
+changed meanwhile. A file with unique columns stays as it is.
 """
 
 import heapq
@@ -30,7 +30,7 @@ class Footer(msgspec.Struct, frozen=True):
 
 
 def grouped(sizes: Mapping[str, int], wanted: int) -> list[list[str]]:
-    """Divides the files into this many groups of about equal size, none empty."""
+    """Divides the files into this many groups of about equal size. No group is empty."""
     groups: list[list[str]] = [[] for _ in range(min(wanted, len(sizes)))]
     heap = [(0, index) for index in range(len(groups))]
     for path in sorted(sizes, key=lambda path: (-sizes[path], path)):
@@ -59,7 +59,7 @@ def groups_of(
     *,
     first: int = 0,
 ) -> list[Group]:
-    """The groups of files to merge, numbered from `first` on. Their `merge` has only those files of
+    """The groups of files to merge, numbered from `first` on. Their `merge` has only the files of
     the hour that can be merged."""
     groups: list[Group] = []
     for merge in merges:
@@ -105,7 +105,7 @@ def _group(
 
 
 def entries_of(store: Store, directory: str, groups: Sequence[Group]) -> list[Entry]:
-    """The file of each group, in their order. Raises Mismatch."""
+    """The file of each group, in the order of the groups. Raises Mismatch."""
     by_number: dict[int, Entry] = {}
     for entry in store.list_recursively(directory):
         if entry.name.startswith(("_", ".")):
@@ -124,7 +124,7 @@ def verified(
     rows_in_file: Callable[[str], int],
     target: RowFormat,
 ) -> tuple[Merged, ...]:
-    """The merges, if each new file has as many rows as the old ones; rows are by path. Raises
+    """The merges, if each new file has as many rows as the old ones. `rows` are by path. Raises
     Mismatch."""
     by_merge: dict[Merge, list[MergedFile]] = {}
     for group, entry in zip(groups, entries, strict=True):

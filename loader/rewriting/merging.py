@@ -67,7 +67,7 @@ def append(
     *,
     least_row_group: int = LEAST_ROW_GROUP,
 ) -> set[int]:
-    """Appends suitable groups as `{directory}/merged={number}/part.c000.parquet`. Returns their
+    """Appends suitable groups, as `{directory}/merged={number}/part.c000.parquet`. Returns their
     numbers."""
     suitable = [group for group in groups if group.size >= least_row_group * group.row_groups]
     if not suitable or not str(spark.sparkContext.master).startswith("local"):

@@ -1,5 +1,5 @@
 """Merges small files without Spark if there is little data: the driver joins them itself, hour by
-hour, as tasks would. Also reads the lowest offsets and the columns of a file. Only for Parquet.
+hour, as tasks would. Also reads the lowest offsets and the columns of a file. For Parquet only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,8 @@ def merge_without_spark(
     directory: str,
     target: RowFormat,
 ) -> tuple[Merged, ...]:
-    """Like `merge_hours`. Raises TooLarge if the data grows too much, and StoreError."""
+    """Does the work of `merge_hours`. Raises TooLarge if the data grows too much, and
+    StoreError."""
     groups: list[Group] = []
     rows: dict[str, int] = {}
     for merge in merges:

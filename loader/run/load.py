@@ -1,4 +1,4 @@
-"""One load: brings every table up to date with the brokers, several tables at a time.
+"""One load: brings all tables up to date with the brokers, several tables at a time.
 
 An error affects only its own table, and is reported in that table's outcome. Watermarks are read
 before anything is planned: what they guarantee lies below the ends that are planned then.
@@ -55,7 +55,8 @@ def load(
     watcher: TableWatcher,
     stopping: threading.Event | None = None,
 ) -> list[TableOutcome]:
-    """The outcome of every table. Raises LoaderError or ClientError if none could be started.
+    """Loads all tables. Returns their outcomes. Raises LoaderError or ClientError if no table could
+    be started.
 
     Spark is started when it is first needed: by a store that is not local, or for a table with much
     to read, merge or count.
@@ -117,7 +118,7 @@ def _report_no_start(
 
 
 def tables_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:
-    """The tables of this load. Raises LoaderError if a requested one does not exist."""
+    """The tables of this load. Raises LoaderError if a requested table does not exist."""
     metadata = brokers.refresh(None)
     tables = tables_of(config, [name for name in metadata.topics if metadata.has(name)])
     if not request.tables:
@@ -138,7 +139,7 @@ def watermarks(
     store: Store,
     tables: Sequence[TableSource],
 ) -> Watermarks | None:
-    """The agents' watermarks. None if they cannot be read: then no hour is closed in this load."""
+    """The agents' watermarks. None if they cannot be read; then this load closes no hour."""
     topics = sorted({source.topic for table in tables for source in table.topics})
     now = int(time.time() * 1000)
     try:
@@ -149,7 +150,7 @@ def watermarks(
 
 
 def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
-    """Runs one table, and returns its outcome whatever happens."""
+    """Runs one table. Returns its outcome, even after an error."""
     outcome = TableOutcome(table.name)
     began = context.now()
     try:
@@ -187,8 +188,8 @@ def sole_loader(
     patience: float = 0.0,
     stopping: threading.Event | None = None,
 ) -> Iterator[None]:
-    """Holds the lock of a table; `root` is the store's name of the root. Waits `patience` seconds
-    while another process or thread holds the lock, and then raises RunTaken."""
+    """Holds the lock of a table. `root` is the store's name of the root. If another process or
+    thread holds the lock for more than `patience` seconds, raises RunTaken."""
     digest = hashlib.sha256(f"{root}\0{table}".encode()).hexdigest()[:32]
     stopping = stopping or threading.Event()
     until = time.monotonic() + patience

@@ -1,5 +1,5 @@
-"""Reports in the ledger how loads of tables end: that they fail, and that they succeed again; and
-the loader's own health, when a load begins and when it ends.
+"""Reports in the ledger how loads of tables end, that they fail or succeed again; and the loader's
+own health, at the beginning and end of a load.
 
 A failure is reported when it begins, when its reason changes, and about every hour while it lasts.
 A small file beside the commit log keeps what was reported:
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 class Failing(msgspec.Struct, frozen=True, kw_only=True):
-    """A table whose loads fail, as reported."""
+    """The reported state of a table whose loads fail."""
 
     version: int = VERSION
     since: int  # when the first of these loads started, milliseconds
@@ -87,7 +87,7 @@ def failing(before: Failing | None, reason: str, began: int, now: int) -> tuple[
 
 
 def statements(topics: Iterable[str], known: Failing, cure: str) -> list[Json]:
-    """The failure, for each topic of the table."""
+    """The statements of the failure, one for each topic of the table."""
     return [
         {
             "topic": topic,
@@ -101,7 +101,7 @@ def statements(topics: Iterable[str], known: Failing, cure: str) -> list[Json]:
 
 
 def recovered(topics: Iterable[str], began: int) -> list[Json]:
-    """The success of a load, for each topic of the table."""
+    """The statements that a load has succeeded, one for each topic of the table."""
     return [{"topic": topic, "failed": False, "since": began} for topic in topics]
 
 
@@ -132,8 +132,8 @@ def report_successes(
     outcomes: Sequence[TableOutcome],
     began: int,
 ) -> None:
-    """Reports the tables that were loaded, whatever was reported before: a load that could not
-    reach the root left no trace there."""
+    """Reports the tables that were loaded, even if no failure was reported before: a load that
+    could not reach the root left no trace there."""
     if not _reports(context):
         return
     loaded: dict[str, set[str]] = defaultdict(set)  # topics, by destination
@@ -162,7 +162,7 @@ def report_no_start(
     *,
     config_file: str = "",
 ) -> None:
-    """Reports an error that kept the load from starting with any table."""
+    """Reports an error that kept a load from starting any table."""
     if not config.ledger:
         return
     failures = []
@@ -183,8 +183,8 @@ def report_no_start(
 
 
 def report_health(context: LoadContext, brokers: Brokers, began: int) -> None:
-    """Reports that a load, which started at `began`, is running or has ended, and what it can
-    see."""
+    """Reports that a load, which started at `began`, is running or has ended, and the health of its
+    host."""
     if not _reports(context):
         return
     lists = [{"health": [health_of(context.config, context.request, began).json]}]
@@ -195,7 +195,8 @@ def report_health(context: LoadContext, brokers: Brokers, began: int) -> None:
 
 
 def health_of(config: LoaderConfig, request: LoadRequest, began: int) -> Health:
-    """The disks are those of this machine: of a local root, and where Spark writes."""
+    """The health of this host: its disks are those of a local root, and those to which Spark
+    writes."""
     scheme, _, root = config.root.partition(":")
     local = [f"/{root.lstrip('/')}"] if scheme == "file" else []
     spark = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")

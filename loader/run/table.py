@@ -57,8 +57,8 @@ class TableRun:
         self._check = TableCheck(self._load)
 
     def run(self) -> None:
-        """Runs all steps. Raises LoaderError, ClientError or SchemaError; `outcome` has what was
-        done until then."""
+        """Runs all steps. Raises LoaderError, ClientError or SchemaError; `outcome` then has the
+        steps that were completed."""
         began = time.monotonic()
         try:
             self._run()

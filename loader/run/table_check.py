@@ -1,5 +1,5 @@
-"""Checks of one table beside its run: files that differ from their commit, and damaged batches in
-the log.
+"""Checks of one table apart from its run: files that differ from their commit, and damaged batches
+in the log.
 
 Findings go to the ledger first, then into the outcome. Without the ledger there is a warning.
 """
@@ -45,8 +45,8 @@ class TableCheck:
         self._load = load
 
     def young(self, latest: Manifest | None) -> None:
-        """Checks young hours, after a load. Raises FilesDiffer; after a rebuild, only if hours that
-        were to be rebuilt are damaged."""
+        """Checks young hours, after a load. Raises FilesDiffer; after a rebuild, only if rebuilt
+        hours are damaged."""
         hours = self._load.context.config.check_files_hours
         if latest is None or not hours:
             return
@@ -60,7 +60,7 @@ class TableCheck:
         self._raise_for(wrong)
 
     def on_request(self, hours: Collection[Hour] | None) -> None:
-        """Checks these hours, or all. Raises FilesDiffer, StoreError, RunTaken."""
+        """Checks these hours, or all hours. Raises FilesDiffer, StoreError or RunTaken."""
         latest = self._load.commit_log.latest()
         if latest is None:
             self._load.warn("nothing to check: the table was never loaded")

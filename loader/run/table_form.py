@@ -76,7 +76,8 @@ def table_columns(
 
 
 def common_reader(table: str, schemas: Sequence[LatestSchema]) -> LatestSchema:
-    """The newest schema that can read events of all others. Raises NoSchema if there is none."""
+    """The newest schema that can read events of all other schemas. Raises NoSchema if there is
+    none."""
     newest_first = sorted(schemas, key=lambda schema: -schema.id)
     refusals: list[str] = []
     for reader in newest_first:
@@ -133,7 +134,7 @@ class TableForm(msgspec.Struct, frozen=True):
 
 
 def form_of(latest: Manifest | None) -> TableForm | None:
-    """The table's form; None if it was never loaded."""
+    """The table's current form; None if it was never loaded."""
     if latest is None:
         return None
     return TableForm(latest.schema, FileFormat(latest.format), latest.header)
@@ -151,8 +152,8 @@ def check_format(table: str, former: TableForm | None, format_: FileFormat) -> N
 def next_form(
     table: str, former: TableForm | None, columns: Columns, format_: FileFormat, latest: str
 ) -> TableForm:
-    """The form with files of these columns, those of the `latest` schema, added. Raises
-    LoaderError if both cannot be read."""
+    """The form after adding files with these columns, those of the `latest` schema. Raises
+    LoaderError if old and new files cannot be read together."""
     header = columns.header.value if columns.has_header else ""
     if former is None:
         return TableForm(columns.spark_json, format_, header)

@@ -46,7 +46,8 @@ Commit = Callable[[Manifest, Manifest | None, Attempt], Manifest]
 
 
 def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | None:
-    """The judge of the table's hours in this load. None: they are left to the next load."""
+    """What decides on the completeness of the table's hours in this load. None: the hours are left
+    to the next load."""
     context = load.context
     if context.audit is None or context.request.dry_run:
         return context.watermarks
@@ -74,8 +75,8 @@ def close_hours(
     commit: Commit,
 ) -> None:
     """Merges complete hours and declares them complete; marks hours past their deadline as
-    incomplete. Rebuilt hours that `were_complete` are complete: the rebuild has read as far as the
-    loads before it."""
+    incomplete. Rebuilt hours in `previously_complete` are complete, because the rebuild has read as
+    far as the loads before it."""
     context, now = load.context, load.context.now()
     states = {topic.topic: topic for topic in latest.topics}
     topics = {topic: states.get(topic) for topic in load.topics}

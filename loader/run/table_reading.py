@@ -1,5 +1,5 @@
 """Reads the events of one run: queries the cluster, lands slices, converts formats, counts rows,
-and describes it all in a manifest.
+and builds the manifest.
 
 Planning changes nothing, and staged files count for nothing until a manifest names them. Whatever
 fails here, the brokers still have everything, and the next run starts over.

@@ -58,11 +58,11 @@ class JavaClasses:
 
     @property
     def patience(self) -> float:
-        """The additional time that the JVM may need at its end; 0 if it writes nothing."""
+        """The additional time that the JVM may need to exit; 0 if it writes no file."""
         return self._making_seconds if self._fresh else 0.0
 
     def options(self, asked: str, settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
-        """Options for a JVM that is about to start, to add to those `asked` for."""
+        """Options to add to those `asked` for, when a JVM is about to start."""
         all_options = " ".join([asked, *(environ.get(name, "") for name in _OPTION_VARIABLES)])
         if self._directory is None or any(option in all_options for option in _CONFIGURED_BY):
             return ""
@@ -73,8 +73,8 @@ class JavaClasses:
             return ""
 
     def keep(self, *, whole: bool) -> None:
-        """Keeps the JVM's file of classes, if it wrote one. `whole`: it ended by itself; a killed
-        one may leave an incomplete file."""
+        """Keeps the JVM's file of classes, if there is one. `whole`: the JVM exited by itself;
+        after it was killed, the file may be incomplete."""
         if self._fresh is None:
             return
         fresh, self._fresh = self._fresh, None

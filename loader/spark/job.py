@@ -74,7 +74,7 @@ def land(
 
 @contextmanager
 def working(on: str) -> Iterator[None]:
-    """Turns Spark's exceptions into a LoaderError of one line."""
+    """Converts Spark's exceptions to a LoaderError of one line."""
     try:
         yield
     except (PySparkException, Py4JError) as error:

@@ -140,7 +140,8 @@ def own_files() -> list[PackedFile]:
 
 
 def driver_path(distributions: Sequence[Distribution]) -> list[Path]:
-    """The directories from which this process imports what executors import from the pack."""
+    """The directories from which this process imports the modules that executors import from the
+    pack."""
     installed = [Path(str(distribution.locate_file(""))) for distribution in distributions]
     return list(dict.fromkeys(path.resolve() for path in (_package(OWN).parent, *installed)))
 
@@ -212,7 +213,7 @@ class PackedEnvironment(msgspec.Struct, frozen=True):
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """The default directory of packs and of Java's classes."""
+    """The default directory of packs and of Java's cached classes."""
     home = environ.get("XDG_CACHE_HOME", "")
     return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "penstock"
 
@@ -254,7 +255,7 @@ def pack_environment(directory: Path, progress: Progress = _silent) -> PackedEnv
 
 
 def kept(packed: PackedEnvironment) -> PackedEnvironment:
-    """Extends the pack's lifetime; packs it again if it was removed."""
+    """Extends the pack's lifetime; creates the pack again if it was removed."""
     try:
         os.utime(packed.path)
     except FileNotFoundError:
@@ -277,7 +278,7 @@ def python_version() -> str:
 
 
 def pack_name(files: Sequence[PackedFile]) -> str:
-    """The name of a pack. It has no `#` and `,`, which are special in a list of archives."""
+    """The name of a pack, without `#` and `,`, which are special in a list of archives."""
     digest = hashlib.sha256(FORMAT.encode())
     for file in files:
         digest.update(f"\0{file.name}\0{file.digest}".encode())
@@ -312,7 +313,7 @@ def _write_files(archive: zipfile.ZipFile, files: Sequence[PackedFile], progress
 
 
 def forget_old(directory: Path, prefix: str, suffix: str, *, now: float) -> None:
-    """Removes files that were not used for long, and incomplete ones that a crash left."""
+    """Removes files that were not used for a long time, and incomplete files that a crash left."""
     for pattern, age in (
         (f"{prefix}*{suffix}", UNUSED_SECONDS),
         (f".{prefix}*{suffix}*", ABANDONED_SECONDS),

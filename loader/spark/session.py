@@ -1,5 +1,5 @@
 """Starts the Spark session of a load, with the operator's settings, those that a load needs, and
-those by which executors and planning find Python and its imports. The JVM is a child of this
+those with which executors and planning find Python and its imports. The JVM is a child of this
 process.
 
 Rule 1: Spark unpacks the archive into an executor's working directory, from which its Python
@@ -97,7 +97,7 @@ def open_session(
 
 
 def local(master: str) -> Mapping[str, str]:
-    """Settings for tasks in this process, which nothing else needs to reach."""
+    """Settings for tasks in this process, which other hosts need not reach."""
     if not master.startswith("local"):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -152,8 +152,8 @@ def _interpreter(name: str) -> dict[str, str]:
 
 
 def start_jvm(settings: Mapping[str, str], output: int | None) -> None:
-    """Starts the JVM unless it runs. Its output, and that of its children, goes to the file
-    descriptor, or to that of this process.
+    """Starts the JVM unless it is running. Its output, and that of its children, goes to the file
+    descriptor, or to the output of this process.
 
     The JVM has a session of its own: Ctrl-C in a terminal reaches this process, but not the tasks.
     """
@@ -168,8 +168,8 @@ def start_jvm(settings: Mapping[str, str], output: int | None) -> None:
 
 
 def end_jvm(patience: float = 0.0) -> bool:
-    """Ends the JVM if there is one, waiting up to `patience` additional seconds. Returns whether it
-    ended by itself."""
+    """Ends the JVM if there is one, and waits up to `patience` additional seconds. Returns whether
+    it exited by itself."""
     gateway = SparkContext._gateway
     if gateway is None:
         return True

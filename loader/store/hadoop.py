@@ -44,11 +44,11 @@ _MOST_KNOWN: Final = 100_000  # existing folders that are remembered
 
 
 class Taken(Exception):
-    """A file of this name exists."""
+    """The error that a file of this name exists."""
 
 
 class Creation(Protocol):
-    """Creates files. Paths are Hadoop's, and folders exist. Raises py4j's exceptions."""
+    """Creates files. Paths are Hadoop's; folders exist already. Raises py4j's exceptions."""
 
     def prove(self) -> None:
         """Checks that files can be created atomically, as far as that is evident. Raises
@@ -64,7 +64,8 @@ class Creation(Protocol):
         """Writes a file that may be visible before it is complete."""
 
     def move(self, source: Any, target: Any) -> None:
-        """Moves a file to a unique name. Raises Java's FileNotFoundException without a source."""
+        """Moves a file to a unique name. Raises Java's FileNotFoundException if the source does not
+        exist."""
 
 
 def creation_for(gateway: Any, files: Any, root: Any, configuration: Any) -> Creation:
@@ -74,7 +75,7 @@ def creation_for(gateway: Any, files: Any, root: Any, configuration: Any) -> Cre
 
 
 class RenamedCreation:
-    """Creates files where a rename is atomic and refuses to overwrite."""
+    """Creates files on filesystems where a rename is atomic and refuses to overwrite."""
 
     def __init__(self, gateway: Any, files: Any, root: Any, configuration: Any) -> None:
         self._files = files
@@ -117,7 +118,8 @@ class RenamedCreation:
 
 
 class ConditionalCreation:
-    """Creates files where a file appears when it is closed, unless that is refused."""
+    """Creates files on filesystems where a file appears when it is closed, unless creation is
+    refused."""
 
     def __init__(self, files: Any, root: Any) -> None:
         self._files = files
@@ -132,7 +134,7 @@ class ConditionalCreation:
             )
 
     def create(self, temporary: Any, target: Any, data: bytes) -> None:
-        """Needs no temporary file."""
+        """Creates a file atomically, without a temporary file."""
         try:
             builder = self._files.createFile(target).overwrite(False)
             self._finish(builder.must(_IF_ABSENT, True).build(), data)
@@ -148,8 +150,8 @@ class ConditionalCreation:
         self._finish(self._files.create(target, True), data)
 
     def move(self, source: Any, target: Any) -> None:
-        """Copies, then deletes the original; can be repeated after an interruption, or by two
-        loaders.
+        """Copies the file, then deletes the original; can be repeated after an interruption, or by
+        two loaders.
 
         Copies appear complete, and no other file is ever named `target`: a file there is the copy.
         """
@@ -194,7 +196,7 @@ def _is_taken(error: Py4JJavaError) -> bool:
 
 
 class HadoopStore:
-    """Implements Store."""
+    """A root on a Hadoop filesystem; implements Store."""
 
     def __init__(self, root: str, gateway: Any, configuration: Any) -> None:
         """`gateway` is py4j's, `configuration` the JVM's Hadoop configuration."""
@@ -283,8 +285,8 @@ class HadoopStore:
                 raise
 
     def checksum(self, path: str) -> str:
-        """The filesystem's checksum: HDFS computes it from those of its blocks, without reading
-        them."""
+        """The filesystem's checksum. HDFS computes it from the checksums of blocks, without reading
+        the blocks."""
         with _as_store_error("look at", path):
             try:
                 result = self._files.getFileChecksum(self._at(path))

@@ -27,7 +27,7 @@ _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, 
 
 
 class LocalStore:
-    """Implements Store."""
+    """A root on a mounted filesystem; implements Store."""
 
     def __init__(self, root: str) -> None:
         """`root` is a URI as Hadoop reads it: without percent-decoding."""

@@ -29,7 +29,7 @@ def hour_of(millis: int) -> Hour:
 
 
 def hour_folder(hour: Hour) -> str:
-    """`dt=2026-11-20/hour=07`."""
+    """The folder of an hour, such as `dt=2026-11-20/hour=07`."""
     begins = datetime.fromtimestamp(hour // 1000, UTC)
     return f"dt={begins.year:04}-{begins.month:02}-{begins.day:02}/hour={begins.hour:02}"
 
@@ -41,7 +41,7 @@ def hour_in_folder(folder: str) -> Hour:
 
 
 def log_name(topic: str, partition: int) -> str:
-    """`page_views-17`."""
+    """The name of a partition's log, such as `page_views-17`."""
     return f"{topic}-{partition}"
 
 

@@ -24,7 +24,7 @@ def batches_of(
     now_millis: int,
     number: Callable[[], int],
 ) -> tuple[list[Outgoing], list[Run]]:
-    """The batches, and the runs without events, which belong to no batch."""
+    """Returns the batches, and the runs without events, which belong to no batch."""
     most = plan.most_dead_bytes if kind is BatchKind.DEAD_LETTERS else plan.most_batch_bytes
     compression = plan.batches.compression
     wanted = plan.batches.bytes

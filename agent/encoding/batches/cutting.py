@@ -22,7 +22,8 @@ SMALL_BATCH: Final = 128 * 1024
 def cut_into_batches(
     pieces: Sequence[Piece], window_millis: int, wanted_bytes: int
 ) -> list[list[Piece]]:
-    """The pieces of each batch. `wanted_bytes` is the size of a batch before compression."""
+    """Returns the pieces of each batch. `target_bytes` is the size of a batch before
+    compression."""
     total = sum(whole_piece.size for whole_piece in pieces)
     share = total / max(1, round(total / wanted_bytes))
     cutter = _Cutter(window_millis, max(share, 1.0))

@@ -20,7 +20,7 @@ _LONGEST_REASON: Final = 1_000
 def dead_piece(
     source: SourceHeader, plan: TopicPlan, dead: Sequence[DeadLine], first_seq: int
 ) -> Piece:
-    """The dead letters of one source (one at least), numbered from `first_seq` on."""
+    """The dead letters of one source (at least one), numbered from `first_seq` on."""
     frame = source.dead_frame(plan)
     bodies = [_body(dead_line, source, plan) for dead_line in dead]
     stretch = Stretch(

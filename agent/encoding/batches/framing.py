@@ -68,7 +68,7 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Stretch:
-    """Consecutive events of one source in a batch, as columns; one event at least.
+    """Consecutive events of one source in a batch, as columns; at least one event.
 
     `total` is the size of all bodies, `longest` that of the longest. `times` may be one number for
     all; `seqs` and `positions` ascend.
@@ -246,13 +246,14 @@ class _Sizes:
         self._most = max(self._varying)
 
     def between(self) -> Sequence[bytes]:
-        """The end of the previous record, the length of this one, and its attributes."""
+        """The bytes between two parts: the end of a record, the length of the next, and its
+        attributes."""
         if self._fixed + self._most >= BLOCK:
             return [b"\0" + VARINTS[size + self._fixed] + b"\0" for size in self._varying]
         return _looked_up(_BETWEEN, self._varying, self._fixed, self._most)
 
     def written(self) -> Sequence[bytes]:
-        """The lengths as varints to put in front, which are then part of the lengths."""
+        """Returns the lengths as varints to put in front, and adds the varints' own lengths."""
         fixed, most = self._fixed, self._most
         column = _looked_up(SMALL, self._varying, fixed, most)
         limit = next_size(fixed)

@@ -39,7 +39,8 @@ _PER_EVENT: Final = 24  # bytes, about: lengths, seq and position, beside its bo
 
 
 class Packer:
-    """Packs for one topic and schema. Belongs to one thread. `plan` may be replaced while empty."""
+    """Packs cuts for one topic and schema. Belongs to one thread. `plan` may be replaced while the
+    packer is empty."""
 
     def __init__(self, plan: TopicPlan, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.plan = plan
@@ -64,8 +65,8 @@ class Packer:
     def needs_dead_letters(
         self, source: SourceHeader, cut: Cut, progress: Progress, end_position: int
     ) -> bool:
-        """Whether adding this cut makes dead letters: of its dead lines, or of oversized events.
-        Call it before `add` to find the dead-letter topic first."""
+        """Whether adding this cut makes dead letters, from its dead lines or oversized events. Call
+        it before `add`, to look up the dead-letter topic first."""
         return bool(self._made_ready(source, cut, progress, end_position).cut.dead)
 
     def _made_ready(

@@ -43,8 +43,8 @@ HEADER_FIELDS: Final = 6  # time, host, app, source, seq, position
 
 
 def path_is_framed(schema: AvroSchema) -> bool:
-    """Whether it is penstock.SyslogLine with the present header: header, path, fields of the
-    line."""
+    """Whether the schema is penstock.SyslogLine with the present header: header, path, fields of
+    the line."""
     if schema.full_name != SYSLOG_LINE or not isinstance(schema.type, Record):
         return False
     match schema.type.fields:
@@ -91,11 +91,11 @@ class TailEncoder:
         return _renamed(self.aliases, value)
 
     def begin(self) -> None:
-        """Resets the limit of tried union branches, before each line."""
+        """Resets the count of tried union branches. Call it before each line."""
         self._compiler.tries = 0
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
-        """Encodes the fields; unknown ones are ignored. Raises ValueError with the field's name and
+        """Encodes the fields, and ignores unknown ones. Raises ValueError with the field's name and
         its fault in one line."""
         self.begin()
         out = bytearray(self.header_rest)

@@ -1,4 +1,4 @@
-"""Makes events of messages, or dead letters, or drops them, by one input's rules in this order:
+"""Makes events or dead letters of messages, or drops them, by one input's rules in this order:
 
     parse the fields → add fields → read the time → filter → encode
 

@@ -19,8 +19,8 @@ Fields = dict[str, Any]
 
 
 def looked_up(value: Mapping[str, Any], name: str) -> Any:
-    """The value of a field, or of one in an inner object (`user.id`); None if it is missing. Never
-    raises."""
+    """The value of a field, or of a field in an inner object (`user.id`); None if it is missing.
+    Never raises."""
     field = value.get(name)
     if field is not None or "." not in name:
         return field
@@ -200,7 +200,7 @@ def _data_and_message(text: str, at: int) -> Fields:
 
 
 def either(iso8601: Iso8601, rfc3164: Rfc3164) -> Millis:
-    """A reader for files with both kinds of times."""
+    """A time reader for files that have both kinds of times."""
 
     def read(value: Any, now: int) -> int:
         if isinstance(value, str) and value[:1].isdigit():

@@ -74,7 +74,7 @@ class EventReader:
 
     @property
     def most_bytes(self) -> int:
-        """The chunk size that always makes progress."""
+        """The chunk size with which reading always makes progress."""
         return 2 * (self._cap + 2 * self._encoding.unit)
 
     def cut(

@@ -106,7 +106,7 @@ class Iso8601:
 
 
 class Rfc3164:
-    """Reads `Nov 20 14:37:00`. The year is the latest in which that is at most a day ahead."""
+    """Reads `Nov 20 14:37:00`. The year is the latest for which the time is at most a day ahead."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
@@ -204,7 +204,8 @@ class _Remembered:
 
 
 def latest(in_year: Callable[[int], datetime], now: int, zone: tzinfo) -> int | None:
-    """The latest year's instant of a time without year; for 29 February, eight years are tried."""
+    """The latest instant of a time without year that is at most a day ahead. Tries several years,
+    since 29 February may be eight years ago."""
     this_year = (_EPOCH + timedelta(milliseconds=now)).year
     for year in range(this_year + 1, this_year - 9, -1):
         try:

@@ -40,7 +40,8 @@ class Lines(msgspec.Struct):
 
     @property
     def begun(self) -> int:
-        """The size of the next line so far, without half a unit, which may become a line feed."""
+        """The size so far of the incomplete line at the end, without half a unit, which may become
+        a line feed."""
         return self.rest - self.rest % self.unit
 
     def first(self, count: int) -> "Lines":
@@ -71,7 +72,7 @@ class ByteLines:
         self._ascii = not name.startswith(_SHIFTING) and _decoded(every, name)[0] == every
 
     def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
-        """Splits off at most `most` lines. `final`: the last one may lack its line break."""
+        """Splits off at most `most` lines. `final`: the last line may lack its line break."""
         limit = ALL if most is None else most
         bodies, positions, longest = lines_of(chunk, self._newline[0], position, limit)
         rest = position + len(chunk) - positions[-1]

@@ -109,7 +109,8 @@ class Grouping:
         return self._begins(body)
 
     def messages(self, lines: Lines, *, final: bool) -> Messages:
-        """Groups lines. `final`: no line will follow, or none has for the timeout."""
+        """Groups lines into messages. `final`: no line follows, or none has arrived within the
+        timeout."""
         ends = [end - self._unit for end in lines.positions[1:]]
         if lines.unfinished:
             ends[-1] += self._unit

@@ -43,7 +43,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Damaged(Exception):
-    """The cache cannot be used; the message is the reason."""
+    """The error for a cache that cannot be used; the message is the reason."""
 
 
 def read_cache(directory: Path, registry: Sequence[str]) -> dict[TopicPurpose, TopicSchema]:

@@ -1,4 +1,4 @@
-"""Keeps the schemas of an agent's topics: cached ones are known at the start, and updated.
+"""Keeps the schemas of an agent's topics: loads cached schemas at the start, and updates them.
 
 Rule 1: a known schema stays in use if the registry is down, the subject was deleted, or a new
 version is not an event schema; a warning has the reason.
@@ -108,14 +108,15 @@ class TopicSchemas:
         return self._known.get(LEDGER_SCHEMA)
 
     def missing(self, input_: Input) -> str:
-        """Why the input has no schema yet; empty if it has."""
+        """Why the input has no schema yet; empty if it has one."""
         for wanted in (wanted_for(input_), dead_letters_of(input_.topic)):
             if wanted not in self._known:
                 return self._problems.get(wanted) or self._trouble or _WAITING
         return ""
 
     def problem(self, input_: Input) -> str:
-        """Why the registry has no schema for the input; empty if it has, or has not answered."""
+        """Why the registry has no schema for the input; empty if it has one, or has not
+        answered."""
         wanted = (wanted_for(input_), dead_letters_of(input_.topic))
         missing = (self._problems.get(key, "") for key in wanted if key not in self._known)
         return next(missing, "")

@@ -53,7 +53,7 @@ def find(
 
 
 def register_files(registry: RegistryClient, wanted: TopicPurpose, files: Sequence[str]) -> None:
-    """Registers files as versions of the topic's subject, unless they are already.
+    """Registers files as versions of the topic's subject, unless they are registered already.
 
     Raises NoSchema if one is rejected, or RegistryError if the registry did not answer.
     """

@@ -1,4 +1,4 @@
-"""Values: the schemas that an agent needs, and the known ones."""
+"""The schemas that an agent needs, and those that it knows, as values."""
 
 from collections.abc import Iterable
 from enum import StrEnum

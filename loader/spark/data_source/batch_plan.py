@@ -28,14 +28,15 @@ Task = tuple[Slice, ...]  # read one after the other
 
 
 def batch_tasks(options: SourceOptions, conditions: Sequence[Condition] = ()) -> list[Task]:
-    """Queries the cluster. Raises GapError, OptionRefused or ClientError."""
+    """Plans the tasks of a query by the state of the cluster. Raises GapError, OptionRefused or
+    ClientError."""
     with Brokers(options.bootstrap, client_id=CLIENT_ID) as brokers:
         ranges_ = _narrowed(brokers, _ranges(brokers, options), conditions)
         return tasks_of(brokers, ranges_, options)
 
 
 def tasks_of(brokers: Brokers, ranges_: Sequence[Range], options: SourceOptions) -> list[Task]:
-    """Queries the size of batches if tasks are limited in bytes."""
+    """Plans tasks. Queries the size of batches if tasks are limited in bytes."""
     if options.bytes_per_task is None:
         return tasks(ranges_, options)
     return tasks(ranges_, options, bytes_per_offset(brokers, ranges_))

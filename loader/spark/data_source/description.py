@@ -1,5 +1,5 @@
-"""The description of rows, and what tasks need to read them. It is determined once, when the query
-is planned, and travels with every task as text.
+"""The description of rows, and everything that tasks need to read them. It is determined once, when
+the query is planned, and sent with every task as text.
 """
 
 from typing import Final
@@ -73,7 +73,8 @@ def row_schema_for_spark(description: Description) -> str:
 
 
 def describe(options: SourceOptions) -> Description:
-    """Queries the registry, and the cluster if topics are given by a pattern.
+    """Describes the rows, after querying the registry, and the cluster if topics are given by a
+    pattern.
 
     Rows have the latest schema of the first topic, which must be able to read those of the others.
     Raises NoSchema, ClientError, or RegistryError.

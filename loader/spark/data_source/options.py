@@ -62,13 +62,14 @@ class Latest(msgspec.Struct, frozen=True):
 
 
 class AtOffsets(msgspec.Struct, frozen=True):
-    """By topic and partition; an offset may be EARLIEST or LATEST."""
+    """A position given by offsets, by topic and partition; an offset may be EARLIEST or LATEST."""
 
     offsets: Mapping[str, Mapping[int, int]]
 
 
 class AtTime(msgspec.Struct, frozen=True):
-    """The first record at this time or later, in milliseconds; the end if there is none."""
+    """A position given by time: the first record at this time (in milliseconds) or later; the end
+    if there is none."""
 
     millis: int
 
@@ -121,7 +122,7 @@ class DeadRecords(StrEnum):
 
 
 class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """`starting` and `ending` are None if not given."""
+    """The checked options. `starting` and `ending` are None if not given."""
 
     brokers: str
     registry: RegistryAddress

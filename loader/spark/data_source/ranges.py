@@ -76,8 +76,8 @@ def places(
     bound: Bound,
     fail_on_data_loss: bool,
 ) -> dict[TopicPartition, int]:
-    """The offset in each partition. Raises GapError if the log should have an offset that it does
-    not."""
+    """The offset in each partition. Raises GapError if the log does not have an offset that it
+    should have."""
     if isinstance(where, AtOffsets):
         _check_names(facts, where, bound)
     result = {}
@@ -153,7 +153,7 @@ _COMPARE: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """A condition on a column, not within a struct."""
+    """A condition on a column that is not within a struct."""
 
     column: str
     operator: Operator
@@ -178,8 +178,8 @@ def narrowed(
     conditions: Sequence[Condition],
     from_time: Mapping[TopicPartition, int] | None = None,
 ) -> list[Range]:
-    """The narrowed ranges. `from_time` has the offset of the earliest time in each partition, -1 if
-    no record is as late; it was queried after the ranges' ends."""
+    """The ranges, narrowed by time. `from_time` has the offset of the earliest time in each
+    partition, -1 if no record is that late; it was queried after the ranges' ends."""
     remaining = list(ranges)
     if from_time is not None:
         remaining = [

@@ -39,7 +39,7 @@ BYTES: Final = 4 * 1024 * 1024
 
 
 def read(task: Task, description: Description) -> Iterator[pa.RecordBatch]:
-    """The slices' rows, in record batches of a useful size."""
+    """The slices' rows, in record batches of a suitable size."""
     columns = description.columns
     schema = row_schema(description, columns)
     joining = Joining()

@@ -33,7 +33,7 @@ VERSION: Final = 1
 
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True):
-    """The batch's range in one partition: offsets from `first` on, below `next`."""
+    """The range of a batch in one partition: offsets from `first` on, below `next`."""
 
     first: int
     next: int
@@ -52,7 +52,7 @@ class StreamOffset(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
 
     def as_json(self) -> dict[str, Any]:
-        """Equal offsets have equal text: Spark compares texts."""
+        """The offset as JSON. Equal offsets have equal text, because Spark compares texts."""
         content: dict[str, Any] = msgspec.to_builtins(self, str_keys=True, order="deterministic")
         return content
 
@@ -110,7 +110,7 @@ def ranges_of(start: StreamOffset, end: StreamOffset) -> list[Range]:
 def beginning(
     facts: Mapping[str, TopicFacts], offsets: Mapping[TopicPartition, int]
 ) -> StreamOffset:
-    """The offset of a stream that starts here."""
+    """The offset of a stream that starts at these positions."""
     return _offset(
         facts,
         {
@@ -125,7 +125,7 @@ def beginning(
 
 
 def whole(facts: Mapping[str, TopicFacts]) -> StreamOffset:
-    """The offset at the topics' current ends."""
+    """The offset at the current ends of the topics."""
     return beginning(
         facts,
         {
@@ -144,7 +144,7 @@ def advanced(
     target: StreamOffset | None = None,
     fail_on_data_loss: bool = True,
 ) -> StreamOffset:
-    """The end of the next batch, or `start` itself without new records.
+    """The end of the next batch, or `start` itself if there are no new records.
 
     The batch has at most `most` offsets, distributed fairly, and none beyond the target. Raises
     GapError if events are gone that should be read next, unless `fail_on_data_loss` is off.
