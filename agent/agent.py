@@ -106,7 +106,7 @@ class Agent:
         shipper = Shipper(config, journal, state, schemas)
         followed = read_inputs(directory)
         # A followed input was scanned at least once: if the journal has no scan, it has lost it.
-        since = {name: Looked(at) for name, at in (followed or {}).items() if at}
+        looks = {name: Looked(at) for name, at in (followed or {}).items() if at}
         files = Files(
             [FileInput.of(input_) for input_ in self._inputs],
             state.sources,
@@ -115,7 +115,7 @@ class Agent:
             config.hold_deleted,
             config.scan_interval,
             seen={source.input for source in state.sources} if followed is None else followed,
-            looked=since | dict(state.looked),
+            looked=looks | dict(state.looked),
             forgotten_before=state.ledger_seq if state.damage else -1,
             torn=state.is_torn,
             reached=state.history,
@@ -149,8 +149,8 @@ class Agent:
         if self._parts is not None:
             folder = self._config.inputs_dir
             problems = problems_of(refusals, self._inputs, self._parts, folder)
-            lasting = self._problems.look(problems, time.time_ns() // 1_000_000)
-            self._parts.shipper.report_problems(lasting)
+            lasting_problems = self._problems.look(problems, time.time_ns() // 1_000_000)
+            self._parts.shipper.report_problems(lasting_problems)
 
     def stop(self) -> bool:
         """Stops the agent. Returns whether every line that was read has been acknowledged."""
@@ -162,10 +162,10 @@ class Agent:
         thread.join(self._config.drain + _PATIENCE_SECONDS)
         if thread.is_alive():
             log.warning("pipeline thread did not stop: a file system does not respond")
-        drained = parts.shipper.stop(self._config.drain)
+        is_drained = parts.shipper.stop(self._config.drain)
         parts.schemas.close()
         parts.journal.close()
-        return drained
+        return is_drained
 
     def status(self) -> Status:
         return status_of(
@@ -181,8 +181,12 @@ class Agent:
         """Why the pipeline makes no progress; empty while it does."""
         if self._parts is None or self._phase is not AgentPhase.RUNNING:
             return ""
-        still = time.monotonic() - self._parts.pipeline.turned_at
-        return f"the pipeline has been stuck for {still:.0f} s" if still > _STUCK_SECONDS else ""
+        stuck_seconds = time.monotonic() - self._parts.pipeline.turned_at
+        return (
+            f"the pipeline has been stuck for {stuck_seconds:.0f} s"
+            if stuck_seconds > _STUCK_SECONDS
+            else ""
+        )
 
     def _follow(self) -> None:
         assert self._parts is not None
@@ -207,6 +211,6 @@ class Agent:
 
 def _warn_about(state: JournalState) -> None:
     if state.copied:
-        log.warning("data directory is a copy: %s", state.copied)
+        log.warning("data_dir is a copy: %s", state.copied)
     if state.damage:
         log.error("journal was damaged: %s", state.damage)

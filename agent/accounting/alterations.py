@@ -69,10 +69,10 @@ class DroppedFields(msgspec.Struct):
 
     def add(self, names: Iterable[str], count: int = 1) -> None:
         for name in names:
-            known = name[:_LONGEST_NAME]
-            if known not in self.counts and len(self.counts) >= MOST_FIELDS:
-                known = ""
-            self.counts[known] = self.counts.get(known, 0) + count
+            field_name = name[:_LONGEST_NAME]
+            if field_name not in self.counts and len(self.counts) >= MOST_FIELDS:
+                field_name = ""
+            self.counts[field_name] = self.counts.get(field_name, 0) + count
 
     def altered(self) -> tuple[Altered, ...]:
         return tuple(

@@ -167,7 +167,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         check_brokers(self.brokers)
         check_registry(self.registry, self.registry_security)
         if not self.inputs and not self.inputs_dir:
-            raise ValueError("give `inputs`, or `inputs_dir` with a file for each application")
+            raise ValueError("`inputs` or `inputs_dir` is required")
         check_distinct(self.inputs)
         if not 0 <= self.http_port < 65536:
             raise ValueError("`http_port` must be between 0 and 65535")

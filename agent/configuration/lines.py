@@ -35,10 +35,10 @@ class Time(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         if not self.field:
             raise ValueError("`field` must name the field with the time")
-        named = {"iso8601", "epoch", "epoch_ms", "epoch_us", "epoch_ns", "rfc3164"}
-        if self.format not in named and "%" not in self.format:
+        named_formats = {"iso8601", "epoch", "epoch_ms", "epoch_us", "epoch_ns", "rfc3164"}
+        if self.format not in named_formats and "%" not in self.format:
             raise ValueError(
-                f"`format: {self.format}`: must be one of {', '.join(sorted(named))}, "
+                f"`format: {self.format}`: must be one of {', '.join(sorted(named_formats))}, "
                 "or a pattern such as %d/%b/%Y:%H:%M:%S %z"
             )
         try:

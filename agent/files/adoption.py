@@ -81,23 +81,27 @@ class Adoption:
         if not self._files and not self._useless:
             return
         files, self._files = self._files, []
-        later = {(known.device, known.inode) for known in unclaimed if not known.finished}
-        adopted = 0
+        unclaimed_identities = {
+            (known_source.device, known_source.inode)
+            for known_source in unclaimed
+            if not known_source.finished
+        }
+        adopted_count = 0
         for left in files:
             # Several inputs may follow the same file.
             takers = [
                 input_files for input_files in every_input if _take(input_files, left, shared)
             ]
             if takers:
-                adopted += 1
-            elif left.identity in later:
+                adopted_count += 1
+            elif left.identity in unclaimed_identities:
                 self._files.append(left)  # its input may be added later
                 continue
             else:
                 self._refuse(left.name)
             os.close(left.fd)
-        if adopted:
-            log.info("adopted open files of the previous process files=%d", adopted)
+        if adopted_count:
+            log.info("adopted open files of the previous process files=%d", adopted_count)
         if self._useless:
             log.warning(
                 "closed open files of the previous process that are not in this journal files=%d",
@@ -150,31 +154,35 @@ def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool
     if identity in input_files.files:
         return False
     content = FoundFile.of(left.fd, size)
-    known = _source_of(input_files, left, content)
-    if known is None and not (left.is_new and input_files.survey.means(left.path)):
+    known_source = _source_of(input_files, left, content)
+    if known_source is None and not (left.is_new and input_files.survey.means(left.path)):
         return False
-    if known is not None and known.finished and size <= known.progress.position:
+    if (
+        known_source is not None
+        and known_source.finished
+        and size <= known_source.progress.position
+    ):
         return False
     try:
-        shared.handles.check_kept(left.fd, left.path if known is None else known.path)
+        shared.handles.check_kept(left.fd, left.path if known_source is None else known_source.path)
     except OSError:
-        if known is None:
+        if known_source is None:
             input_files.not_clear(_seen_now(left.path, left, shared), "refused (follow_links)")
         raise
-    if known is None:
+    if known_source is None:
         followed = _seen_now(left.path, left, shared)
-    elif kept(known, content.beside(known)) is IdentityVerdict.SAME:
-        followed = _seen_now(known.last_path or known.path, left, shared)
-        input_files.go_on(followed, known)
+    elif kept(known_source, content.beside(known_source)) is IdentityVerdict.SAME:
+        followed = _seen_now(known_source.last_path or known_source.path, left, shared)
+        input_files.go_on(followed, known_source)
     else:  # truncated: recognition decides as for any other file
-        input_files.memory.remove(known)
-        followed = input_files.remembered(known)
+        input_files.memory.remove(known_source)
+        followed = input_files.remembered(known_source)
         shared.report(Appeared(followed, known_before=True))
     followed.belong(input_files.input)
     shared.attention.rest(followed, shared.now - _passed(left.status.st_mtime_ns, shared))
     if not left.status.st_nlink:
-        gone_at = shared.now - _passed(left.status.st_ctime_ns, shared)
-        followed.lose_name(gone_at, left.status.st_mtime_ns)
+        deleted_at = shared.now - _passed(left.status.st_ctime_ns, shared)
+        followed.lose_name(deleted_at, left.status.st_mtime_ns)
         if followed.source:
             shared.report(Deleted(followed))
     input_files.hold(followed, os.dup(left.fd))
@@ -195,15 +203,15 @@ def _seen_now(path: str, left: _Left, shared: SharedByInputs) -> Followed:
 
 def _source_of(input_files: InputFiles, left: _Left, content: FoundFile) -> KnownSource | None:
     """The source of a file that was open all the time, by its device and inode."""
-    memory, there = input_files.memory, input_files.files.__contains__
+    memory, is_followed = input_files.memory, input_files.files.__contains__
     unfinished = memory.unfinished_at(left.identity)
     for path in dict.fromkeys(source.last_path or source.path for source in unfinished):
-        if known := memory.find(sighting_from(left.status, path), content, there):
-            return known
-    for known in reversed(unfinished):
-        if kept(known, content.beside(known)) is not IdentityVerdict.LOST:
-            return known
-    return memory.find(sighting_from(left.status, ""), content, there)
+        if known_source := memory.find(sighting_from(left.status, path), content, is_followed):
+            return known_source
+    for known_source in reversed(unfinished):
+        if kept(known_source, content.beside(known_source)) is not IdentityVerdict.LOST:
+            return known_source
+    return memory.find(sighting_from(left.status, ""), content, is_followed)
 
 
 def _last_name(fd: int) -> str:

@@ -100,14 +100,14 @@ class Attention:
         self.begun.clear()
 
     def look(self, now: float) -> None:
-        gone, self._watcher.gone = self._watcher.gone, set()
-        for watch in gone:
+        removed_files, self._watcher.gone = self._watcher.gone, set()
+        for watch in removed_files:
             for followed in self._idle.pop(watch, ()):
                 followed.look.watch = None
                 followed.seal()
                 self._busy[followed] = None
-        grown, self._watcher.grown = self._watcher.grown, set()
-        for watch in grown:
+        grown_files, self._watcher.grown = self._watcher.grown, set()
+        for watch in grown_files:
             for followed in self._idle.pop(watch, ()):
                 followed.look.watch = None
                 self._wake(followed, now)
@@ -138,13 +138,13 @@ class Attention:
         if size < followed.look.size:
             followed.doubt()
             return False
-        before, followed.look.looked_millis = followed.look.looked_millis, self.millis
+        previous_millis, followed.look.looked_millis = followed.look.looked_millis, self.millis
         mtime_ns = status.st_mtime_ns
         if size == followed.look.size and mtime_ns == followed.look.mtime_ns:
             return False
         self.may_begin(followed)
         if not self._is_intact(followed):
-            followed.look.looked_millis = before
+            followed.look.looked_millis = previous_millis
             return False
         followed.look.mtime_ns = mtime_ns
         if size == followed.look.size:
@@ -171,8 +171,8 @@ class Attention:
         except (FileNotFoundError, NotADirectoryError):
             followed.doubt()
             return None
-        there = status.st_dev, status.st_ino
-        if is_untouched(followed, there, status.st_size, status.st_mtime_ns):
+        identity = status.st_dev, status.st_ino
+        if is_untouched(followed, identity, status.st_size, status.st_mtime_ns):
             return status
         return followed.status()
 
@@ -191,10 +191,10 @@ class Attention:
             return
         if fd is None:
             return
-        watch, why = self._watcher.watch_file(fd, followed.identity[0])
+        watch, reason = self._watcher.watch_file(fd, followed.identity[0])
         if watch is None:
             self._polled[followed] = None
-            self._no_events(followed.current_path, why)
+            self._no_events(followed.current_path, reason)
             return
         followed.look.watch = watch
         self._idle.setdefault(watch, {})[followed] = None
@@ -207,11 +207,13 @@ class Attention:
             return
         count = len(self._polled)
         per_second = min(_POLLED_EACH_SECOND, count / _POLLED_EVERY)
-        due = min(count, int((now - self._polled_at) * per_second))
-        if due <= 0:
+        due_count = min(count, int((now - self._polled_at) * per_second))
+        if due_count <= 0:
             return
         self._polled_at = now
-        for followed in [due_file for due_file, _ in zip(self._polled, range(due), strict=False)]:
+        for followed in [
+            due_file for due_file, _ in zip(self._polled, range(due_count), strict=False)
+        ]:
             del self._polled[followed]
             self._polled[followed] = None
             if self.refresh(followed, now):
@@ -222,8 +224,8 @@ class Attention:
         if watch is None:
             return
         followed.look.looked_millis = max(followed.look.looked_millis, self._told_millis)
-        sharing = self._idle.get(watch, {})
-        sharing.pop(followed, None)
-        if not sharing:
+        sharing_files = self._idle.get(watch, {})
+        sharing_files.pop(followed, None)
+        if not sharing_files:
             self._idle.pop(watch, None)
         self._watcher.unwatch_file(watch)

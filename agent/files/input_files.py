@@ -140,8 +140,10 @@ class InputFiles:
     def not_clear(self, followed: Followed, what: str) -> None:
         """Reports that a file without a source was lost with unread content, if it had any."""
         if not followed.source and (followed.size or not followed.sealed):
-            now = int(self._shared.wall() * 1000)
-            self._shared.report(NotWatched(never_clear(followed, self.input.topic, what, now)))
+            now_millis = int(self._shared.wall() * 1000)
+            self._shared.report(
+                NotWatched(never_clear(followed, self.input.topic, what, now_millis))
+            )
 
     def truncated(self, old: Followed, fd: int) -> None:
         """Starts a truncated file again, as a new source."""
@@ -151,15 +153,15 @@ class InputFiles:
             self.not_clear(old, "truncated")
         self.give_up(old)
         path = old.current_path
-        following = Followed(path, old.identity, status, shared.handles)
+        followed = Followed(path, old.identity, status, shared.handles)
         begun_ns = shared.attention.millis * 1_000_000
-        following.follow_on(old, begun_ns, is_meant=self.survey.means(path))
-        following.belong(self.input)
-        shared.attention.meet(following, shared.now)
+        followed.follow_on(old, begun_ns, is_meant=self.survey.means(path))
+        followed.belong(self.input)
+        shared.attention.meet(followed, shared.now)
         if old.source:
-            following.become(shared.new_source(), self.input, Progress(0))
-            self.orphans.append((old, following))
-        self.hold(following, fd)
+            followed.become(shared.new_source(), self.input, Progress(0))
+            self.orphans.append((old, followed))
+        self.hold(followed, fd)
 
     @property
     def has_complete_history(self) -> bool:
@@ -179,11 +181,11 @@ class InputFiles:
     def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
         """The unread files that were written to or copied between these times, perhaps briefly, so
         that they may have been emptied meanwhile."""
-        written: dict[str, Traces] = {}
-        begun = self._shared.attention.begun
+        traces_by_path: dict[str, Traces] = {}
+        begun_files = self._shared.attention.begun
         is_told = self.has_history_since(since_ns // 1_000_000)
         for followed in self.files.values():
-            if followed.source and not followed.is_unseen and followed not in begun:
+            if followed.source and not followed.is_unseen and followed not in begun_files:
                 continue
             path, from_ns = (
                 followed.current_path,
@@ -195,16 +197,16 @@ class InputFiles:
             if traces is not Traces.CHANGED and was_copied(path, from_ns, self.survey.means):
                 traces = Traces.CHANGED
             if traces is not Traces.UNCHANGED:
-                written[path] = traces
-        return written
+                traces_by_path[path] = traces
+        return traces_by_path
 
     def fails(self, followed: Followed, error: OSError) -> None:
         """Closes an open file that can no longer be read."""
         self._shared.cannot_read(followed.current_path, error)
         self._shared.handles.close(followed)
         if not followed.source:
-            path, since = followed.current_path, followed.look.met_millis
-            self._never_read(self.barred.bar(followed.identity, path, since))
+            path, since_millis = followed.current_path, followed.look.met_millis
+            self._never_read(self.barred.bar(followed.identity, path, since_millis))
 
     def _retry(self, followed: Followed) -> None:
         if followed.trouble is not None:
@@ -262,11 +264,11 @@ class InputFiles:
                 self._shared.report(Deleted(followed))
 
     def rename(self, followed: Followed, path: str) -> None:
-        former = followed.current_path
+        former_path = followed.current_path
         followed.rename(path)
         self.leaving[followed] = None
         if followed.source:
-            self._shared.report(Renamed(followed, former))
+            self._shared.report(Renamed(followed, former_path))
         self._shared.attention.make_busy(followed, self._shared.now)
 
     def hold(self, followed: Followed, fd: int) -> None:
@@ -305,8 +307,8 @@ class InputFiles:
         if identity in self._said_compressed or len(self._said_compressed) >= _MOST_COMPRESSED:
             return
         self._said_compressed.add(identity)
-        was_wanted = self.is_new and not self.input.starts_at_end(mtime_ns / 1e9)
-        is_left = self._looked or was_wanted
+        is_read_whole = self.is_new and not self.input.starts_at_end(mtime_ns / 1e9)
+        is_left = self._looked or is_read_whole
         self._shared.report(Compressed(self.input.name, path, self.input.topic, is_left))
 
     def _follow(
@@ -390,9 +392,13 @@ class InputFiles:
         if followed.missing_since is not None:
             return {}
         if self._missing_paths is None:
-            missing = {each.identity[1] for each in self.files.values() if each.fd is None}
-            missing |= {known.inode for known in self.memory.unfinished()}
-            self._missing_paths = paths_by_inode(sorted(listing.folders), missing)
+            missing_inodes = {
+                missing_file.identity[1]
+                for missing_file in self.files.values()
+                if missing_file.fd is None
+            }
+            missing_inodes |= {known_source.inode for known_source in self.memory.unfinished()}
+            self._missing_paths = paths_by_inode(sorted(listing.folders), missing_inodes)
         return self._missing_paths
 
     def _meet(
@@ -406,19 +412,19 @@ class InputFiles:
         """Opens a file that is not followed. `former`: its name that the input matches, if its
         present one does not."""
         shared = self._shared
-        identity, wall = sighting.identity, shared.wall()
+        identity, wall_time = sighting.identity, shared.wall()
         if has_compressed_name(sighting.path):
             self.is_compressed(sighting.path, identity, sighting.mtime_ns)
             self._lose_remembered(identity)  # an archive may have the inode of the original
             return
-        if self.memory.is_unchanged(sighting, wall):
+        if self.memory.is_unchanged(sighting, wall_time):
             return
         if self.compressed.get(identity) == (sighting.size, sighting.mtime_ns):
             return
         if self.is_new and not self._looked:
             self.there_at_first[identity] = sighting
         is_begun = self.memory.has(identity) or self.barred.has(identity)
-        if not is_begun and self._is_too_old(sighting, wall):
+        if not is_begun and self._is_too_old(sighting, wall_time):
             return
         try:
             fd, status = shared.handles.open(sighting.path, former)
@@ -433,28 +439,32 @@ class InputFiles:
             return
         try:
             file = FoundFile.of(fd, status.st_size)
-            known = self.memory.find(sighting, file, by_identity.__contains__)
+            known_source = self.memory.find(sighting, file, by_identity.__contains__)
         except OSError as error:
             os.close(fd)
             self._cannot_read(identity, sighting.path, error, is_meant=is_meant)
             return
         shared.can_read(sighting.path)
         self._can_read(identity, file.born_ns)
-        if known is not None and known.finished and status.st_size <= known.progress.position:
+        if (
+            known_source is not None
+            and known_source.finished
+            and status.st_size <= known_source.progress.position
+        ):
             self.memory.believe(sighting)
             os.close(fd)
             return
-        if known is None and not is_meant:
+        if known_source is None and not is_meant:
             os.close(fd)
             return
-        if known is None:
+        if known_source is None:
             self._lose_remembered(identity)
         followed = Followed(former or sighting.path, identity, status, shared.handles)
         followed.call(sighting.path)
         shared.attention.meet(followed, shared.now)
         followed.belong(self.input)
-        if known is not None:
-            self.go_on(followed, known)
+        if known_source is not None:
+            self.go_on(followed, known_source)
         elif (
             status.st_size and not self._looked
         ):  # it may have been a source that a damaged journal has forgotten
@@ -479,17 +489,19 @@ class InputFiles:
         return self._listed_millis or self._shared.attention.last_millis
 
     def _never_read(self, gone: Iterable[NeverRead]) -> None:
-        topic, now = self.input.topic, self._shared.attention.millis
-        self._shared.report(*(NotWatched(never_read.unwatched(topic, now)) for never_read in gone))
+        topic, now_millis = self.input.topic, self._shared.attention.millis
+        self._shared.report(
+            *(NotWatched(never_read.unwatched(topic, now_millis)) for never_read in gone)
+        )
 
     def _look_at_barred(
         self, listing: Listing, by_identity: dict[Identity, list[Sighting]]
     ) -> None:
-        for identity, gone in self.barred.gone(self.survey, listing, by_identity):
+        for identity, never_read_items in self.barred.gone(self.survey, listing, by_identity):
             if self.memory.unfinished_at(identity):
                 self._lose_remembered(identity)
             elif identity not in self.files:
-                self._never_read([gone])
+                self._never_read([never_read_items])
         self._never_read(self.barred.shown(self.survey, listing, self._seen_millis))
 
     def go_on(self, followed: Followed, known: KnownSource) -> None:
@@ -501,9 +513,9 @@ class InputFiles:
             if known.finished:
                 shared.report(Forgettable(known.id))
             else:
-                before = self.remembered(known)
-                before.finish()
-                shared.report(Appeared(before, known_before=True), Ended(before))
+                remembered_file = self.remembered(known)
+                remembered_file.finish()
+                shared.report(Appeared(remembered_file, known_before=True), Ended(remembered_file))
             following = Progress(known.progress.position)
             followed.become(shared.new_source(), self.input, following)
             shared.report(Appeared(followed, known_before=False))
@@ -513,9 +525,9 @@ class InputFiles:
         shared.attention.recall(followed, known.seen_millis)
         followed.belong(self.input)
         shared.report(Appeared(followed, known_before=True))
-        former = known.last_path or known.path
-        if former != followed.current_path:
-            shared.report(Renamed(followed, former))
+        former_path = known.last_path or known.path
+        if former_path != followed.current_path:
+            shared.report(Renamed(followed, former_path))
 
     def _is_too_old(self, sighting: Sighting, wall: float) -> bool:
         mtime = sighting.mtime_ns / 1e9
@@ -535,9 +547,9 @@ class InputFiles:
 
     def _lose_remembered(self, identity: Identity) -> None:
         """Makes orphans of remembered sources whose inode belongs to another file now."""
-        for known in self.memory.unfinished_at(identity):
-            self.memory.remove(known)
-            followed = self.remembered(known)
+        for known_source in self.memory.unfinished_at(identity):
+            self.memory.remove(known_source)
+            followed = self.remembered(known_source)
             self._shared.report(Appeared(followed, known_before=True))
             self.orphans.append((followed, None))
 
@@ -558,13 +570,15 @@ class InputFiles:
         self, listing: Listing, by_identity: dict[Identity, list[Sighting]]
     ) -> None:
         """Handles remembered sources that the first complete listing did not find."""
-        for known in self.memory.unfinished():
-            identity = known.device, known.inode
+        for known_source in self.memory.unfinished():
+            identity = known_source.device, known_source.inode
             if identity in self.files:
                 self._lose_remembered(identity)
-            elif identity not in by_identity and listing.covers(known.last_path or known.path):
-                self.memory.remove(known)
-                followed = self.remembered(known)
+            elif identity not in by_identity and listing.covers(
+                known_source.last_path or known_source.path
+            ):
+                self.memory.remove(known_source)
+                followed = self.remembered(known_source)
                 self._shared.report(Appeared(followed, known_before=True))
                 self.files[identity] = followed
                 self.originals.note(followed)

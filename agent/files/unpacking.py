@@ -74,8 +74,8 @@ class Unpacking:
 
     def may_be_of(self, original: str) -> bool:
         """Whether an archive of that file may still turn out to be the source's."""
-        sought = (self._path, *self._archives) if self._pieces is not None else self._archives
-        return not self.archive and original in map(without_compression, sought)
+        candidates = (self._path, *self._archives) if self._pieces is not None else self._archives
+        return not self.archive and original in map(without_compression, candidates)
 
     def close(self) -> None:
         """Closes the archive; the source keeps its unpacked file."""
@@ -165,16 +165,16 @@ class Unpacking:
         """Writes the first bytes, and those around and after the position; the rest is a hole."""
         if self._end < FULL:
             _write_whole(self._file, piece[: FULL - self._end], self._end)
-        skipped = max(0, self._start - TAIL - self._end)
-        if skipped < len(piece):
-            _write_whole(self._file, piece[skipped:], self._end + skipped)
+        skipped_bytes = max(0, self._start - TAIL - self._end)
+        if skipped_bytes < len(piece):
+            _write_whole(self._file, piece[skipped_bytes:], self._end + skipped_bytes)
 
     def _begins_alike(self) -> bool:
         return may_be_archived(self.followed.remembered(), self._head)
 
     def _is_its(self) -> bool:
-        known, before = self.followed.remembered(), self.followed.before(self._file)
-        return archived(known, self._head, before) is IdentityVerdict.COPY
+        remembered_file, bytes_before = self.followed.remembered(), self.followed.before(self._file)
+        return archived(remembered_file, self._head, bytes_before) is IdentityVerdict.COPY
 
     def _put_off(self, shared: SharedByInputs, error: OSError) -> None:
         """Retries later, when the disk may have room."""
@@ -198,9 +198,9 @@ def archives_of(followed: Followed) -> list[str]:
 
 def _write_whole(fd: int, data: bytes, at: int) -> None:
     """Writes all data. On a full disk, a write is cut short, and only the next one fails."""
-    written = 0
-    while written < len(data):
-        written += os.pwrite(fd, data[written:], at + written)
+    written_bytes = 0
+    while written_bytes < len(data):
+        written_bytes += os.pwrite(fd, data[written_bytes:], at + written_bytes)
 
 
 def _nameless(directory: Path | None) -> int:

@@ -225,22 +225,24 @@ def statements(
     for path, stamp in now.items():
         if path in reasons[Traces.OTHER]:
             continue
-        known = before.get(path)
-        is_same = known is not None and known.shows(stamp)
-        emptied = written.get(path, _NONE)
+        previous_stamp = before.get(path)
+        is_same = previous_stamp is not None and previous_stamp.shows(stamp)
+        maybe_emptied = written.get(path, _NONE)
         if not is_same:
-            how = _how_changed(known, stamp, names.get(path, Names()))
-            reasons[Traces.CHANGED][path] = how if before else "its previous state is unknown"
-        elif emptied.names:
-            reasons[Traces.CHANGED][path] = may_be_emptied(emptied.names)
-        elif emptied.briefly:
-            reasons[Traces.BRIEF][path] = may_be_emptied(emptied.briefly)
+            description = _how_changed(previous_stamp, stamp, names.get(path, Names()))
+            reasons[Traces.CHANGED][path] = (
+                description if before else "its previous state is unknown"
+            )
+        elif maybe_emptied.names:
+            reasons[Traces.CHANGED][path] = may_be_emptied(maybe_emptied.names)
+        elif maybe_emptied.briefly:
+            reasons[Traces.BRIEF][path] = may_be_emptied(maybe_emptied.briefly)
         else:
             reasons[Traces.UNCHANGED][path] = "no name came or went"
     for path in before.keys() - now.keys() - reasons[Traces.OTHER].keys():
         is_unsought = path in unsought
-        how = "no pattern leads there any more" if is_unsought else "the folder is gone"
-        reasons[Traces.CHANGED][path] = how
+        description = "no pattern leads there any more" if is_unsought else "the folder is gone"
+        reasons[Traces.CHANGED][path] = description
     return [
         unwatched
         for traces, paths in reasons.items()
@@ -252,17 +254,17 @@ def not_remembered(blind: Blind, folders: Iterable[str], most: int) -> Unwatched
     """States that an input has more than `most` folders, so that the agent remembered only
     `folders`."""
     times = blind.from_millis, blind.to_millis
-    how = f"the state of no more than {most} folders is remembered"
+    limit_note = f"the state of no more than {most} folders is remembered"
     return Unwatched(
         *(blind.topic, commonpath([*folders] or ["/"]), _NO_SOURCE, -1),
-        *(*times, Traces.OTHER, f"{blind.reason}; {how}"),
+        *(*times, Traces.OTHER, f"{blind.reason}; {limit_note}"),
     )
 
 
 def _statements_of(blind: Blind, traces: Traces, paths: Mapping[str, str]) -> list[Unwatched]:
     if len(paths) > MOST_SAID:
-        first = ", ".join(sorted(paths)[:_MOST_NAMES])
-        paths = {commonpath(paths): f"{len(paths)} folders below it: {first} and others"}
+        first_paths = ", ".join(sorted(paths)[:_MOST_NAMES])
+        paths = {commonpath(paths): f"{len(paths)} folders below it: {first_paths} and others"}
     return [
         Unwatched(
             blind.topic,
@@ -272,30 +274,32 @@ def _statements_of(blind: Blind, traces: Traces, paths: Mapping[str, str]) -> li
             blind.from_millis,
             blind.to_millis,
             traces,
-            f"{blind.reason}; {how}",
+            f"{blind.reason}; {description}",
         )
-        for path, how in sorted(paths.items())
+        for path, description in sorted(paths.items())
     ]
 
 
 def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
     if before is None:
-        how = "the folder is new"
+        description = "the folder is new"
     elif before[:2] != now[:2]:
-        how = "the folder was replaced"
+        description = "the folder was replaced"
     elif not before.is_sure and before[:4] == now[:4]:
-        how = "the folder changed just before the last look, and may have changed after it"
+        description = "the folder changed just before the last look, and may have changed after it"
     elif before.mtime_ns == now.mtime_ns:
-        how = "its times or permissions were set"
+        description = "its times or permissions were set"
     else:
-        how = "names came or went"
-    news = [f"{word}: {some_of(names_of_kind)}" for word, names_of_kind in _news(names)]
-    return "; ".join([how, *(news or ["the known files are there, others may have been there"])])
+        description = "names came or went"
+    changes = [f"{word}: {some_of(names_of_kind)}" for word, names_of_kind in _news(names)]
+    return "; ".join(
+        [description, *(changes or ["the known files are there, others may have been there"])]
+    )
 
 
 def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
-    news = (("new", names.new), ("gone", names.gone), ("new under no pattern", names.unread))
-    return [(word, changed) for word, changed in news if changed]
+    changes = (("new", names.new), ("gone", names.gone), ("new under no pattern", names.unread))
+    return [(word, changed_names) for word, changed_names in changes if changed_names]
 
 
 def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
@@ -322,5 +326,7 @@ def may_be_emptied(names: Sequence[str]) -> str:
 
 def some_of(names: Sequence[str]) -> str:
     """The first names, and the number of others."""
-    more = len(names) - _MOST_NAMES
-    return ", ".join(sorted(names)[:_MOST_NAMES]) + (f" and {more} others" if more > 0 else "")
+    more_count = len(names) - _MOST_NAMES
+    return ", ".join(sorted(names)[:_MOST_NAMES]) + (
+        f" and {more_count} others" if more_count > 0 else ""
+    )

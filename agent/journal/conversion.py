@@ -67,8 +67,13 @@ def run_entry(run: Run) -> RunEntry:
         run.end_position,
         run.lines,
         tuple(
-            (excepted.fate.value, excepted.count, excepted.bytes, text(excepted.reason))
-            for excepted in run.excepted
+            (
+                excepted_lines.fate.value,
+                excepted_lines.count,
+                excepted_lines.bytes,
+                text(excepted_lines.reason),
+            )
+            for excepted_lines in run.excepted
         )
         if run.excepted
         else (),

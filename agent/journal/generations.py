@@ -65,8 +65,8 @@ class GenerationFile:
         except OSError:
             self._cut()
             raise
-        written, self.size = at - self.size, at
-        return written
+        written_bytes, self.size = at - self.size, at
+        return written_bytes
 
     @property
     def room(self) -> int | None:
@@ -115,7 +115,7 @@ def found(directory: Path) -> dict[int, Path]:
 
 def before(path: Path) -> list[Path]:
     """All files older than this one."""
-    return [older for older in found(path.parent).values() if older.name < path.name]
+    return [file for file in found(path.parent).values() if file.name < path.name]
 
 
 def remove(paths: Sequence[Path]) -> None:
@@ -131,10 +131,10 @@ def remove_unfinished(directory: Path) -> None:
 
 
 def _write(fd: int, pieces: Sequence[Buffer], at: int) -> int:
-    whole = sum(map(len, pieces))
-    written = os.pwritev(fd, pieces, at)
-    if written < whole:
-        rest = memoryview(b"".join(pieces))
-        while written < whole:
-            written += os.pwrite(fd, rest[written:], at + written)
-    return whole
+    size = sum(map(len, pieces))
+    written_bytes = os.pwritev(fd, pieces, at)
+    if written_bytes < size:
+        data = memoryview(b"".join(pieces))
+        while written_bytes < size:
+            written_bytes += os.pwrite(fd, data[written_bytes:], at + written_bytes)
+    return size

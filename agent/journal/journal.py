@@ -258,10 +258,10 @@ class Journal:
         scan that was written counts."""
         with self._lock:
             self._writer.prepare()
-            for looked_at in at:
-                entry = conversion.looked_entry(looked_at)
+            for look in at:
+                entry = conversion.looked_entry(look)
                 self._append(self._framed(EntryKind.LOOKED, encode(entry)))
-                self._contents.looked_at(looked_at)
+                self._contents.looked_at(look)
             self._writer.renew_if_due()
 
     def history(self, position: HistoryPosition) -> None:
@@ -333,8 +333,8 @@ class Journal:
 
     def known_source(self, source: SourceId) -> KnownSource | None:
         with self._lock:
-            known = source in self._contents.known
-            return self._contents.known_source(source) if known else None
+            is_known = source in self._contents.known
+            return self._contents.known_source(source) if is_known else None
 
     @property
     def moved(self) -> tuple[SourceId, ...]:

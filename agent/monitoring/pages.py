@@ -113,8 +113,8 @@ class AgentServer:
     def _try(self) -> None:
         while not self._stopping.is_set():
             try:
-                door = PageDoor(self._locks, self._refusals)
-                server = PageServer(self._host, self._port, self._pages, door)
+                page_door = PageDoor(self._locks, self._refusals)
+                server = PageServer(self._host, self._port, self._pages, page_door)
             # No descriptors left, or unknown host name.
             except (BadLocks, CannotListen, OSError, UnicodeError) as error:
                 self.refused = str(error)
@@ -127,10 +127,10 @@ class AgentServer:
     def _take(self, server: PageServer) -> None:
         server.start()
         with self._guard:
-            wanted = not self._stopping.is_set()
-            if wanted:
+            is_running = not self._stopping.is_set()
+            if is_running:
                 self._server = server
                 self.refused = ""
-        if not wanted:
+        if not is_running:
             server.stop()
         self._tried.set()

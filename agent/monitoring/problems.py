@@ -28,21 +28,27 @@ def problems_of(
         is_folder = refusal.path == one_line(str(Path(inputs_dir)))
         kind = ProblemKind.UNREADABLE if is_folder else ProblemKind.REJECTED
         yield Problem(kind, refusal.path, refusal.why)
-    standing = parts.shipper.standing()
+    standing_reasons = parts.shipper.standing()
     for input_ in inputs:
         topics = (input_.topic, input_.topic + DEAD_SUFFIX)
-        wrong = [f"topic {topic}: {standing[topic]}" for topic in topics if topic in standing]
+        topic_problems = [
+            f"topic {topic}: {standing_reasons[topic]}"
+            for topic in topics
+            if topic in standing_reasons
+        ]
         feed = parts.pipeline.feeds.get(input_.label)
         if feed is not None and feed.reader is None:
             schemas = parts.schemas
-            missing = schemas.missing(input_)
-            wrong.insert(0, schemas.problem(input_) if missing else feed.stopped)
-        if text := "; ".join(filter(None, wrong)):
+            reason = schemas.missing(input_)
+            topic_problems.insert(0, schemas.problem(input_) if reason else feed.stopped)
+        if text := "; ".join(filter(None, topic_problems)):
             yield Problem(ProblemKind.STOPPED, input_.label, text)
         if unreadable := unreadable_paths(input_, parts):
-            first, *others = unreadable
-            more = f"; and {len(others):,} more of input {input_.label}" if others else ""
-            yield Problem(ProblemKind.UNREADABLE, first.path, f"{first.why}{more}")
+            first, *other_paths = unreadable
+            more_paths = (
+                f"; and {len(other_paths):,} more of input {input_.label}" if other_paths else ""
+            )
+            yield Problem(ProblemKind.UNREADABLE, first.path, f"{first.why}{more_paths}")
 
 
 class LastingProblems:
@@ -56,15 +62,24 @@ class LastingProblems:
 
     def look(self, problems: Iterable[Problem], now_millis: int) -> tuple[Problem, ...]:
         """Returns the problems that last."""
-        lasting, before, seen = self._lasting, self._seen, dict[_Subject, Problem]()
+        lasting_problems, previous_problems, seen_problems = (
+            self._lasting,
+            self._seen,
+            dict[_Subject, Problem](),
+        )
         for problem in problems:
             subject = problem.kind, problem.subject
-            known = before.get(subject) or lasting.get(subject)
-            seen[subject] = replace(problem, since=known.since if known else now_millis)
-        self._seen = seen
+            problem_before = previous_problems.get(subject) or lasting_problems.get(subject)
+            seen_problems[subject] = replace(
+                problem, since=problem_before.since if problem_before else now_millis
+            )
+        self._seen = seen_problems
         self._lasting = {
             subject: problem
-            for subject, problem in {**before, **seen}.items()
-            if (subject in seen) + (subject in before) + (subject in lasting) > 1
+            for subject, problem in {**previous_problems, **seen_problems}.items()
+            if (subject in seen_problems)
+            + (subject in previous_problems)
+            + (subject in lasting_problems)
+            > 1
         }
         return tuple(self._lasting.values())

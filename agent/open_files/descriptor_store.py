@@ -29,8 +29,8 @@ class DescriptorStore:
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._address = notify_address(environment)
         text = environment.get("FDSTORE", "")
-        known = bool(self._address) and text.isascii() and text.isdigit()
-        self.most = int(text) if known else 0
+        has_store = bool(self._address) and text.isascii() and text.isdigit()
+        self.most = int(text) if has_store else 0
         self._socket: socket.socket | None = None
 
     def keep(self, name: str, fd: int) -> None:

@@ -135,14 +135,18 @@ class Destination:
             most_batch_bytes=self._shipper.most_batch_bytes(self.topic),
         )
         if for_dead:
-            dead = self._shipper.target(plan.dead_topic)
+            dead_partition = self._shipper.target(plan.dead_topic)
             schema = self._schemas.dead_letters(self.topic)
-            if dead is None or schema is None or plan.dead_topic in self._shipper.stalled():
+            if (
+                dead_partition is None
+                or schema is None
+                or plan.dead_topic in self._shipper.stalled()
+            ):
                 return False
             plan = replace(
                 plan,
                 dead_schema_id=schema.id,
-                dead_partition=dead.partition,
+                dead_partition=dead_partition.partition,
                 most_dead_bytes=self._shipper.most_batch_bytes(plan.dead_topic),
             )
         if plan != self._packer.plan:
@@ -232,8 +236,8 @@ class Destinations:
     @property
     def hold_something(self) -> bool:
         """Whether any event is not journalled yet."""
-        held = any(destination.holds_something for destination in self._open.values())
-        return held or self._not_taken is not None
+        has_held = any(destination.holds_something for destination in self._open.values())
+        return has_held or self._not_taken is not None
 
     def close(self, destination: Destination) -> None:
         if destination.holds_something:
@@ -252,14 +256,14 @@ class Destinations:
 
     def close_due(self, now: float) -> None:
         early = self._may_leave_early(now)
-        leaving = [
+        leaving_destinations = [
             destination
             for destination in self._open.values()
             if destination.is_due(now) or (early and destination.leaves_early())
         ]
-        if leaving:
+        if leaving_destinations:
             self._departures.left(now)
-        for destination in leaving:
+        for destination in leaving_destinations:
             self.close(destination)
 
     def _may_leave_early(self, now: float) -> bool:
@@ -278,8 +282,8 @@ class Destinations:
             for key, destination in self._open.items()
             if destination.holds_something
         }
-        for of_sources in (self._headers, self._inputs, self._followed):
-            of_sources.clear()
+        for values_by_source in (self._headers, self._inputs, self._followed):
+            values_by_source.clear()
 
     def lose(self, lost: Lost) -> None:
         """States the loss of bytes of a source that can no longer be read, as a run of its own."""
@@ -291,10 +295,10 @@ class Destinations:
         end = lost.position + max(0, lost.bytes)
         excepted = Excepted(Fate.LOST, -1, lost.bytes, lost.reason)
         run = Run(followed.source, progress.seq, 0, lost.position, end, 0, (excepted,))
-        followed.progress = after = replace(progress, position=end, mark=0)
+        followed.progress = next_progress = replace(progress, position=end, mark=0)
         self._inputs.setdefault(followed.source, followed.input)
         statement = Eventless(self._journal.next_number(), followed.topic, run)
-        self._hand_over(Parcel((), (statement,), {followed.source: after}))
+        self._hand_over(Parcel((), (statement,), {followed.source: next_progress}))
 
     def unread(self, topic: str, name: str, path: str) -> None:
         """States that the agent does not read a file of the input."""

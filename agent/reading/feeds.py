@@ -49,8 +49,8 @@ class Bucket(msgspec.Struct, frozen=True):
         return replace(self, tokens=self._tokens(now) - lines, at=max(now, self.at))
 
     def _tokens(self, now: float) -> float:
-        grown = self.tokens + max(0.0, now - self.at) * self.rate
-        return min(grown, max(1.0, self.rate * _BURST_SECONDS))
+        token_count = self.tokens + max(0.0, now - self.at) * self.rate
+        return min(token_count, max(1.0, self.rate * _BURST_SECONDS))
 
 
 class FeedCounts(msgspec.Struct):
@@ -149,13 +149,13 @@ class Feed(msgspec.Struct, eq=False):
 
     def lines_allowed(self, now: float) -> int | None:
         """The number of lines that may be read now; None for any number."""
-        allowed = self.bucket.lines(now)
+        allowed_lines = self.bucket.lines(now)
         if self._limited_at is not None:
             self.counts.rate_limited_seconds += now - self._limited_at
             self._limited_at = None
-        if allowed == 0:
+        if allowed_lines == 0:
             self._limited_at = now
-        return allowed
+        return allowed_lines
 
     def took(self, cut: Cut, path: str, now: float) -> None:
         """Counts a cut of the file at `path` that was handed on."""

@@ -64,12 +64,12 @@ class Heartbeat:
         whether the mark waits for the journal."""
         if self._mark is None or self._mark.number is not None:
             return False
-        unread = self._mark.unread
-        for source in list(unread):
-            reached = position(source)
-            if reached is None or reached >= unread[source]:
-                del unread[source]
-        return not unread
+        unread_sizes = self._mark.unread
+        for source in list(unread_sizes):
+            source_position = position(source)
+            if source_position is None or source_position >= unread_sizes[source]:
+                del unread_sizes[source]
+        return not unread_sizes
 
     def journalled(self, number: int) -> None:
         """Notes that everything read is in batches up to this number."""
@@ -117,8 +117,10 @@ class TopicHeartbeats:
 
     def topics(self, topics: Set[str]) -> None:
         """Sets the topics of the current inputs."""
-        for new in topics - self._topics.keys():
-            self._marked[new] = time.time_ns() // 1_000_000  # only a later scan knows its files
+        for new_topic in topics - self._topics.keys():
+            self._marked[new_topic] = (
+                time.time_ns() // 1_000_000
+            )  # only a later scan knows its files
         self._topics = {topic: self._topics.get(topic) or Heartbeat() for topic in topics}
 
     @property
@@ -143,34 +145,34 @@ class TopicHeartbeats:
         followed slowly, since a heartbeat for the future cannot be withdrawn. If the clock was set
         back, heartbeats start again."""
         millis = self._files.scanned_millis
-        before = self._clock
-        if before is not None and before.millis:
-            ahead = millis - before.millis
-            pace = int((now - before.now) * 1000 * _CATCHING_UP)
-            if ahead < -_CLOCK_SLACK:
-                log.warning("the clock was set back, heartbeats start again")
+        previous_clock = self._clock
+        if previous_clock is not None and previous_clock.millis:
+            millis_ahead = millis - previous_clock.millis
+            pace = int((now - previous_clock.now) * 1000 * _CATCHING_UP)
+            if millis_ahead < -_CLOCK_SLACK:
+                log.warning("clock was set back, heartbeats start again")
                 self._topics = {topic: Heartbeat() for topic in self._topics}
                 self._marked.clear()
-            elif ahead > pace + _CLOCK_SLACK:
-                millis = before.millis + pace
+            elif millis_ahead > pace + _CLOCK_SLACK:
+                millis = previous_clock.millis + pace
         self._clock = _Seen(millis, now)
         return millis
 
     def _mark(self, millis: int) -> None:
         """Sets marks for topics without one, if the scan is newer than their last mark."""
-        wanting = [
+        due_topics = [
             topic
             for topic, heartbeat in self._topics.items()
             if heartbeat.wants_mark and millis > self._marked.get(topic, 0)
         ]
-        if not wanting:
+        if not due_topics:
             return
         files = self._files_by_topic()
         self._lag_bytes = sum(file.unread for followed in files.values() for file in followed)
-        unknown = self._files.undecided | self._files.barred
-        for topic in wanting:
+        unknown_topics = self._files.undecided | self._files.barred
+        for topic in due_topics:
             followed = files[topic]
-            if topic in unknown or any(
+            if topic in unknown_topics or any(
                 file.suspect or file.trouble or file.is_away for file in followed
             ):
                 continue  # the content of some files is unknown
@@ -187,13 +189,15 @@ class TopicHeartbeats:
 
     def _wait_for_journal(self, topic: str, heartbeat: Heartbeat) -> None:
         """Waits until destinations that hold events from before the mark have been closed."""
-        held = self._held.get(topic)
-        if held is None:
-            holding = self._destinations.holding(topic)
-            held = self._held[topic] = {destination: destination.closed for destination in holding}
+        held_destinations = self._held.get(topic)
+        if held_destinations is None:
+            holding_destinations = self._destinations.holding(topic)
+            held_destinations = self._held[topic] = {
+                destination: destination.closed for destination in holding_destinations
+            }
         if not any(
             destination.holds_something and destination.closed == times
-            for destination, times in held.items()
+            for destination, times in held_destinations.items()
         ):
             heartbeat.journalled(self._destinations.last_number)
 

@@ -78,9 +78,9 @@ def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | No
             fd, status = handles.open(path, followed.path)
         except OSError:
             continue
-        there = status.st_dev, status.st_ino
-        seen = SeenFile(status.st_size, there, born_ns=born_ns(fd))
-        if moved_away(followed.remembered(), seen) is IdentityVerdict.NEW:
+        identity = status.st_dev, status.st_ino
+        seen_file = SeenFile(status.st_size, identity, born_ns=born_ns(fd))
+        if moved_away(followed.remembered(), seen_file) is IdentityVerdict.NEW:
             return path, fd
         os.close(fd)
     return None
@@ -99,8 +99,8 @@ def other_name(followed: Followed) -> str:
 
 def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
     """Files in its folders whose names begin like its own, as rotators name them."""
-    places = dict.fromkeys([followed.current_path, followed.real_path, followed.path])
-    for place in filter(None, places):
+    paths = dict.fromkeys([followed.current_path, followed.real_path, followed.path])
+    for place in filter(None, paths):
         folder, _, name = place.rpartition("/")
         stem = PurePath(name).stem
         try:
@@ -165,13 +165,13 @@ def shows_another_copy(
 
 
 def _newest_rotated(path: str) -> Iterator[str]:
-    named = PurePath(path)
+    pure_path = PurePath(path)
     today = time.strftime("%Y%m%d")
     yield f"{path}.1"
     yield f"{path}-{today}"
-    if named.suffix:
-        yield str(named.with_name(f"{named.stem}.1{named.suffix}"))
-        yield str(named.with_name(f"{named.stem}-{today}{named.suffix}"))
+    if pure_path.suffix:
+        yield str(pure_path.with_name(f"{pure_path.stem}.1{pure_path.suffix}"))
+        yield str(pure_path.with_name(f"{pure_path.stem}-{today}{pure_path.suffix}"))
 
 
 def _is_another(copy: str, head: bytes, since_ns: int, besides: Identity | None) -> bool:

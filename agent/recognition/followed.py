@@ -130,16 +130,16 @@ class FileContent:
         size = self.fingerprint.size
         if size < 2 * self.reported and not self.reported < size == FULL:
             return False
-        before, self.reported = self.reported, size
-        return size > before
+        previous_size, self.reported = self.reported, size
+        return size > previous_size
 
     def _remember_tail(self, position: int) -> None:
         start, data = self._chunk or (0, b"")
-        before = self.tail if start == self.progress.position else b""
+        bytes_before = self.tail if start == self.progress.position else b""
         self._chunk, self.tail, self.mark_alone = None, b"", 0
         if start < position <= start + len(data):
             tail = data[max(0, position - start - TAIL) : position - start]
-            self.tail = (before + tail)[-TAIL:] if len(tail) < TAIL else tail
+            self.tail = (bytes_before + tail)[-TAIL:] if len(tail) < TAIL else tail
 
 
 class Followed:
@@ -256,9 +256,9 @@ class Followed:
     def resume(self, known: KnownSource) -> None:
         self.source, self.input, self.topic = known.id, known.input, known.topic
         self.path = known.path
-        up_to = max(known.destroyed_up_to, known.size if known.last_path else 0)
-        if up_to > self.size:
-            self.end = SourceEnd(destroyed_up_to=up_to)
+        destroyed_up_to = max(known.destroyed_up_to, known.size if known.last_path else 0)
+        if destroyed_up_to > self.size:
+            self.end = SourceEnd(destroyed_up_to=destroyed_up_to)
         self._handles.remember(self, known.seen_millis)
         self.real_path = known.real_path
         self.born_ns = self.born_ns or known.born_ns
@@ -275,7 +275,7 @@ class Followed:
         if end.unpacked is not None:
             return replace(end.unpacked, progress=progress, finished=end.ended)
         handle = self.handle
-        there = handle.there_millis if handle.fd is None else there_millis(handle.fd, wall)
+        seen_millis = handle.there_millis if handle.fd is None else there_millis(handle.fd, wall)
         return KnownSource(
             id=self.source,
             input=self.input,
@@ -288,7 +288,7 @@ class Followed:
             last_path="" if self.current_path == self.path else self.current_path,
             size=self.size,
             finished=end.ended,
-            seen_millis=max(there, self.born_ns // _MILLIS + 1),
+            seen_millis=max(seen_millis, self.born_ns // _MILLIS + 1),
             real_path=self.real_path,
             born_ns=self.born_ns,
             begun_ns=self.begun_ns,
@@ -376,13 +376,13 @@ class Followed:
             self.doubt()
             return None
         try:
-            seen = SeenFile(status.st_size, (status.st_dev, status.st_ino), status.st_mtime_ns)
-            if seen.identity == self.identity:
-                seen = replace(seen, born_ns=born_ns(fd), head=read_head(fd))
+            seen_file = SeenFile(status.st_size, (status.st_dev, status.st_ino), status.st_mtime_ns)
+            if seen_file.identity == self.identity:
+                seen_file = replace(seen_file, born_ns=born_ns(fd), head=read_head(fd))
         except OSError:
             os.close(fd)
             raise
-        if reopened(self.remembered(), seen) is not IdentityVerdict.SAME:
+        if reopened(self.remembered(), seen_file) is not IdentityVerdict.SAME:
             os.close(fd)
             self.doubt()
             return None
@@ -441,17 +441,22 @@ class Followed:
         """The properties of an open file, for comparison with this one."""
         status, head = os.fstat(fd), read_head(fd)
         is_asked = may_continue(self.remembered(), status.st_size, head)
-        before = self.before(fd) if is_asked else b""
+        bytes_before = self.before(fd) if is_asked else b""
         identity = status.st_dev, status.st_ino
         return SeenFile(
-            status.st_size, identity, status.st_mtime_ns, born_ns(fd), head=head, before=before
+            status.st_size,
+            identity,
+            status.st_mtime_ns,
+            born_ns(fd),
+            head=head,
+            before=bytes_before,
         )
 
     def beside(self, copy: "Followed", fd: int) -> SeenFile:
         """The properties of a followed copy, for comparison with this one."""
         is_asked = self.progress.position <= copy.size
-        before, head = self.before(fd) if is_asked else b"", copy.content.head
-        return SeenFile(copy.size, copy.identity, copy.mtime_ns, head=head, before=before)
+        bytes_before, head = self.before(fd) if is_asked else b"", copy.content.head
+        return SeenFile(copy.size, copy.identity, copy.mtime_ns, head=head, before=bytes_before)
 
     def before(self, fd: int) -> bytes:
         """The bytes of a file before this one's position, as many as the tail has. If the tail is
@@ -462,10 +467,10 @@ class Followed:
             return os.pread(fd, len(tail), position - len(tail))
         if not content.mark_alone:
             return b""
-        before = read_tail(fd, position)
-        if goes_on(b"", content.mark_alone, before):
-            content.tail = before
-        return before
+        bytes_before = read_tail(fd, position)
+        if goes_on(b"", content.mark_alone, bytes_before):
+            content.tail = bytes_before
+        return bytes_before
 
     def _read(self, most: int, position: int) -> bytes:
         if self.suspect or (fd := self.open()) is None:
@@ -476,8 +481,8 @@ class Followed:
     def _is_intact(self, fd: int, position: int) -> bool:
         content = self.content
         if position == content.progress.position:
-            before = self.before(fd)
-            if not goes_on(content.tail, content.mark_alone, before):
+            bytes_before = self.before(fd)
+            if not goes_on(content.tail, content.mark_alone, bytes_before):
                 self.doubt()
                 return False
         return self._begins(fd, read_head(fd))
@@ -498,7 +503,7 @@ class Followed:
 def _real_path(fd: int, path: str) -> str:
     """The path of an open file, if it differs from `path` because of symbolic links."""
     with contextlib.suppress(OSError):
-        real = os.fspath(Path(f"/proc/self/fd/{fd}").readlink())
-        if real != path and not real.endswith(DELETED):
-            return real
+        real_path = os.fspath(Path(f"/proc/self/fd/{fd}").readlink())
+        if real_path != path and not real_path.endswith(DELETED):
+            return real_path
     return ""

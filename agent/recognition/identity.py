@@ -171,8 +171,8 @@ def fingerprint(head: bytes) -> Fingerprint:
     head = head[:FULL]
     if not head:
         return NONE
-    shorter = (_digest(head[:size])[:_SHORT] for size in _LEVELS if size <= len(head))
-    return Fingerprint(len(head), _digest(head), b"".join(shorter))
+    shorter_digests = (_digest(head[:size])[:_SHORT] for size in _LEVELS if size <= len(head))
+    return Fingerprint(len(head), _digest(head), b"".join(shorter_digests))
 
 
 def may_be_made(known: RememberedFile, born_ns: int) -> bool:
@@ -293,8 +293,8 @@ def best(sightings: Sequence[Sighting]) -> Sighting:
 
 def is_unchanged(before: Sighting, now: Sighting) -> bool:
     """Rule 2, for a finished file that was checked before."""
-    then = before.size, before.mtime_ns, before.ctime_ns
-    return then == (now.size, now.mtime_ns, now.ctime_ns)
+    properties_before = before.size, before.mtime_ns, before.ctime_ns
+    return properties_before == (now.size, now.mtime_ns, now.ctime_ns)
 
 
 def is_untouched(tracked: Tracked, identity: Identity, size: int, mtime_ns: int) -> bool:
@@ -335,8 +335,8 @@ def may_be_met(known: KnownSource, sighting: Sighting, born_ns: int) -> bool:
     """Rule 8: whether a file with the same inode must be compared with a source of the journal."""
     names = {known.path, known.last_path}
     if known.device == sighting.device:
-        made = known.born_ns and known.born_ns == born_ns
-        return bool(known.fingerprint.size or sighting.path in names or made)
+        is_same_creation = known.born_ns and known.born_ns == born_ns
+        return bool(known.fingerprint.size or sighting.path in names or is_same_creation)
     if known.fingerprint.size == FULL:
         return _folder(sighting.path) in {_folder(name) for name in names if name}
     return bool(known.fingerprint.size) and sighting.path in names
@@ -386,8 +386,8 @@ class Compared(msgspec.Struct, frozen=True):
 
 def undecided(size: int, originals: Iterable[Compared], *, unchanged_for: float) -> IdentityVerdict:
     """Rule 10, for a file of that size whose originals are not deleted."""
-    waits = any(_makes_wait(original, size, unchanged_for) for original in originals)
-    return IdentityVerdict.WAIT if waits else IdentityVerdict.NEW
+    has_waiting_original = any(_makes_wait(original, size, unchanged_for) for original in originals)
+    return IdentityVerdict.WAIT if has_waiting_original else IdentityVerdict.NEW
 
 
 def _makes_wait(original: Compared, size: int, unchanged_for: float) -> bool:

@@ -42,8 +42,8 @@ class FoundFile(msgspec.Struct, frozen=True):
         """The properties for comparison with a source. Raises OSError."""
         position = known.progress.position
         is_asked = known.progress.mark and position <= self.size
-        before = read_tail(self.fd, position) if is_asked else b""
-        return SeenFile(self.size, born_ns=self.born_ns, head=self.head, before=before)
+        bytes_before = read_tail(self.fd, position) if is_asked else b""
+        return SeenFile(self.size, born_ns=self.born_ns, head=self.head, before=bytes_before)
 
 
 class Memory:
@@ -82,21 +82,25 @@ class Memory:
 
     def unfinished(self) -> Iterator[KnownSource]:
         for sources in list(self._by_identity.values()):
-            yield from [known for known in sources if not known.finished]
+            yield from [known_source for known_source in sources if not known_source.finished]
 
     def unfinished_at(self, identity: Identity) -> list[KnownSource]:
-        return [known for known in self._by_identity.get(identity, ()) if not known.finished]
+        return [
+            known_source
+            for known_source in self._by_identity.get(identity, ())
+            if not known_source.finished
+        ]
 
     def is_unchanged(self, sighting: Sighting, wall: float) -> bool:
         """Whether the file is that of a finished source, was checked, and is unchanged since."""
         identity = sighting.identity
-        known = self._by_identity.get(identity)
-        if known is None:
+        known_sources = self._by_identity.get(identity)
+        if known_sources is None:
             return False
-        for source in known:
+        for source in known_sources:
             self._seen_at[source.id] = wall
-        before = self._looked_into.get(identity)
-        return before is not None and is_unchanged(before, sighting)
+        sighting_before = self._looked_into.get(identity)
+        return sighting_before is not None and is_unchanged(sighting_before, sighting)
 
     def believe(self, sighting: Sighting) -> None:
         """Notes that the file was checked, and belongs to a remembered source."""
@@ -127,22 +131,24 @@ class Memory:
 
     def forget(self, wall: float) -> list[KnownSource]:
         """Removes and returns finished sources not seen for a day, after a complete scan."""
-        finished = [
+        finished_sources = [
             source for known in self._by_identity.values() for source in known if source.finished
         ]
-        old = [source for source in finished if self._is_forgotten(source, wall)]
-        if len(finished) - len(old) > _MOST:
-            recent = sorted(set(finished) - set(old), key=lambda known: self._seen_at[known.id])
-            old += recent[: len(recent) - _MOST]
-        for source in old:
+        old_sources = [source for source in finished_sources if self._is_forgotten(source, wall)]
+        if len(finished_sources) - len(old_sources) > _MOST:
+            recent_sources = sorted(
+                set(finished_sources) - set(old_sources), key=lambda known: self._seen_at[known.id]
+            )
+            old_sources += recent_sources[: len(recent_sources) - _MOST]
+        for source in old_sources:
             self.remove(source)
-        return old
+        return old_sources
 
     def all(self) -> Collection[KnownSource]:
-        return [source for known in self._by_identity.values() for source in known]
+        return [source for known_sources in self._by_identity.values() for source in known_sources]
 
     def _is_forgotten(self, known: KnownSource, wall: float) -> bool:
-        seen = self._seen_at[known.id]
-        if seen > wall:  # the clock was set back
-            self._seen_at[known.id] = seen = wall
-        return wall - seen > _FORGOTTEN_AFTER
+        seen_at = self._seen_at[known.id]
+        if seen_at > wall:  # the clock was set back
+            self._seen_at[known.id] = seen_at = wall
+        return wall - seen_at > _FORGOTTEN_AFTER

@@ -88,8 +88,8 @@ class InFlight:
     def bytes(self, besides: Container[str] = ()) -> int:
         """The bytes of all topics except these, without the ledger's."""
         with self._changed:
-            all_bytes = sum(size for topic, size in self._bytes.items() if topic not in besides)
-            return all_bytes - self._free_bytes
+            total_bytes = sum(size for topic, size in self._bytes.items() if topic not in besides)
+            return total_bytes - self._free_bytes
 
     def in_flight(self, topic: str) -> tuple[int, int]:
         with self._changed:

@@ -85,22 +85,22 @@ class JsonTails:
             only_known=only_known,
             native=native,
         )
-        former = [old for several in encoder.aliases.values() for old in several]
-        names = [*dict.fromkeys([*encoder.names, *take, *self._constants, *former])]
+        former_names = [alias for aliases in encoder.aliases.values() for alias in aliases]
+        names = [*dict.fromkeys([*encoder.names, *take, *self._constants, *former_names])]
         self._known = frozenset(names)
         self._attributes = {name: f"f{at}" for at, name in enumerate(names)}
         columns = {field[0]: self._column(field, take) for field in encoder.fields}
-        unasked = FieldColumn(Any, None, lambda _: ())
-        wanted = {name: columns.get(name, unasked) for name in names} | {
-            old: columns[name]
-            for name, several in encoder.aliases.items()
-            for old in several
+        ignored_column = FieldColumn(Any, None, lambda _: ())
+        needed_columns = {name: columns.get(name, ignored_column) for name in names} | {
+            alias: columns[name]
+            for name, aliases in encoder.aliases.items()
+            for alias in aliases
             if name not in self._constants
         }
-        self._decode = self._decoder(wanted, only_known)
-        self._decode_known = self._decode if only_known else self._decoder(wanted, True)
-        unset = FieldColumn(Any, msgspec.UNSET, lambda _: ())
-        self._decode_as_it_is = self._decoder(dict.fromkeys(names, unset), only_known)
+        self._decode = self._decoder(needed_columns, only_known)
+        self._decode_known = self._decode if only_known else self._decoder(needed_columns, True)
+        unset_column = FieldColumn(Any, msgspec.UNSET, lambda _: ())
+        self._decode_as_it_is = self._decoder(dict.fromkeys(names, unset_column), only_known)
         self._nothing = self._decode_as_it_is(b"{}")
         self._parts = [column.encode for column in columns.values()]
         self._columns = _columns([self._attributes[name] for name in columns])
@@ -115,18 +115,18 @@ class JsonTails:
         dropped = DroppedFields()
         for name, count in unknown.items():
             dropped.add([name], count)
-        left = [at for at, body in enumerate(bodies) if body is None]
-        if not left:
+        remaining = [at for at, body in enumerate(bodies) if body is None]
+        if not remaining:
             return Tails(bodies, taken_columns, {}, dropped)
-        others = self._converted([lines[at] for at in left], dropped)
-        if len(left) == len(lines):
-            return others
-        for column, theirs in zip(
-            (bodies, *taken_columns), (others.bodies, *others.taken), strict=True
+        other_tails = self._converted([lines[at] for at in remaining], dropped)
+        if len(remaining) == len(lines):
+            return other_tails
+        for column, other_column in zip(
+            (bodies, *taken_columns), (other_tails.bodies, *other_tails.taken), strict=True
         ):
-            for at, value in zip(left, theirs, strict=True):
+            for at, value in zip(remaining, other_column, strict=True):
                 column[at] = value
-        refused = {left[at]: why for at, why in others.refused.items()}
+        refused = {remaining[at]: reason for at, reason in other_tails.refused.items()}
         return Tails(bodies, taken_columns, refused, dropped)
 
     def dropped_by(self, lines: Iterable[bytes]) -> DroppedFields:
@@ -146,8 +146,8 @@ class JsonTails:
         for start in range(0, len(lines), BLOCK):
             structs = self._block(lines[start : start + BLOCK], bodies, refused, dropped)
             columns = self._with_former(self._renamed_taken, self._taken(structs), structs)
-            for whole, column in zip(values_by_field, columns, strict=True):
-                whole += [None if value is msgspec.UNSET else value for value in column]
+            for field_values, column in zip(values_by_field, columns, strict=True):
+                field_values += [None if value is msgspec.UNSET else value for value in column]
         return Tails(bodies, tuple(values_by_field), refused, dropped)
 
     def _block(
@@ -164,8 +164,10 @@ class JsonTails:
             begin = len(bodies)
             structs = self._odd_block(lines, bodies, refused)
             if self._decode_known is not self._decode:
-                encoded = zip(lines, bodies[begin:], strict=True)
-                self._note_dropped((line for line, body in encoded if body is not None), dropped)
+                encoded_lines = zip(lines, bodies[begin:], strict=True)
+                self._note_dropped(
+                    (line for line, body in encoded_lines if body is not None), dropped
+                )
         return structs
 
     def _odd_block(
@@ -184,14 +186,14 @@ class JsonTails:
     ) -> list[_Struct]:
         """Encodes the simple lines at once, and the others one by one."""
         structs = list(map(self._decoded, lines))
-        simple = [struct for struct in structs if struct is not None]
+        decoded_structs = [struct for struct in structs if struct is not None]
         try:
-            quick = iter(self._bodies(simple) if simple else ())
+            quick_bodies = iter(self._bodies(decoded_structs) if decoded_structs else ())
         except _NOT_FAST:
             structs = [None] * len(lines)
         for at, line in enumerate(lines):
             if structs[at] is not None:
-                bodies.append(next(quick))
+                bodies.append(next(quick_bodies))
             else:
                 structs[at] = self._encode_line(line, bodies, refused)
         return structs
@@ -218,8 +220,8 @@ class JsonTails:
         name = field[0]
         if name in self._constants:
             return constant_column(self._encoder.encode_field(name, self._constants[name]))
-        called = {name, *self._encoder.aliases.get(name, ())}
-        as_it_is = not called.isdisjoint(take)
+        field_names = {name, *self._encoder.aliases.get(name, ())}
+        as_it_is = not field_names.isdisjoint(take)
         column = field_column(self._encoder.types[name], field, as_it_is=as_it_is)
         if name not in self._encoder.aliases:
             return column
@@ -229,9 +231,11 @@ class JsonTails:
     def _renamed(self, names: Sequence[str]) -> "list[_Renamed]":
         """Those columns whose fields have former names."""
         return [
-            _Renamed(at, name, _columns([self._attributes[old] for old in former]))
+            _Renamed(
+                at, name, _columns([self._attributes[former_name] for former_name in former_names])
+            )
             for at, name in enumerate(names)
-            if (former := self._encoder.aliases.get(name)) and name not in self._constants
+            if (former_names := self._encoder.aliases.get(name)) and name not in self._constants
         ]
 
     def _with_former(
@@ -243,18 +247,18 @@ class JsonTails:
         """The columns, completed by the values under former names."""
         if not renamed:
             return columns
-        whole = list(columns)
-        for at, _, former in renamed:
-            column = whole[at]
-            for old in former(structs):
+        all_columns = list(columns)
+        for at, _, former_columns in renamed:
+            column = all_columns[at]
+            for former_column in former_columns(structs):
                 if msgspec.UNSET not in column:
                     break
                 column = [
                     former_value if value is msgspec.UNSET else value
-                    for value, former_value in zip(column, old, strict=True)
+                    for value, former_value in zip(column, former_column, strict=True)
                 ]
-            whole[at] = column
-        return tuple(whole)
+            all_columns[at] = column
+        return tuple(all_columns)
 
     def _decoder(self, columns: Mapping[str, FieldColumn], only_known: bool) -> Decode:
         """A decoder from a line to a struct with attributes f0, f1 and so on."""
@@ -283,17 +287,17 @@ class JsonTails:
         for at, name, _ in self._renamed_columns:
             if name in self._needed and msgspec.UNSET in columns[at]:
                 raise Misfit("it is missing").inside(name)
-        for encoded, column in zip(self._parts, columns, strict=True):
-            parts += encoded(column)
+        for encoded_part, column in zip(self._parts, columns, strict=True):
+            parts += encoded_part(column)
         return joined(tuple(parts))
 
     def _fields(self, struct: _Struct) -> Mapping[str, Any]:
-        there = {
+        present_names = {
             name: value
             for name, attribute in self._attributes.items()
             if (value := getattr(struct, attribute)) is not msgspec.UNSET
         }
-        return there | self._constants
+        return present_names | self._constants
 
 
 class _Renamed(NamedTuple):

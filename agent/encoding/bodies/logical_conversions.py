@@ -41,9 +41,9 @@ _UNITS: Final = {"millis": 1_000, "micros": 1, "nanos": 0}  # microseconds in ea
 def converting_writer(type_: Primitive | Fixed) -> Write:
     """The writer for a type: that of its logical type, if the agent supports it, else of its base
     type."""
-    logical = _logical_writer(type_)
-    if logical is not None:
-        return logical
+    logical_writer = _logical_writer(type_)
+    if logical_writer is not None:
+        return logical_writer
     return to_fixed(type_.size) if isinstance(type_, Fixed) else PRIMITIVES[type_.kind]
 
 
@@ -107,10 +107,10 @@ def _time_of_day(unit: str) -> Callable[[Any], int]:
                 raise no(value, "not a time of day") from None
         if isinstance(at, datetime) or not isinstance(at, time):
             raise no(value, "not a time of day")
-        since = timedelta(
+        elapsed = timedelta(
             hours=at.hour, minutes=at.minute, seconds=at.second, microseconds=at.microsecond
         )
-        return _in(unit, since)
+        return _in(unit, elapsed)
 
     return read
 
@@ -152,18 +152,18 @@ def _uuid_bytes(out: bytearray, value: Any) -> None:
 
 
 def _decimal(precision: int, scale: int, size: int | None) -> Write:
-    carried = to_bytes if size is None else to_fixed(size)
+    write_bytes = to_bytes if size is None else to_fixed(size)
     limit = 10 ** min(precision, 2 * _MOST_DIGITS)
 
     def write(out: bytearray, value: Any) -> None:
         if not isinstance(value, bytes | bytearray):
             unscaled = _unscaled(value, scale)
             if abs(unscaled) >= limit:
-                words = f"not a decimal({precision}, {scale})"
-                raise no(value, words)
+                description = f"not a decimal({precision}, {scale})"
+                raise no(value, description)
             bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
             value = unscaled.to_bytes(size or bits // 8 + 1, "big", signed=True)
-        carried(out, value)
+        write_bytes(out, value)
 
     return write
 
@@ -172,11 +172,11 @@ def _unscaled(value: Any, scale: int) -> int:
     number = _exact(value)
     if number is None or scale > _MOST_DIGITS or abs(number.adjusted()) > _MOST_DIGITS:
         raise no(value, "not a decimal")
-    scaled = number.scaleb(scale, _EXACT)
-    whole = scaled.to_integral_value(context=_EXACT)
-    if whole != scaled:
+    scaled_number = number.scaleb(scale, _EXACT)
+    integer = scaled_number.to_integral_value(context=_EXACT)
+    if integer != scaled_number:
         raise no(value, f"not a decimal with {scale} fractional digits")
-    return int(whole)
+    return int(integer)
 
 
 def _exact(value: Any) -> Decimal | None:

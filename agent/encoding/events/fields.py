@@ -24,12 +24,12 @@ def looked_up(value: Mapping[str, Any], name: str) -> Any:
     field = value.get(name)
     if field is not None or "." not in name:
         return field
-    inner: Any = value
+    inner_value: Any = value
     for part in name.split("."):
-        if not isinstance(inner, dict):
+        if not isinstance(inner_value, dict):
             return None
-        inner = inner.get(part)
-    return inner
+        inner_value = inner_value.get(part)
+    return inner_value
 
 
 def text_of(value: Any) -> str:
@@ -76,12 +76,12 @@ def fields_of_logfmt(line: bytes) -> Fields:
     Values are text. A key without value is `true`; at least one must have a value, since otherwise
     any prose would match. Quoted values use JSON's escapes; the backslash of any other is removed.
     """
-    whole = line.decode()
-    text = whole.lstrip(" \t")
+    line_text = line.decode()
+    text = line_text.lstrip(" \t")
     match = _PAIRS.match(text)
     end = match.end() if match else 0
     if end < len(text):
-        at = end + len(whole) - len(text)
+        at = end + len(line_text) - len(text)
         raise LineFault("format", f"not logfmt at character {at}: {shown(text[end : end + 30])}")
     pairs = _PAIR.findall(text)
     if not any(equals for _, equals, _ in pairs):
@@ -179,7 +179,7 @@ def fields_of_syslog(line: bytes) -> Fields:
             return fields | _data_and_message(text, match.end())
     match = _3164.match(text, at)
     if match is None:
-        raise LineFault("format", "not syslog: does not begin with a time and a host")
+        raise LineFault("format", "not syslog: must begin with a time and a host")
     fields |= {name: value for name, value in match.groupdict().items() if value}
     return fields | {"message": text[match.end() :]}
 

@@ -54,8 +54,8 @@ class Redactor:
 
     def _body(self, body: bytes) -> bytes:
         text = body.decode()
-        redacted = self.text(text)
-        return body if redacted == text else utf8(redacted)
+        redacted_text = self.text(text)
+        return body if redacted_text == text else utf8(redacted_text)
 
 
 def _rule(redaction: Redaction) -> _Rule:
@@ -100,8 +100,8 @@ def _whole(pattern: re.Pattern[str], text: str, match: "re.Match[str]") -> "re.M
     size = 2 * WINDOW
     while True:
         end = min(match.start() + size, len(text))
-        longer = pattern.match(text, match.start(), end)
-        match = longer or match
-        if longer is None or match.end() < end or end == len(text):
+        longer_match = pattern.match(text, match.start(), end)
+        match = longer_match or match
+        if longer_match is None or match.end() < end or end == len(text):
             return match
         size *= 2

@@ -81,26 +81,26 @@ class Iso8601:
         if value.__class__ is not str:
             raise _no(value, "ISO 8601 time")
         # Most times differ from the last one only in the fraction.
-        rest = value[:20] + value[23:].lstrip("0123456789")
+        without_fraction = value[:20] + value[23:].lstrip("0123456789")
         millis = _MILLIS.get(value[20:23])
-        second = self._seconds.get(rest)
-        if millis is not None and second is not None and len(value) <= _LONGEST:
-            return second + millis
+        second_millis = self._seconds.get(without_fraction)
+        if millis is not None and second_millis is not None and len(value) <= _LONGEST:
+            return second_millis + millis
         at = self._read(value)
         if millis is not None and value[19] in ".," and len(value) <= _LONGEST:
             if len(self._seconds) >= _MOST_REMEMBERED:
                 self._seconds.clear()
-            self._seconds[rest] = at - millis
+            self._seconds[without_fraction] = at - millis
         return at
 
     def _read(self, value: str) -> int:
         text = value.strip()
         if len(text) > _LONGEST:
             raise _no(value, "ISO 8601 time")
-        leap = text[17:19] == "60"
+        is_leap_second = text[17:19] == "60"
         try:
-            at = datetime.fromisoformat(f"{text[:17]}59{text[19:]}" if leap else text)
-            return millis_of(at, self._zone) + (1000 if leap else 0)
+            at = datetime.fromisoformat(f"{text[:17]}59{text[19:]}" if is_leap_second else text)
+            return millis_of(at, self._zone) + (1000 if is_leap_second else 0)
         except (ValueError, OverflowError):
             raise _no(value, "ISO 8601 time") from None
 
@@ -113,9 +113,9 @@ class Rfc3164:
         self._remembered = _Remembered()
 
     def __call__(self, value: Any, now: int) -> int:
-        known = self._remembered.get(value, now)
-        if known is not None:
-            return known
+        remembered_millis = self._remembered.get(value, now)
+        if remembered_millis is not None:
+            return remembered_millis
         at = self._read(value, now)
         self._remembered.put(value, at)
         return at
@@ -125,17 +125,19 @@ class Rfc3164:
         month = _MONTHS.get(match[1].lower()) if match else None
         if match is None or month is None:
             raise _no(value, "time such as Nov 20 14:37:00")
-        day, hour, minute, second = (int(match[place]) for place in (2, 3, 4, 5))
+        day, hour, minute, second = (int(match[group]) for group in (2, 3, 4, 5))
         micros = int((match[6] or "0")[:6].ljust(6, "0"))
-        leap = second == 60
+        is_leap_second = second == 60
 
         def in_year(year: int) -> datetime:
-            return datetime(year, month, day, hour, minute, 59 if leap else second, micros)
+            return datetime(
+                year, month, day, hour, minute, 59 if is_leap_second else second, micros
+            )
 
         at = latest(in_year, now, self._zone)
         if at is None:
             raise _no(value, "time such as Nov 20 14:37:00")
-        return at + (1000 if leap else 0)
+        return at + (1000 if is_leap_second else 0)
 
 
 class Pattern:
@@ -160,9 +162,9 @@ class Pattern:
     def __call__(self, value: Any, now: int) -> int:
         if not isinstance(value, str) or len(value) > _LONGEST:
             raise _no(value, f"time in the format {self._pattern}")
-        known = self._remembered.get(value, now)
-        if known is not None:
-            return known
+        remembered_millis = self._remembered.get(value, now)
+        if remembered_millis is not None:
+            return remembered_millis
         at = self._read(value.strip(), now)
         if at is None:
             raise _no(value, f"time in the format {self._pattern}")
@@ -218,8 +220,8 @@ def latest(in_year: Callable[[int], datetime], now: int, zone: tzinfo) -> int | 
 
 
 def millis_of(at: datetime, zone: tzinfo) -> int:
-    since = (at if at.tzinfo else at.replace(tzinfo=zone)) - _EPOCH
-    return since.days * _DAY + since.seconds * 1000 + since.microseconds // 1000
+    elapsed = (at if at.tzinfo else at.replace(tzinfo=zone)) - _EPOCH
+    return elapsed.days * _DAY + elapsed.seconds * 1000 + elapsed.microseconds // 1000
 
 
 def _epoch(digits: int) -> Millis:

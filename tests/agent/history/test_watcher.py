@@ -46,7 +46,7 @@ def test_many_folders(tmp_path: Path, count: int) -> None:
     assert came(after) == [(str(folder), "app.log.1") for folder in folders]
     for folder in folders:
         assert after.watch_folder(str(folder)) == ""
-    assert after.anew == {}, "each has been watched all the time"
+    assert after.newly_watched == {}, "each has been watched all the time"
     after.close()
 
 

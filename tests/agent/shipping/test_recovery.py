@@ -235,7 +235,7 @@ def test_what_lies_below_what_was_acknowledged_is_found_everywhere(before: Befor
         ask = partial(evidence_of, brokers, TARGET, sent, 7, lambda: True)
         behind, everywhere = ask(), ask(everywhere=True)
     assert judged(sent, behind).hidden == sent
-    there = judged(sent, everywhere).there
+    there = judged(sent, everywhere).in_log
     assert {each: place.base_offset for each, place in there.items() if place} == {
         sent[0]: 2,
         sent[1]: 4,
@@ -322,7 +322,7 @@ def test_the_ledger_is_sent_again_without_a_look(
     with Brokers(Bootstrap.of(before.broker.bootstrap)) as brokers:
         evidence = evidence_of(brokers, TopicPartition("_audit", 0), sent, 7, lambda: True)
     verdicts = judged(sent, evidence)
-    assert (verdicts.again, verdicts.doubtful) == (sent, [])
+    assert (verdicts.repeated, verdicts.doubtful) == (sent, [])
     assert "unknown whether" not in caplog.text
 
 

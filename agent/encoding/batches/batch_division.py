@@ -88,11 +88,11 @@ class _Cutter:
 
     def _end(self, start: int, sums: Sequence[int], windows: Sequence[int]) -> int:
         """The index of the event before which a batch ends that has the events from `start` on."""
-        had = (sums[start - 1] if start else 0) - self._size
-        end = min(bisect_left(sums, self._share + had, start) + 1, len(sums))
+        size_before = (sums[start - 1] if start else 0) - self._size
+        end = min(bisect_left(sums, self._share + size_before, start) + 1, len(sums))
         if len(windows) == 1:
             return end
-        begin = bisect_left(sums, SMALL_BATCH + had, start) + 1
+        begin = bisect_left(sums, SMALL_BATCH + size_before, start) + 1
         changes = (at for at in range(begin, end) if windows[at] != windows[at - 1])
         return next(changes, end)
 
