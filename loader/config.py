@@ -53,10 +53,10 @@ def _check_audit(url: str, security: HttpSecurity) -> None:
     """Accepts one URL, or none."""
     if not url:
         return
-    first, *others = parse_urls(url)
-    if others:
+    first_url, *other_urls = parse_urls(url)
+    if other_urls:
         raise ValueError("must be one URL: a single audit covers all clusters")
-    check_scheme(security, first.scheme)
+    check_scheme(security, first_url.scheme)
 
 
 class FileFormat(StrEnum):

@@ -107,8 +107,8 @@ class DamagedBatch(SparkFailed):
         match = _DAMAGED.fullmatch(text)
         if match is None:
             return None
-        topic, partition, first, last, reason = match.groups()
-        return cls(topic, int(partition), int(first), int(last) + 1, reason)
+        topic, partition, first_offset, last_offset, reason = match.groups()
+        return cls(topic, int(partition), int(first_offset), int(last_offset) + 1, reason)
 
 
 class FilesDiffer(LoaderError):
@@ -237,21 +237,21 @@ def load_command(table: str, config: str = "") -> str:
 @functools.cache
 def _penstock() -> str:
     """The command: by its path if a shell does not find it, as below `penstock up`."""
-    beside = Path(sys.executable).parent / "penstock"
-    is_found = shutil.which("penstock") is not None or not beside.exists()
-    return "penstock" if is_found else shlex.quote(str(beside))
+    executable = Path(sys.executable).parent / "penstock"
+    is_found = shutil.which("penstock") is not None or not executable.exists()
+    return "penstock" if is_found else shlex.quote(str(executable))
 
 
 def _repairs(error: FilesDiffer, load: str) -> Iterator[str]:
     """The steps that repair damaged hours, in their order."""
     if error.moves:
-        commands = "; ".join(f"`{move}`" for move in error.moves)
+        commands = "; ".join(f"`{move_command}`" for move_command in error.moves)
         yield f"move files that no run wrote out of the table: {commands}"
     if error.more_moves:
-        more = (
+        move_note = (
             f"such files, {error.more_moves:,} more," if error.moves else "files that no run wrote"
         )
-        yield f"move {more} out of the table by hand"
+        yield f"move {move_note} out of the table by hand"
     if error.rebuild:
         rebuild = _options("--rebuild", error.rebuild)
         yield f"put missing and changed files back, or rewrite the hours: `{load}{rebuild}`"

@@ -181,7 +181,8 @@ class HappeningRecorder:
         self._journal.unwatched(unwatched)
         self.intakes.pop(followed.source, None)
         log.warning(
-            "file may have had unread bytes at its end path=%s source=%s bytes=%d seconds=%.1f traces=%s reason=%s",
+            "file may have had unread bytes at its end path=%s source=%s bytes=%d seconds=%.1f "
+            "traces=%s reason=%s",
             one_line(unwatched.path),
             followed.source,
             unwatched.position,

@@ -81,8 +81,8 @@ def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) 
         if hour in manifest.hours or not may_be_forgotten(hour, now):
             continue
         folder = hour_path(manifest.table, hour)
-        success = store.read(f"{folder}/{SUCCESS}") or store.read(f"{folder}/{DAMAGED}")
-        if success is not None and (state := state_from_marker(success)) is not None:
+        marker_content = store.read(f"{folder}/{SUCCESS}") or store.read(f"{folder}/{DAMAGED}")
+        if marker_content is not None and (state := state_from_marker(marker_content)) is not None:
             states[hour] = state
     return msgspec.structs.replace(manifest, hours={**manifest.hours, **states})
 

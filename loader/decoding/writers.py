@@ -52,13 +52,13 @@ class Writer:
         """Reads messages with their envelope. Returns the bodies, and the messages that cannot be
         read."""
         reading = _Reading(messages, self._raw)
-        place = 0
-        while place < len(messages):
+        index = 0
+        while index < len(messages):
             if self.native is not None:
-                place = reading.natively(place, self.native)
-            if place < len(messages):
-                reading.singly(place, self._rows)
-                place += 1
+                index = reading.natively(index, self.native)
+            if index < len(messages):
+                reading.singly(index, self._rows)
+                index += 1
         return reading.all(), reading.bad
 
 

@@ -79,15 +79,15 @@ class Audit:
         try:
             gate = self._gate(client, topic, hour)
         except _AuditError as error:
-            waiting = Waiting(f"the audit at {self._url}, which {error}")
+            waiting_verdict = Waiting(f"the audit at {self._url}, which {error}")
             if not error.refused:
-                self.away = waiting
-            return waiting
+                self.away = waiting_verdict
+            return waiting_verdict
         if gate.complete:
             return Complete(f"audit: {_line(gate.by, _MOST_LETTERS)}" if gate.by else "audit")
-        missing = _line(gate.missing, _MOST_LETTERS)
+        missing_names = _line(gate.missing, _MOST_LETTERS)
         names = tuple(_line(name, _LONGEST_NAME) for name in gate.names[:MOST_NAMES])
-        return Waiting(missing or f"the audit at {self._url}, which gave no reason", names)
+        return Waiting(missing_names or f"the audit at {self._url}, which gave no reason", names)
 
     def _gate(self, client: HttpClient, topic: str, hour: Hour) -> _Gate:
         query = urlencode({"cluster": self._cluster, "topic": topic, "hour": hour})
@@ -96,8 +96,8 @@ class Audit:
         except HttpError as error:
             raise _AuditError(f"could not be asked ({error.why})") from None
         if answer.status != _OK:
-            words = f"answered HTTP {answer.status}{_problem(answer.body)}"
-            raise _AuditError(words, refused=answer.status in _REFUSED)
+            problem = f"answered HTTP {answer.status}{_problem(answer.body)}"
+            raise _AuditError(problem, refused=answer.status in _REFUSED)
         try:
             return msgspec.json.decode(answer.body, type=known_type(_Gate))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

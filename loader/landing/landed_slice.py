@@ -210,11 +210,17 @@ class LandedSlice(msgspec.Struct):
         """The complete report on a slice that was read up to `next_offset`, in the last leader
         epoch `leader_epoch`. Raises Mismatch if an offset is not accounted for."""
         accounts = tuple(account.finished() for account in self._accounts)
-        reached = accounts[-1].next_offset if accounts else next_offset
-        odd = next((account for account in accounts if not account.adds_up), None)
-        if odd is not None or reached != next_offset:
-            first, end = (reached, next_offset) if odd is None else (odd.first, odd.next_offset)
-            raise Mismatch(f"{self.piece.log}, offsets {first} to {end - 1}: {unaccounted(odd)}")
+        end_offset = accounts[-1].next_offset if accounts else next_offset
+        odd_account = next((account for account in accounts if not account.adds_up), None)
+        if odd_account is not None or end_offset != next_offset:
+            first, end = (
+                (end_offset, next_offset)
+                if odd_account is None
+                else (odd_account.first, odd_account.next_offset)
+            )
+            raise Mismatch(
+                f"{self.piece.log}, offsets {first} to {end - 1}: {unaccounted(odd_account)}"
+            )
         return SliceReport(
             slice=self.piece.number,
             topic=self.piece.topic,
@@ -245,15 +251,15 @@ class LandedSlice(msgspec.Struct):
         """The account of this batch, extended to the batch's end."""
         account = self._accounts[-1] if self._accounts else None
         if account is None:
-            first = max(header.base_offset, self.piece.first)
+            first_offset = max(header.base_offset, self.piece.first)
         else:
-            first = account.next_offset
+            first_offset = account.next_offset
         if (
             account is None
             or account.leader_epoch != header.leader_epoch
             or (account.has_duplicates != has_duplicates and len(self._accounts) < MOST_ACCOUNTS)
         ):
-            account = _Account(header.leader_epoch, first, first, has_duplicates)
+            account = _Account(header.leader_epoch, first_offset, first_offset, has_duplicates)
             self._accounts.append(account)
         account.next_offset = header.next_offset
         self._last = header
@@ -263,9 +269,9 @@ class LandedSlice(msgspec.Struct):
         return bool(self._accounts) and self._accounts[-1].has_duplicates
 
     def _died_at(self, time: int, count: int) -> None:
-        first, last = self.times
+        first_time, last_time = self.times
         if not self.only_hours:
-            time = min(max(time, first), last)
+            time = min(max(time, first_time), last_time)
         self._accounts[-1].dead += count
         if (window := self._window(time)) is not None:
             window.dead += count

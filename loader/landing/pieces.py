@@ -72,7 +72,7 @@ def piece(kind: FileKind, number: int, hour: Hour | None, value: bytes) -> pa.Re
 
 def file_of(record: pa.RecordBatch) -> tuple[str, pa.Buffer]:
     """The folder of a piece, as Spark names it, and its bytes."""
-    kind, number, day, hour = (record.column(place)[0].as_py() for place in range(4))
+    kind, number, day, hour = (record.column(index)[0].as_py() for index in range(4))
     return f"kind={kind}/slice={number}/dt={day}/hour={hour}", record.column(4).buffers()[2]
 
 

@@ -18,9 +18,11 @@ _SHARED: Final = frozenset(("_cluster", "_topic", "_partition"))  # parts of one
 
 def numbers(count: int) -> pa.Int64Array:
     """Returns the numbers 0 to `count` - 1."""
-    while len(cached := _numbers[0]) < count:
-        _numbers[0] = pa.concat_arrays([cached, pc.add(cached, pa.scalar(len(cached), pa.int64()))])
-    return cached.slice(0, count)
+    while len(cached_numbers := _numbers[0]) < count:
+        _numbers[0] = pa.concat_arrays(
+            [cached_numbers, pc.add(cached_numbers, pa.scalar(len(cached_numbers), pa.int64()))]
+        )
+    return cached_numbers.slice(0, count)
 
 
 def ends(column: pa.Array) -> list[int]:
@@ -33,9 +35,9 @@ def beginnings(times: pa.Int64Array, length: int) -> pa.Int64Array:
     """The beginning of each time's interval of this length."""
     size = pa.scalar(length, pa.int64())
     # Division rounds towards zero, so the dividend must not be negative.
-    before = pa.scalar(-(FIRST_TIME // length) * length, pa.int64())
-    shifted = pc.divide(pc.add(times, before), size)
-    return pc.subtract(pc.multiply(shifted, size), before)
+    offset = pa.scalar(-(FIRST_TIME // length) * length, pa.int64())
+    interval_numbers = pc.divide(pc.add(times, offset), size)
+    return pc.subtract(pc.multiply(interval_numbers, size), offset)
 
 
 def counted(times: pa.Int64Array, length: int, bounds: tuple[int, int]) -> dict[int, int]:
@@ -49,8 +51,8 @@ def counted(times: pa.Int64Array, length: int, bounds: tuple[int, int]) -> dict[
 
 def bounds(times: pa.Int64Array) -> tuple[int, int]:
     """The earliest and the latest of the times, which must not be empty."""
-    extremes = pc.min_max(times)
-    return extremes["min"].as_py(), extremes["max"].as_py()
+    min_and_max = pc.min_max(times)
+    return min_and_max["min"].as_py(), min_and_max["max"].as_py()
 
 
 def positions(stretches: Iterable[tuple[int, int]], rows: int) -> pa.Int64Array:

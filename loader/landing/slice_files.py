@@ -42,9 +42,9 @@ _MOST_AT_ONCE: Final = 8  # times PIECE_BYTES, in memory, however well rows comp
 
 def writer_settings(rows: pa.Table, compression: FileCompression) -> dict[str, Any]:
     """Arguments for pyarrow's ParquetWriter."""
-    sample = rows.slice(0, _SAMPLE).combine_chunks()
+    sample_rows = rows.slice(0, _SAMPLE).combine_chunks()
     dictionaries, encodings, statistics = [], {}, []
-    for path, values in _leaves(sample):
+    for path, values in _leaves(sample_rows):
         if pa.types.is_boolean(values.type):
             statistics.append(path)
         elif pc.count_distinct(values).as_py() * _REPEATING <= len(values):

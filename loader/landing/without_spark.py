@@ -50,11 +50,11 @@ def land_locally(
     errors of tasks."""
     spec = msgspec.structs.replace(job.spec, memory_bytes=min(job.spec.memory_bytes, MEMORY_BYTES))
     with WriterSchemas(spec) as schemas:
-        for number, piece in enumerate(job.slices, 1):
-            seen = job.seen_in(piece)
-            pieces = landed(piece, spec, seen, brokers, schemas, most_hours=MOST_HOURS)
+        for finished_count, piece in enumerate(job.slices, 1):
+            seen_events = job.seen_in(piece)
+            pieces = landed(piece, spec, seen_events, brokers, schemas, most_hours=MOST_HOURS)
             write_pieces(store, pieces, directory)
-            done(number)
+            done(finished_count)
 
 
 def write_pieces(store: Store, pieces: Iterable[pa.RecordBatch], directory: str) -> None:

@@ -42,11 +42,11 @@ def query_facts(
     states = {topic: tuple(partitions) for topic, partitions in topics.items()}
     topics_before = _existing(brokers, states)
     while True:
-        facts = _facts(brokers, topics_before, states)
+        topic_facts = _facts(brokers, topics_before, states)
         # Answers have no ids. They are about these topics if none was recreated meanwhile.
         again = _existing(brokers, states)
         if _ids(again) == _ids(topics_before):
-            return facts
+            return topic_facts
         topics_before = again
 
 
@@ -130,15 +130,17 @@ def is_same(state: PartitionState, header: BatchHeader) -> bool:
 
 
 def is_batch(last: LastBatch, header: BatchHeader) -> bool:
-    seen = (header.base_offset, header.next_offset, header.crc)
-    return seen == (last.base_offset, last.next_offset, last.crc)
+    seen_batch = (header.base_offset, header.next_offset, header.crc)
+    return seen_batch == (last.base_offset, last.next_offset, last.crc)
 
 
 def candidates(facts: PartitionFacts, earlier: Iterable[LastBatch]) -> list[LastBatch]:
     """Batches that were read and may still be in the log, the newest first."""
-    by_end = {batch.next_offset: batch for batch in earlier}
+    batches_by_end = {batch.next_offset: batch for batch in earlier}
     return [
-        by_end[end] for end in sorted(by_end, reverse=True) if facts.earliest < end <= facts.end
+        batches_by_end[end]
+        for end in sorted(batches_by_end, reverse=True)
+        if facts.earliest < end <= facts.end
     ]
 
 
@@ -173,19 +175,21 @@ def with_divergences(
     divergences = _diverged(brokers, facts, states)
     if not divergences:
         return dict(facts)
-    compacted = {
+    compacted_topics = {
         name: _is_compacted(brokers, name) for name in {target.topic for target in divergences}
     }
-    located = {
+    located_batches = {
         target: _locate(brokers, target, _of(facts, target), divergence, earlier)
         for target, divergence in divergences.items()
-        if not compacted[target.topic]
+        if not compacted_topics[target.topic]
     }
     return {
         name: replace(
             topic,
             partitions={
-                index: replace(partition, divergence=located.get(TopicPartition(name, index)))
+                index: replace(
+                    partition, divergence=located_batches.get(TopicPartition(name, index))
+                )
                 for index, partition in topic.partitions.items()
             },
         )
@@ -209,18 +213,18 @@ def _diverged(
     for target, state in states.items():
         partition_facts = _of(facts, target)
         header = batches.get(target)
-        cut = partition_facts.epoch_end is None or partition_facts.epoch_end >= state.next_offset
+        is_cut = partition_facts.epoch_end is None or partition_facts.epoch_end >= state.next_offset
         if header is not None and not is_same(state, header):
             divergences[target] = _divergence(state, describe(header))
-        elif cut and partition_facts.end < state.next_offset:
+        elif is_cut and partition_facts.end < state.next_offset:
             divergences[target] = _divergence(state, describe(None))
     return divergences
 
 
 def _divergence(state: PartitionState, found: str) -> Divergence:
-    last = state.next_offset - 1
-    was = f"one that ends at {last}" if state.last is None else str(state.last)
-    return Divergence(same_to=-1, was=was, found=found)
+    last_offset = state.next_offset - 1
+    previous_batch = f"one that ends at {last_offset}" if state.last is None else str(state.last)
+    return Divergence(same_to=-1, was=previous_batch, found=found)
 
 
 def _locate(

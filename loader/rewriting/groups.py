@@ -32,11 +32,11 @@ class Footer(msgspec.Struct, frozen=True):
 def grouped(sizes: Mapping[str, int], wanted: int) -> list[list[str]]:
     """Divides the files into this many groups of about equal size. No group is empty."""
     groups: list[list[str]] = [[] for _ in range(min(wanted, len(sizes)))]
-    heap = [(0, index) for index in range(len(groups))]
+    group_heap = [(0, index) for index in range(len(groups))]
     for path in sorted(sizes, key=lambda path: (-sizes[path], path)):
-        filled, index = heapq.heappop(heap)
+        filled_bytes, index = heapq.heappop(group_heap)
         groups[index].append(path)
-        heapq.heappush(heap, (filled + sizes[path], index))
+        heapq.heappush(group_heap, (filled_bytes + sizes[path], index))
     return [sorted(group) for group in groups]
 
 
@@ -76,10 +76,10 @@ def groups_of(
 def _mergeable(
     merge: Merge, sizes: Mapping[str, int], footers: Mapping[str, Footer]
 ) -> Iterator[list[str]]:
-    by_columns: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    sizes_by_columns: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for path in merge.files:
-        by_columns[footers[path].columns][path] = sizes[path]
-    for _, same_columns in sorted(by_columns.items()):
+        sizes_by_columns[footers[path].columns][path] = sizes[path]
+    for _, same_columns in sorted(sizes_by_columns.items()):
         share = merge.files_wanted * sum(same_columns.values())
         count = max(1, -(-share // max(merge.bytes, 1)))
         if count < len(same_columns):
@@ -106,16 +106,18 @@ def _group(
 
 def entries_of(store: Store, directory: str, groups: Sequence[Group]) -> list[Entry]:
     """The file of each group, in the order of the groups. Raises Mismatch."""
-    by_number: dict[int, Entry] = {}
+    entries_by_number: dict[int, Entry] = {}
     for entry in store.list_recursively(directory):
         if entry.name.startswith(("_", ".")):
             continue  # Spark's
         number = _NUMBER.search(entry.path)
-        if number is None or by_number.setdefault(int(number[1]), entry) is not entry:
+        if number is None or entries_by_number.setdefault(int(number[1]), entry) is not entry:
             raise Mismatch(f"{entry.path}: not written by a merge")
-    if by_number.keys() != set(range(len(groups))):
-        raise Mismatch(f"{directory}: merged into {len(by_number)} files instead of {len(groups)}")
-    return [by_number[number] for number in range(len(groups))]
+    if entries_by_number.keys() != set(range(len(groups))):
+        raise Mismatch(
+            f"{directory}: merged into {len(entries_by_number)} files instead of {len(groups)}"
+        )
+    return [entries_by_number[number] for number in range(len(groups))]
 
 
 def verified(
@@ -126,7 +128,7 @@ def verified(
 ) -> tuple[Merged, ...]:
     """The merges, if each new file has as many rows as the old ones. `rows` are by path. Raises
     Mismatch."""
-    by_merge: dict[Merge, list[MergedFile]] = {}
+    files_by_merge: dict[Merge, list[MergedFile]] = {}
     for group, entry in zip(groups, entries, strict=True):
         before, after = sum(map(rows_in_file, group.files)), rows_in_file(entry.path)
         if before != after:
@@ -135,8 +137,8 @@ def verified(
                 f" but the merged file has {after:,}"
             )
         file = MergedFile(entry.path, after, entry.size, _suffix(entry, target))
-        by_merge.setdefault(group.merge, []).append(file)
-    return tuple(Merged(merge, tuple(files)) for merge, files in by_merge.items())
+        files_by_merge.setdefault(group.merge, []).append(file)
+    return tuple(Merged(merge, tuple(files)) for merge, files in files_by_merge.items())
 
 
 def _suffix(entry: Entry, target: RowFormat) -> str:

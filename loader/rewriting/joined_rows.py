@@ -37,8 +37,8 @@ def joined(
                 if joining is not None:
                     yield from joining.end()
                 number, hour = file_number, Hour(batch.column(HOUR)[index].as_py())
-                new = SliceFiles(number, compression, held_bytes, most_hours=1)
-                joining = _Joining(new, hour, held_bytes)
+                new_files = SliceFiles(number, compression, held_bytes, most_hours=1)
+                joining = _Joining(new_files, hour, held_bytes)
             content = pa.BufferReader(batch.column(CONTENT)[index].as_buffer())
             yield from joining.add(pq.ParquetFile(content))
     if joining is not None:
@@ -49,8 +49,8 @@ def join_files(
     files: Iterable[pq.ParquetFile], number: int, hour: Hour, compression: FileCompression
 ) -> Iterator[pa.RecordBatch]:
     """The pieces of the resulting file, of that hour."""
-    new = SliceFiles(number, compression, HELD_BYTES, most_hours=1)
-    joining = _Joining(new, hour, HELD_BYTES)
+    new_files = SliceFiles(number, compression, HELD_BYTES, most_hours=1)
+    joining = _Joining(new_files, hour, HELD_BYTES)
     for file in files:
         yield from joining.add(file)
     yield from joining.end()

@@ -57,8 +57,8 @@ def codec(format_: FileFormat, compression: FileCompression) -> str:
     """Spark's name for the codec. Raises LoaderError if the format has no equivalent."""
     name = _CODECS[format_].get(compression)
     if name is None:
-        supported = ", ".join(_CODECS[format_])
-        raise LoaderError(f"`compression: {compression}`: {format_} supports {supported}")
+        supported_codecs = ", ".join(_CODECS[format_])
+        raise LoaderError(f"`compression: {compression}`: {format_} supports {supported_codecs}")
     return name
 
 

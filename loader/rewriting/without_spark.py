@@ -64,13 +64,13 @@ def lowest_offsets_in(store: Store, path: str) -> dict[TopicPartition, int] | No
     try:
         file = pq.ParquetFile(pa.BufferReader(data or b""))
         rows = file.read(["_topic", "_partition", "_offset"], use_threads=False)
-        lowest = rows.group_by(["_topic", "_partition"], use_threads=False)
-        lowest = lowest.aggregate([("_offset", "min")])
+        grouped_rows = rows.group_by(["_topic", "_partition"], use_threads=False)
+        grouped_rows = grouped_rows.aggregate([("_offset", "min")])
     except (pa.ArrowException, OSError):
         return None
     return {
         TopicPartition(row["_topic"], row["_partition"]): row["_offset_min"]
-        for row in lowest.to_pylist()
+        for row in grouped_rows.to_pylist()
     }
 
 

@@ -37,22 +37,22 @@ def lowest_offsets(load: TableLoad, paths: Sequence[str]) -> dict[TopicPartition
     load.doing("reading offsets of replaced files")
     if not _is_little(load.context, paths):
         return _by_spark(load, paths)
-    lowest: dict[TopicPartition, int] = {}
+    lowest_by_partition: dict[TopicPartition, int] = {}
     for path in paths:
         offsets = lowest_offsets_in(load.context.store, path)
         if offsets is None:
             _warn(load, path)
         else:
-            _lower(lowest, offsets)
-    return lowest
+            _lower(lowest_by_partition, offsets)
+    return lowest_by_partition
 
 
 def lacking_columns(load: TableLoad, paths: Sequence[str], columns: Set[str]) -> set[str]:
     """The columns that at least one of these files lacks. Large files are not examined."""
     if not columns or not _is_little(load.context, paths):
         return set()
-    present = (columns_in(load.context.store, path) for path in paths)
-    return {name for names in present if names is not None for name in columns - names}
+    present_columns = (columns_in(load.context.store, path) for path in paths)
+    return {name for names in present_columns if names is not None for name in columns - names}
 
 
 def _by_spark(load: TableLoad, paths: Sequence[str]) -> dict[TopicPartition, int]:
@@ -70,10 +70,10 @@ def _by_spark(load: TableLoad, paths: Sequence[str]) -> dict[TopicPartition, int
     if len(paths) == 1:
         _warn(load, paths[0])
         return {}
-    half = len(paths) // 2
-    lowest = _by_spark(load, paths[:half])
-    _lower(lowest, _by_spark(load, paths[half:]))
-    return lowest
+    middle = len(paths) // 2
+    lowest_by_partition = _by_spark(load, paths[:middle])
+    _lower(lowest_by_partition, _by_spark(load, paths[middle:]))
+    return lowest_by_partition
 
 
 def _lower(lowest: dict[TopicPartition, int], offsets: dict[TopicPartition, int]) -> None:

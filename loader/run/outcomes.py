@@ -53,8 +53,8 @@ class TableOutcome(msgspec.Struct):
     def did_nothing(self) -> bool:
         """Whether the load neither read, closed, repaired nor checked anything, and nothing
         failed."""
-        changed = self.run is not None or self.rolled_forward is not None
-        return not (changed or self.records or self.checked) and self.error is None
+        has_changed = self.run is not None or self.rolled_forward is not None
+        return not (has_changed or self.records or self.checked) and self.error is None
 
 
 def has_failed(outcome: TableOutcome) -> bool:
@@ -91,11 +91,11 @@ WORST_FIRST: Final = (130, 4, 6, 8, 1, 7, 5)
 
 def worst_exit_code(outcomes: Sequence[TableOutcome]) -> int:
     """The exit code of a whole load: that of an error, or 3 if there was nothing to do."""
-    codes = {
+    exit_codes = {
         int(getattr(outcome.error, "exit_code", 1))
         for outcome in outcomes
         if outcome.error is not None
     }
-    if codes:
-        return next((code for code in WORST_FIRST if code in codes), min(codes))
+    if exit_codes:
+        return next((code for code in WORST_FIRST if code in exit_codes), min(exit_codes))
     return 3 if all(outcome.did_nothing for outcome in outcomes) else 0

@@ -69,7 +69,7 @@ def table_columns(
     return TableColumns(
         Columns(reader.schema, header=header, with_cluster=table.with_cluster),
         reader.schema,
-        {latest.id: latest.schema.resolved_text for latest in schemas},
+        {latest_schema.id: latest_schema.schema.resolved_text for latest_schema in schemas},
         str(reader),
         tuple(_left_out(reader, schemas)),
     )
@@ -78,10 +78,12 @@ def table_columns(
 def common_reader(table: str, schemas: Sequence[LatestSchema]) -> LatestSchema:
     """The newest schema that can read events of all other schemas. Raises NoSchema if there is
     none."""
-    newest_first = sorted(schemas, key=lambda schema: -schema.id)
+    newest_schemas = sorted(schemas, key=lambda schema: -schema.id)
     refusals: list[str] = []
-    for reader in newest_first:
-        reasons = (_unreadable(reader, writer) for writer in newest_first if writer.id != reader.id)
+    for reader in newest_schemas:
+        reasons = (
+            _unreadable(reader, writer) for writer in newest_schemas if writer.id != reader.id
+        )
         refusal = next((reason for reason in reasons if reason), "")
         if not refusal:
             return reader
@@ -95,14 +97,14 @@ def common_reader(table: str, schemas: Sequence[LatestSchema]) -> LatestSchema:
 def _latest(registry: RegistryClient, table: TableSource) -> Iterator[LatestSchema]:
     for source in table.topics:
         subject = f"{source.topic}-value"
-        latest = registry.latest(subject)
-        if latest is None:
+        latest_schema = registry.latest(subject)
+        if latest_schema is None:
             continue
         try:
-            schema = registry.resolved(latest)
+            schema = registry.resolved(latest_schema)
         except InvalidSchema as error:
-            raise NoSchema(f"{subject}, version {latest.version}: {error}") from None
-        yield LatestSchema(subject, latest.version, latest.id, schema)
+            raise NoSchema(f"{subject}, version {latest_schema.version}: {error}") from None
+        yield LatestSchema(subject, latest_schema.version, latest_schema.id, schema)
 
 
 def _unreadable(reader: LatestSchema, writer: LatestSchema) -> str:
@@ -164,13 +166,13 @@ def next_form(
             f" `header: {former.header}`, or, for `header: {header}`, {_WAY_OUT}"
         )
     try:
-        together = widened(columns_of_spark(former.columns), columns.arrow)
+        widened_columns = widened(columns_of_spark(former.columns), columns.arrow)
     except CannotWiden as error:
         raise ColumnChanged(
             f"table {table}: column `{error.column}` is {error.former} in its files, but"
             f" {error.latest} in the latest schema ({latest}); these cannot be read as one column"
         ) from error
-    return TableForm(spark_json(together), format_, header or former.header)
+    return TableForm(spark_json(widened_columns), format_, header or former.header)
 
 
 def in_form(manifest: Manifest, form: TableForm, former: TableForm | None) -> Manifest:
@@ -185,8 +187,8 @@ def in_form(manifest: Manifest, form: TableForm, former: TableForm | None) -> Ma
 
 
 def _columns_marker(table: str, form: TableForm, former: TableForm | None) -> Iterator[Marker]:
-    changed = former is None or former.columns != form.columns
-    if changed and form.format is FileFormat.PARQUET:
+    has_changed = former is None or former.columns != form.columns
+    if has_changed and form.format is FileFormat.PARQUET:
         footer = io.BytesIO()
         pq.write_metadata(columns_of_spark(form.columns), footer, store_schema=False)
         yield Marker(path=f"{table}/{COMMON_METADATA}", data=footer.getvalue())

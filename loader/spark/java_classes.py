@@ -77,26 +77,26 @@ class JavaClasses:
         after it was killed, the file may be incomplete."""
         if self._fresh is None:
             return
-        fresh, self._fresh = self._fresh, None
+        fresh_path, self._fresh = self._fresh, None
         try:
-            if not whole or not fresh.exists():
-                fresh.unlink(missing_ok=True)
+            if not whole or not fresh_path.exists():
+                fresh_path.unlink(missing_ok=True)
                 return
-            size = _on_disk(fresh)
-            path = fresh.with_name(f"{self._name}-{size}.jsa")
-            fresh.replace(path)
+            size = _on_disk(fresh_path)
+            path = fresh_path.with_name(f"{self._name}-{size}.jsa")
+            fresh_path.replace(path)
             sync_directory(path.parent)
         except OSError as error:
-            log.warning("cannot cache Java classes path=%s error=%s", fresh, error)
+            log.warning("cannot cache Java classes path=%s error=%s", fresh_path, error)
         else:
             log.info("cached Java classes path=%s bytes=%d", path, size)
 
     def _options_in(self, directory: Path, name: str) -> str:
         if any(letter.isspace() or letter in "\"'\\" for letter in str(directory)):
             return ""  # Spark splits options like a shell
-        if (cached := _cached(directory, name)) is not None:
-            os.utime(cached)
-            return f"-XX:SharedArchiveFile={cached} -XX:+VerifySharedSpaces {_QUIET}"
+        if (cached_path := _cached(directory, name)) is not None:
+            os.utime(cached_path)
+            return f"-XX:SharedArchiveFile={cached_path} -XX:+VerifySharedSpaces {_QUIET}"
         if not self._makes:
             return ""
         directory.mkdir(parents=True, exist_ok=True)
@@ -131,8 +131,8 @@ def _name(settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
 
 def _jars(environ: Mapping[str, str]) -> Path:
     """Spark's own jars. Finds PySpark without importing it."""
-    if home := environ.get("SPARK_HOME"):
-        return Path(home, "jars")
+    if spark_home := environ.get("SPARK_HOME"):
+        return Path(spark_home, "jars")
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None

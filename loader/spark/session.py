@@ -69,9 +69,11 @@ def open_session(
 
     The JVM's output goes to the file descriptor `output`, or to that of this process.
     """
-    configured = config.spark.settings
-    os.environ.update(driver_environment(packed, config.spark.master, configured, os.environ))
-    settings = {**DEFAULTS, **local(config.spark.master), **configured, **NEEDED}
+    configured_settings = config.spark.settings
+    os.environ.update(
+        driver_environment(packed, config.spark.master, configured_settings, os.environ)
+    )
+    settings = {**DEFAULTS, **local(config.spark.master), **configured_settings, **NEEDED}
     kerberos = config.kerberos
     if packed is not None:
         settings |= spark_settings(packed, config.spark.master, settings)
@@ -140,9 +142,9 @@ def driver_environment(
             f"it for planning: set {INTERPRETER} to a Python {packed.python_version} that exists "
             "on this host and on every executor's"
         )
-    existing = environ.get("PYTHONPATH", "").split(":")
+    existing_paths = environ.get("PYTHONPATH", "").split(":")
     # Without duplicates: this process may have had a session before.
-    path = dict.fromkeys([*map(str, packed.driver_path), *existing])
+    path = dict.fromkeys([*map(str, packed.driver_path), *existing_paths])
     return {**_interpreter(interpreter), "PYTHONPATH": ":".join(filter(None, path))}
 
 
@@ -162,8 +164,8 @@ def start_jvm(settings: Mapping[str, str], output: int | None) -> None:
     conf = SparkConf(loadDefaults=False)
     for key, value in settings.items():
         conf.set(key, value)
-    how = {"stdout": output, "stderr": output, "start_new_session": True}
-    gateway = launch_gateway(conf, how)  # type: ignore[no-untyped-call]
+    popen_arguments = {"stdout": output, "stderr": output, "start_new_session": True}
+    gateway = launch_gateway(conf, popen_arguments)  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)
 
 

@@ -175,10 +175,10 @@ class ConditionalCreation:
     def _is_there(self, target: Any, size: int) -> bool:
         if not self._files.exists(target):
             return False
-        actual = self._files.getFileStatus(target).getLen()
-        if actual != size:
+        actual_size = self._files.getFileStatus(target).getLen()
+        if actual_size != size:
             raise StoreError(
-                f"{target.toString()} already exists with {actual:,} bytes, not {size:,}"
+                f"{target.toString()} already exists with {actual_size:,} bytes, not {size:,}"
             )
         return True
 
@@ -218,18 +218,18 @@ class HadoopStore:
         path = f"{CREATING}/{uuid.uuid4().hex}"
         with _as_store_error("create files in", self.root):
             self._creation.prove()
-        twice = not self.create(path, b"1") or self.create(path, b"2")
+        is_created_twice = not self.create(path, b"1") or self.create(path, b"2")
         self.delete(path)
-        if twice:
+        if is_created_twice:
             raise StoreError(f"{self.root}: the same file could be created twice")
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._at(path)
         with _as_store_error("create", path):
             self._make_folder(path)
-            temporary = self._temporary()
+            temporary_path = self._temporary()
             try:
-                self._creation.create(temporary, target, data)
+                self._creation.create(temporary_path, target, data)
             except Taken:
                 return self.read(path) == data
             except (Py4JError, CapturedException):
@@ -289,12 +289,12 @@ class HadoopStore:
         the blocks."""
         with _as_store_error("look at", path):
             try:
-                result = self._files.getFileChecksum(self._at(path))
+                checksum = self._files.getFileChecksum(self._at(path))
             except Py4JJavaError as error:
                 if _java_class(error) == _MISSING:
                     return ""
                 raise
-            return "" if result is None else str(result.toString())
+            return "" if checksum is None else str(checksum.toString())
 
     def rename(self, source: str, target: str) -> bool:
         with _as_store_error("rename", source):
@@ -388,8 +388,8 @@ def _as_store_error(what: str, path: str) -> Iterator[None]:
 
 
 def _failure(what: str, path: str, reason: str) -> StoreError:
-    if why := no_ticket(reason):
-        return NoTicket(f"cannot {what} {path}: {why}")
+    if reason_without_ticket := no_ticket(reason):
+        return NoTicket(f"cannot {what} {path}: {reason_without_ticket}")
     return StoreError(f"cannot {what} {path}: {_line(reason)}{_hint(reason)}")
 
 
@@ -402,6 +402,8 @@ def _hint(reason: str) -> str:
 
 def _line(text: str) -> str:
     """The first line of a Java exception, without the package's name."""
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
-    kind, colon, words = first.partition(": ")
-    return f"{kind.rpartition('.')[2]}{colon}{words}"[:500]
+    first_line = next(
+        (line.strip() for line in text.splitlines() if line.strip()), "no reason given"
+    )
+    kind, separator, words = first_line.partition(": ")
+    return f"{kind.rpartition('.')[2]}{separator}{words}"[:500]

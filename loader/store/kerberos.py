@@ -51,8 +51,8 @@ def for_tokens(kerberos: Kerberos) -> Mapping[str, str]:
 
 def log_in(jvm: Any, kerberos: Kerberos, settings: Mapping[str, str]) -> None:
     """Logs this JVM in, or renews its login. `settings` are Spark's. Raises LoaderError."""
-    if why := why_unreadable(kerberos.keytab):
-        raise NoTicket(why)
+    if reason_unreadable := why_unreadable(kerberos.keytab):
+        raise NoTicket(reason_unreadable)
     configuration = jvm.org.apache.hadoop.conf.Configuration()
     for key, value in settings.items():
         if key.startswith(_HADOOPS):

@@ -119,8 +119,8 @@ class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: int = -1
 
     def __str__(self) -> str:
-        last, time = self.next_offset - 1, self.max_timestamp
-        return f"{self.base_offset} to {last} (CRC {self.crc:08x}, newest time {time})"
+        last_offset, time = self.next_offset - 1, self.max_timestamp
+        return f"{self.base_offset} to {last_offset} (CRC {self.crc:08x}, newest time {time})"
 
 
 class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,9 +190,9 @@ def check_hours(reports: Iterable[SliceReport]) -> None:
 
 def too_many_hours(log: str, first: int, next_offset: int | None) -> TooManyHours:
     """The error that the events of `log` from `first` on belong to too many hours."""
-    last = "" if next_offset is None else f" to {next_offset - 1}"
+    end_note = "" if next_offset is None else f" to {next_offset - 1}"
     return TooManyHours(
-        f"{log}, offsets {first}{last}: the run has events of more than {MOST_HOURS_OF_RUN:,}"
+        f"{log}, offsets {first}{end_note}: the run has events of more than {MOST_HOURS_OF_RUN:,}"
         " hours; nothing was committed. If their times are wrong, `oldest` and `newest` turn them"
         " into dead letters; if they are right, --max-records loads fewer at a time"
     )

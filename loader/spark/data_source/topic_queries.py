@@ -77,13 +77,13 @@ def bytes_per_offset(brokers: Brokers, ranges: Sequence[Range]) -> list[float]:
 
 
 def _sampled(brokers: Brokers, range_: Range) -> float:
-    middle = (range_.first + range_.end) // 2
+    middle_offset = (range_.first + range_.end) // 2
     reader = PartitionReader(
         brokers,
         range_.topic,
         range_.partition,
-        middle,
-        middle + 1,
+        middle_offset,
+        middle_offset + 1,
         topic_id=range_.topic_id,
         fetch_bytes=_SAMPLE_BYTES,
         from_within=True,
