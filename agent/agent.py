@@ -211,6 +211,6 @@ class Agent:
 
 def _warn_about(state: JournalState) -> None:
     if state.copied:
-        log.warning("data_dir is a copy: %s", state.copied)
+        log.warning("data directory is a copy: %s", state.copied)
     if state.damage:
         log.error("journal was damaged: %s", state.damage)

@@ -63,9 +63,9 @@ class Leaf(msgspec.Struct, frozen=True):
     def convert(self, raw: pa.Array) -> Converted:
         misfits: tuple[Misfit, ...] = ()
         for step in self.steps:
-            done = step(raw)
-            raw = done.column
-            misfits += done.misfits
+            converted = step(raw)
+            raw = converted.column
+            misfits += converted.misfits
         return Converted(raw, misfits)
 
 
@@ -107,19 +107,19 @@ class RecordConversion:
             if isinstance(source, FromDefault):
                 columns.append(constant(source.default, len(raw)))
                 continue
-            done = source.conversion.convert(raw.field(field_name(source.place)))
-            columns.append(done.column)
-            misfits += done.misfits
-        absent = raw.is_null() if raw.null_count else None
+            converted = source.conversion.convert(raw.field(field_name(source.place)))
+            columns.append(converted.column)
+            misfits += converted.misfits
+        null_mask = raw.is_null() if raw.null_count else None
         if not self.fields:
-            present = constant(TRUE, len(raw))
+            valid_mask = constant(TRUE, len(raw))
             column = (
-                present
-                if absent is None
-                else pc.if_else(absent, pa.scalar(None, pa.bool_()), present)
+                valid_mask
+                if null_mask is None
+                else pc.if_else(null_mask, pa.scalar(None, pa.bool_()), valid_mask)
             )
         else:
-            column = pa.StructArray.from_arrays(columns, fields=self._made, mask=absent)
+            column = pa.StructArray.from_arrays(columns, fields=self._made, mask=null_mask)
         return Converted(column, tuple(misfits))
 
 

@@ -66,8 +66,8 @@ class NativeReader:
         if not NATIVE:
             raise NotNative
         body = _NodeBuilder().of(writer, raw, 0)
-        number = (_Kind.LONG, True, _NO_BRANCH, 0, ())
-        self._reader = Reader((_Kind.RECORD, True, _NO_BRANCH, 0, (number, number, body)))
+        number_node = (_Kind.LONG, True, _NO_BRANCH, 0, ())
+        self._reader = Reader((_Kind.RECORD, True, _NO_BRANCH, 0, (number_node, number_node, body)))
         self._raw = raw
         self._placed = pa.struct([("offset", pa.int64()), ("time", pa.int64()), ("body", raw)])
 
@@ -75,12 +75,14 @@ class NativeReader:
         self, header: BatchHeader, unpacked: bytes | memoryview, schema_id: int
     ) -> Rows | None:
         """Reads all records of a batch. None unless all have this schema and ascending offsets."""
-        places = (header.base_offset, header.base_timestamp, header.last_offset_delta)
-        arrays = self._reader.records(unpacked, header.record_count, schema_id, places, MOST_BYTES)
+        base_values = (header.base_offset, header.base_timestamp, header.last_offset_delta)
+        arrays = self._reader.records(
+            unpacked, header.record_count, schema_id, base_values, MOST_BYTES
+        )
         if arrays is None:
             return None
         records = pa.array(_ArrowArray(self._placed, arrays))
-        offsets, times, bodies = (records.field(place) for place in range(3))
+        offsets, times, bodies = (records.field(index) for index in range(3))
         if header.is_append_time:
             times = pa.repeat(pa.scalar(header.max_timestamp, pa.int64()), len(records))
         return Rows(offsets, times, bodies)
@@ -171,40 +173,40 @@ class _NodeBuilder:
         self._nodes += 1
         if self._nodes > MOST_NODES or depth > MOST_DEPTH:
             raise NotNative
-        kept = raw is not None
+        is_kept = raw is not None
         match type_:
             case Primitive():
                 _expect(raw, RAW_PRIMITIVES[type_.kind])
-                return (_PRIMITIVES[type_.kind], kept, branch, 0, ())
+                return (_PRIMITIVES[type_.kind], is_kept, branch, 0, ())
             case Fixed():
                 _expect(raw, pa.binary())
-                return (_Kind.FIXED, kept, branch, type_.size, ())
+                return (_Kind.FIXED, is_kept, branch, type_.size, ())
             case Enum():
                 _expect(raw, pa.string())
                 symbols = tuple(symbol.encode() for symbol in type_.symbols)
-                return (_Kind.ENUM, kept, branch, 0, symbols)
+                return (_Kind.ENUM, is_kept, branch, 0, symbols)
             case Array():
                 items = self.of(type_.items, _inside(raw), depth + 1)
                 if _takes_nothing(items):
                     raise NotNative
-                return (_Kind.LIST, kept, branch, 0, (items,))
+                return (_Kind.LIST, is_kept, branch, 0, (items,))
             case Map():
                 fields = [(KEY, _TEXT), (ENTRY, type_.values)]
                 items = (
                     _Kind.RECORD,
-                    kept,
+                    is_kept,
                     _NO_BRANCH,
                     0,
                     self._parts(fields, _inside(raw), depth + 1),
                 )
-                return (_Kind.LIST, kept, branch, 0, (items,))
-            case Union() if (value := nullable_branch(type_)) is not None:
-                return self.of(type_.branches[value], raw, depth, value)
+                return (_Kind.LIST, is_kept, branch, 0, (items,))
+            case Union() if (nullable_index := nullable_branch(type_)) is not None:
+                return self.of(type_.branches[nullable_index], raw, depth, nullable_index)
             case Union():
                 members = [
                     (branch_name(at), branch_type) for at, branch_type in enumerate(type_.branches)
                 ]
-                return (_Kind.UNION, kept, branch, 0, self._parts(members, raw, depth))
+                return (_Kind.UNION, is_kept, branch, 0, self._parts(members, raw, depth))
             case Record():
                 if id(type_) in self._open:
                     raise NotNative
@@ -212,7 +214,7 @@ class _NodeBuilder:
                 fields = [(field_name(at), field.type) for at, field in enumerate(type_.fields)]
                 parts = self._parts(fields, raw, depth)
                 self._open.remove(id(type_))
-                return (_Kind.RECORD, kept, branch, 0, parts)
+                return (_Kind.RECORD, is_kept, branch, 0, parts)
         raise NotNative
 
     def _parts(
@@ -233,8 +235,8 @@ def _takes_nothing(node: Node) -> bool:
     kind, _, branch, size, parts = node
     if branch != _NO_BRANCH:
         return False
-    nothing = kind is _Kind.NOTHING or (kind is _Kind.FIXED and not size)
-    return nothing or (kind is _Kind.RECORD and all(map(_takes_nothing, parts)))
+    is_empty = kind is _Kind.NOTHING or (kind is _Kind.FIXED and not size)
+    return is_empty or (kind is _Kind.RECORD and all(map(_takes_nothing, parts)))
 
 
 def _inside(lists: pa.DataType | None) -> pa.DataType | None:

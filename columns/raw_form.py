@@ -76,11 +76,11 @@ def presence(type_: Type) -> pa.DataType:
 
 def parts(fields: Iterable[tuple[str, pa.DataType]]) -> pa.StructType:
     """Merges the required parts of a record or union, in the writer's order."""
-    merged: dict[str, pa.DataType] = {}
+    merged_parts: dict[str, pa.DataType] = {}
     for name, type_ in fields:
-        previous = merged.get(name)
-        merged[name] = type_ if previous is None else _both(previous, type_)
-    return pa.struct(sorted(merged.items(), key=lambda part: int(part[0][1:])))
+        previous = merged_parts.get(name)
+        merged_parts[name] = type_ if previous is None else _both(previous, type_)
+    return pa.struct(sorted(merged_parts.items(), key=lambda part: int(part[0][1:])))
 
 
 def _both(left: pa.DataType, right: pa.DataType) -> pa.DataType:
@@ -127,19 +127,19 @@ class _Tagging:
             if isinstance(type_, Record) and isinstance(tagged_type, Record):
                 # It may contain itself, so its fields are set afterwards.
                 tagged_type.fields = _fields(
-                    (field_name(place), self.of(field.type))
-                    for place, field in enumerate(type_.fields)
+                    (field_name(index), self.of(field.type))
+                    for index, field in enumerate(type_.fields)
                 )
         return tagged_type
 
     def _union(self, union: Union) -> Union:
-        plain = nullable_branch(union) is not None
+        is_plain = nullable_branch(union) is not None
         return Union(
             tuple(
                 self.of(branch)
-                if plain or branch.kind == "null"
-                else self._record([(branch_name(place), self.of(branch))])
-                for place, branch in enumerate(union.branches)
+                if is_plain or branch.kind == "null"
+                else self._record([(branch_name(index), self.of(branch))])
+                for index, branch in enumerate(union.branches)
             )
         )
 
@@ -152,4 +152,6 @@ class _Tagging:
 
 
 def _fields(fields: Iterable[tuple[str, Type]]) -> tuple[Field, ...]:
-    return tuple(Field(name, of, None, ABSENT, "ascending", (), {}) for name, of in fields)
+    return tuple(
+        Field(name, field_type, None, ABSENT, "ascending", (), {}) for name, field_type in fields
+    )

@@ -42,5 +42,5 @@ def _in_lists(value: Any, raw: pa.DataType) -> int:
         return 0
     if pa.types.is_struct(raw):
         return sum(_in_lists(value.get(field.name), field.type) for field in raw)
-    nested = sum(_in_lists(item, raw.value_type) for item in value)
-    return len(value) * _width(raw.value_type) + nested
+    nested_bytes = sum(_in_lists(item, raw.value_type) for item in value)
+    return len(value) * _width(raw.value_type) + nested_bytes

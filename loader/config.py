@@ -38,7 +38,7 @@ _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]{0,63}")  # part of file names: 
 def check_cluster_name(key: str, name: str) -> None:
     if not _CLUSTER.fullmatch(name):
         raise ValueError(
-            f"`{key}: {name}` is part of file names: use letters, digits, `.` and `_`, at most 64"
+            f"`{key}: {name}` is part of file names: use at most 64 letters, digits, `.` and `_`"
         )
 
 
@@ -149,7 +149,7 @@ class Hive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_]{1,128}", self.database):
-            raise ValueError("`database`: use letters, digits and `_`, at most 128")
+            raise ValueError("`database`: use at most 128 letters, digits and `_`")
 
 
 class Kerberos(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

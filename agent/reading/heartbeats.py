@@ -150,7 +150,7 @@ class TopicHeartbeats:
             millis_ahead = millis - previous_clock.millis
             pace = int((now - previous_clock.now) * 1000 * _CATCHING_UP)
             if millis_ahead < -_CLOCK_SLACK:
-                log.warning("clock was set back, heartbeats start again")
+                log.warning("the clock was set back, heartbeats start again")
                 self._topics = {topic: Heartbeat() for topic in self._topics}
                 self._marked.clear()
             elif millis_ahead > pace + _CLOCK_SLACK:

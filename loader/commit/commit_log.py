@@ -79,7 +79,7 @@ class CommitLog:
             if version > VERSION:
                 raise StoreError(
                     f"{self.store.uri(path)} was written by a newer Penstock (manifest version"
-                    f" {version}, this one reads {VERSION}): load with that"
+                    f" {version}, this one reads {VERSION}): load with the newer Penstock"
                 )
             manifest = msgspec.json.decode(data, type=known_type(Manifest))
         except msgspec.MsgspecError as error:

@@ -186,8 +186,9 @@ def check_duplicates(table: str, reports: Sequence[SliceReport], terms: Terms) -
         f"table {table}: {duplicates:,} of {records:,} records have a source and seq that landed"
         f" before, more than `duplicate_share: {terms.duplicate_share}` allows; most frequent:"
         f" source {example.repeated} (as in {example.topic}-{example.partition}, offsets"
-        f" {example.first} to {example.next_offset - 1}); nothing was committed. Events without numbers must have an"
-        " empty source; if the log has events twice: --set duplicate_share=1"
+        f" {example.first} to {example.next_offset - 1}); nothing was committed."
+        " Events without numbers must have an empty source; if the log has events twice:"
+        " --set duplicate_share=1"
     )
 
 
@@ -327,8 +328,8 @@ def _check_hours(table: str, reports: Sequence[SliceReport], hours: Collection[H
         unexpected_hours = report.rows.keys() - set(hours)
         if unexpected_hours:
             raise Mismatch(
-                f"rows of {hour_path(table, min(unexpected_hours))} were written, which is not being"
-                " rebuilt"
+                f"rows of {hour_path(table, min(unexpected_hours))} were written, which is not"
+                " being rebuilt"
             )
 
 
@@ -343,9 +344,9 @@ def _check_all_came_back(
         previous_rows = previous.hours[hour].rows if hour in previous.hours else 0
         if rows_by_hour[hour] < previous_rows:
             raise GapError(
-                f"{hour_path(previous.table, hour)} has {previous_rows:,} rows, but the brokers have"
-                f" only {rows_by_hour[hour]:,} of its events; nothing was replaced. To rebuild it from"
-                " those: --accept-gap"
+                f"{hour_path(previous.table, hour)} has {previous_rows:,} rows, but the brokers"
+                f" have only {rows_by_hour[hour]:,} of its events; nothing was replaced."
+                " To rebuild the hour from these events: --accept-gap"
             )
 
 

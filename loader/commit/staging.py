@@ -69,7 +69,7 @@ def staged(store: Store, directory: str, sources: LandedSources) -> Staged:
         try:
             kind, number = FileKind(keys["kind"]), int(keys["slice"])
         except ValueError:
-            raise Mismatch(f"{entry.path}: not a file of a load") from None
+            raise Mismatch(f"{entry.path} is not a file of a load") from None
         if kind is not FileKind.REPORT:
             files.append(StagedFile(kind, number, _hour(keys["hour"]), entry.path, entry.size))
             continue
@@ -126,7 +126,8 @@ def check(planned: Sequence[Slice], results: Staged, *, some_hours: bool = False
     if numbers != results.reports.keys():
         odd_numbers = sorted(numbers ^ results.reports.keys())
         raise Mismatch(
-            f"{len(results.reports)} of {len(numbers)} slices reported; see {odd_numbers[:5]}"
+            f"{len(results.reports)} of {len(numbers)} slices reported; missing or"
+            f" unexpected reports: {odd_numbers[:5]}"
         )
     for piece in planned:
         _check_report(piece, results.reports[piece.number], some_hours)
@@ -180,8 +181,9 @@ def memory_warnings(results: Staged) -> Iterator[str]:
     scattered_sources = results.sources.scattered
     if scattered_sources:
         yield (
-            f"the numbers of {len(scattered_sources)} sources, such as {min(scattered_sources)}, are"
-            " too scattered to remember which have landed: events that the log has twice become two rows"
+            f"the numbers of {len(scattered_sources)} sources, such as {min(scattered_sources)},"
+            " are too scattered to remember which have landed: events that the log has twice"
+            " become two rows"
         )
     untracked_count = sum(report.untracked for report in results.reports.values())
     if untracked_count:
@@ -199,7 +201,7 @@ def _job_files(store: Store, directory: str) -> Iterable[tuple[Entry, Mapping[st
         folder = entry.path.removeprefix(f"{directory}/").rpartition("/")[0]
         match = _FOLDERS.fullmatch(folder)
         if match is None:
-            raise Mismatch(f"{entry.path}: not a file of a load")
+            raise Mismatch(f"{entry.path} is not a file of a load")
         yield entry, match.groupdict()
 
 
@@ -289,4 +291,4 @@ def _check_files(results: Staged) -> None:
     odd_keys = expected_keys ^ {(file.kind, file.slice, file.hour) for file in results.files}
     if odd_keys:
         kind, number, _ = min(odd_keys, key=str)
-        raise Mismatch(f"slice {number}: files of {kind} are missing, or too many")
+        raise Mismatch(f"slice {number}: files of {kind} are missing or superfluous")

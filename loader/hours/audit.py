@@ -94,14 +94,14 @@ class Audit:
         try:
             answer = client.ask("GET", f"/api/v1/hour?{query}", within=self._seconds)
         except HttpError as error:
-            raise _AuditError(f"could not be asked ({error.why})") from None
+            raise _AuditError(f"could not be queried ({error.why})") from None
         if answer.status != _OK:
             problem = f"answered HTTP {answer.status}{_problem(answer.body)}"
             raise _AuditError(problem, refused=answer.status in _REFUSED)
         try:
             return msgspec.json.decode(answer.body, type=known_type(_Gate))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            raise _AuditError("does not answer like an audit") from None
+            raise _AuditError("did not answer like an audit service") from None
 
 
 def _problem(body: bytes) -> str:

@@ -234,7 +234,9 @@ def _without_small(
     kept_files = tuple(path for path in state.files if path not in merged_paths)
     rows = sum(file.rows for file in added)
     if len(kept_files) + len(merged_paths) != len(state.files):
-        raise Mismatch(f"{hour_path(table, merged.merge.hour)}: merged files are not the hour's")
+        raise Mismatch(
+            f"{hour_path(table, merged.merge.hour)}: the merged files are not files of this hour"
+        )
     if rows > state.rows or (not kept_files and rows != state.rows):
         raise Mismatch(
             f"{hour_path(table, merged.merge.hour)}: merging {state.rows:,} rows resulted in"

@@ -177,7 +177,7 @@ def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> 
         positions = chunk.positions
         if chunk.to_come and time.monotonic() - logged_at > _LOG_SECONDS:
             logged_at = time.monotonic()
-            log.info("reading the ledger, remaining entries=%d", chunk.to_come)
+            log.info("reading the ledger remaining_entries=%d", chunk.to_come)
     return LedgerRead(positions, cached.agents)
 
 

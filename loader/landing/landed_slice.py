@@ -304,5 +304,5 @@ def unaccounted(odd: Account | None) -> str:
         )
     return (
         f"{description}; nothing was committed. Load again; if it happens again, report it;"
-        " --max-records loads what lies before"
+        " --max-records loads the records before it"
     )

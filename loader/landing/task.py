@@ -233,7 +233,7 @@ class Landing:
                 f"{self._piece.log}, offsets {header.base_offset} to {last_offset}: a batch of"
                 f" {header.record_count:,} records became {rows:,} rows and"
                 f" {count - rows:,} dead letters; nothing was committed. This is a bug in"
-                " the loader: report it; --max-records loads what lies before"
+                " the loader: report it; --max-records loads the records before it"
             )
 
     def _wanted(self, arrived: Arrived) -> Arrived | None:

@@ -51,7 +51,10 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
         name, last_offset = f"{self.topic}-{self.partition}", self.end - 1
         match self.why:
             case Why.RETENTION:
-                return f"{name}: offsets {self.first} to {last_offset} were deleted before they were read"
+                return (
+                    f"{name}: offsets {self.first} to {last_offset} were deleted before they "
+                    "were read"
+                )
             case Why.RECREATED:
                 return (
                     f"{name}: the topic was deleted and created again; "

@@ -112,7 +112,7 @@ def entries_of(store: Store, directory: str, groups: Sequence[Group]) -> list[En
             continue  # Spark's
         number = _NUMBER.search(entry.path)
         if number is None or entries_by_number.setdefault(int(number[1]), entry) is not entry:
-            raise Mismatch(f"{entry.path}: not written by a merge")
+            raise Mismatch(f"{entry.path} was not written by a merge")
     if entries_by_number.keys() != set(range(len(groups))):
         raise Mismatch(
             f"{directory}: merged into {len(entries_by_number)} files instead of {len(groups)}"

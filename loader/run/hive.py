@@ -74,7 +74,9 @@ def _check_is_ours(spark: SparkSession, name: str, location: str, target: RowFor
     description = json.loads(row[0])
     registered_at, provider = description.get("location", ""), description.get("provider", "")
     if _place(registered_at) != _place(location):
-        raise LoaderError(f"Hive: {name} is another table, at {registered_at}, not at {location}")
+        raise LoaderError(
+            f"Hive: {name} is a different table, at {registered_at} instead of {location}"
+        )
     if (description.get("type"), provider.lower()) != ("EXTERNAL", target.format.value):
         raise LoaderError(
             f"Hive: {name} is not an external table of format {target.format}: drop it in Hive, and"
