@@ -161,7 +161,7 @@ class Agent:
         parts.pipeline.stop()
         thread.join(self._config.drain + _PATIENCE_SECONDS)
         if thread.is_alive():
-            log.warning("pipeline thread did not stop: a file system does not respond")
+            log.warning("pipeline thread did not stop, as a file system does not respond")
         is_drained = parts.shipper.stop(self._config.drain)
         parts.schemas.close()
         parts.journal.close()

@@ -74,10 +74,10 @@ def check_ledger(registry: RegistryClient) -> str:
 
 def _with_files(input_: Input, opening: Opening) -> InputCheck:
     listing = Survey(input_.paths, input_.exclude, lambda _: None).all()
-    readable = [
+    readable_files = [
         sighting for sighting in listing.sightings if not has_compressed_name(sighting.path)
     ]
-    files = {sighting.identity: sighting for sighting in readable}.values()
+    files = {sighting.identity: sighting for sighting in readable_files}.values()
     remarks = []
     unreadable: dict[str, list[str]] = {}
     for sighting in files:
@@ -88,7 +88,7 @@ def _with_files(input_: Input, opening: Opening) -> InputCheck:
     remarks += [f"cannot read {_named(paths)}: {reason}" for reason, paths in unreadable.items()]
     for path, failure in listing.failures.items():
         remarks.append(f"{one_line(path)}: {failure.strerror or failure}")
-    if compressed := len(listing.sightings) - len(readable):
+    if compressed := len(listing.sightings) - len(readable_files):
         remarks.append(f"{compressed} compressed files will not be read")
     if not files and not listing.failures:
         remarks.append("no file matches at present")

@@ -185,8 +185,8 @@ class _Program:
 
     def _stop(self, why: signal.Signals) -> None:
         log.info("stopping signal=%s", why.name)
-        extra = systemd.needs(self._config.drain + _PATIENCE_SECONDS)
-        self._supervisor.tell(systemd.STOPPING, extra, systemd.status("draining"))
+        extra_seconds = systemd.needs(self._config.drain + _PATIENCE_SECONDS)
+        self._supervisor.tell(systemd.STOPPING, extra_seconds, systemd.status("draining"))
         is_drained = self._agent.stop()
         self._running = False
         log.info(
@@ -227,7 +227,7 @@ class _Program:
             log.error("inputs rejected, keeping the current ones error=%s", error)
         else:
             self._loaded_millis = _now_millis()
-            log.info("inputs loaded inputs=%d", len(self._directory.inputs))
+            log.info("inputs_dir loaded inputs=%d", len(self._directory.inputs))
 
     def _opened(self, config: AgentConfig) -> InputsDirectory:
         path = Path(config.inputs_dir) if config.inputs_dir else None

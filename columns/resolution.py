@@ -142,9 +142,9 @@ class _Resolving:
         if isinstance(writer, Primitive) and isinstance(target, Primitive) and form.wider:
             if not _other_quantity(writer, target):
                 return Branch(slot, widened(writer, target, form.types[slot]))
-            why = _problem(writer, target)
+            reason = _problem(writer, target)
             return Branch(
-                None, Never(RAW_PRIMITIVES[writer.kind], form.column, NOT_RESOLVABLE, why)
+                None, Never(RAW_PRIMITIVES[writer.kind], form.column, NOT_RESOLVABLE, reason)
             )
         return Branch(slot, self.of(writer, target))
 

@@ -89,9 +89,9 @@ class InputsDirectory(msgspec.Struct):
             has_changed = True
         for path, stamp in sorted(stamps.items()):
             file = self._files.setdefault(path, _File())
-            settled = at_once or stamp == file.seen
+            is_settled = at_once or stamp == file.seen
             file.seen = stamp
-            if stamp != file.stamp and settled:
+            if stamp != file.stamp and is_settled:
                 file.stamp = stamp
                 self._read(path, file)
                 has_changed = True

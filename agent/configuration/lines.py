@@ -97,7 +97,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.match and not self.sample:
             raise ValueError("`match` requires `sample`")
         if self.sample and self.sample < 2:
-            raise ValueError("`sample` must be at least 2: one line in so many is shipped")
+            raise ValueError("`sample` must be at least 2: `sample: N` ships one line in N")
         for name in ("drop", "keep", "match"):
             check_pattern(name, getattr(self, name))
 

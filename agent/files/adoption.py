@@ -87,19 +87,19 @@ class Adoption:
             if not known_source.finished
         }
         adopted_count = 0
-        for left in files:
+        for left_file in files:
             # Several inputs may follow the same file.
             takers = [
-                input_files for input_files in every_input if _take(input_files, left, shared)
+                input_files for input_files in every_input if _take(input_files, left_file, shared)
             ]
             if takers:
                 adopted_count += 1
-            elif left.identity in unclaimed_identities:
-                self._files.append(left)  # its input may be added later
+            elif left_file.identity in unclaimed_identities:
+                self._files.append(left_file)  # its input may be added later
                 continue
             else:
-                self._refuse(left.name)
-            os.close(left.fd)
+                self._refuse(left_file.name)
+            os.close(left_file.fd)
         if adopted_count:
             log.info("adopted open files of the previous process files=%d", adopted_count)
         if self._useless:
@@ -110,8 +110,8 @@ class Adoption:
             self._useless = 0
 
     def close(self) -> None:
-        for left in self._files:
-            os.close(left.fd)
+        for left_file in self._files:
+            os.close(left_file.fd)
         self._files.clear()
 
     def _sort(self, handed_over: HandedOver) -> None:
@@ -129,10 +129,10 @@ class Adoption:
             self._refuse(handed_over.name)
             os.close(handed_over.fd)
             return
-        left = _Left(handed_over.name, handed_over.fd, status, path, name.kind is KeptKind.NEW)
-        self._files.append(left)
+        left_file = _Left(handed_over.name, handed_over.fd, status, path, name.kind is KeptKind.NEW)
+        self._files.append(left_file)
         if self._keeping is not None:
-            self._keeping.has_already(left.identity, left.name, new=left.is_new)
+            self._keeping.has_already(left_file.identity, left_file.name, new=left_file.is_new)
 
     def _refuse(self, name: str) -> None:
         self._useless += 1
@@ -204,11 +204,11 @@ def _seen_now(path: str, left: _Left, shared: SharedByInputs) -> Followed:
 def _source_of(input_files: InputFiles, left: _Left, content: FoundFile) -> KnownSource | None:
     """The source of a file that was open all the time, by its device and inode."""
     memory, is_followed = input_files.memory, input_files.files.__contains__
-    unfinished = memory.unfinished_at(left.identity)
-    for path in dict.fromkeys(source.last_path or source.path for source in unfinished):
+    unfinished_sources = memory.unfinished_at(left.identity)
+    for path in dict.fromkeys(source.last_path or source.path for source in unfinished_sources):
         if known_source := memory.find(sighting_from(left.status, path), content, is_followed):
             return known_source
-    for known_source in reversed(unfinished):
+    for known_source in reversed(unfinished_sources):
         if kept(known_source, content.beside(known_source)) is not IdentityVerdict.LOST:
             return known_source
     return memory.find(sighting_from(left.status, ""), content, is_followed)

@@ -119,8 +119,8 @@ class Attention:
         self._poll(now)
 
     def _wake(self, followed: Followed, now: float) -> None:
-        was_quiet = now - followed.look.idle_since > _QUIET
-        followed.look.roused_at, followed.look.patience = now, 0.0 if was_quiet else _QUIET
+        was_idle = now - followed.look.idle_since > _QUIET
+        followed.look.roused_at, followed.look.patience = now, 0.0 if was_idle else _QUIET
 
     def refresh(self, followed: Followed, now: float) -> bool:
         """Checks a file, and returns whether it has grown. Notes anything unusual. A missing file

@@ -229,17 +229,19 @@ class Files:
 
     def ready(self) -> list[Followed]:
         """The files with unread bytes, least recently read first."""
-        unread = self._shared.attention.unread
-        for followed in [file for file in unread if not file.unread]:
-            del unread[followed]
+        unread_files = self._shared.attention.unread
+        for followed in [file for file in unread_files if not file.unread]:
+            del unread_files[followed]
         readable_files = [
-            file for file in unread if not (file.suspect or file.trouble or file.is_away)
+            file for file in unread_files if not (file.suspect or file.trouble or file.is_away)
         ]
         return sorted(readable_files, key=lambda file: file.served)
 
     def following(self) -> Collection[Followed]:
-        every_input = list(self._by_input.values())
-        files = chain.from_iterable(list(input_files.files.values()) for input_files in every_input)
+        all_input_files = list(self._by_input.values())
+        files = chain.from_iterable(
+            list(input_files.files.values()) for input_files in all_input_files
+        )
         return [followed for followed in files if followed.source]
 
     @property
@@ -257,16 +259,20 @@ class Files:
         """Topics with something that is not identified yet: a file that may be a copy or was
         replaced, or a folder that is not listed yet."""
         shared = self._shared
-        unclear = (followed for followed in shared.attention.unclear if followed.trouble is None)
-        notable = (handle for handle in shared.handles.notable if isinstance(handle, Followed))
-        odd_inputs = {followed.input for followed in chain(unclear, notable)}
-        changed = shared.watcher.changed
+        unclear_files = (
+            followed for followed in shared.attention.unclear if followed.trouble is None
+        )
+        notable_files = (
+            handle for handle in shared.handles.notable if isinstance(handle, Followed)
+        )
+        odd_inputs = {followed.input for followed in chain(unclear_files, notable_files)}
+        changed_folders = shared.watcher.changed
         return {
             input_files.input.topic
             for name, input_files in self._by_input.items()
             if name in odd_inputs
             or is_undecided(input_files)
-            or (changed and input_files.survey.concerned(changed))
+            or (changed_folders and input_files.survey.concerned(changed_folders))
         }
 
     @property
@@ -345,36 +351,38 @@ class Files:
     # Listing
 
     def _list(self, now: float) -> None:
-        watcher, every_input = self._shared.watcher, list(self._by_input.values())
+        watcher, all_input_files = self._shared.watcher, list(self._by_input.values())
         scans_everything = now >= self._next_scan or watcher.overflowed
         started_at = self._worked()
-        if scans_everything or any(input_files.wants_all for input_files in every_input):
-            self._adoption.adopt(every_input, self._unclaimed.values(), self._shared)
+        if scans_everything or any(input_files.wants_all for input_files in all_input_files):
+            self._adoption.adopt(all_input_files, self._unclaimed.values(), self._shared)
         if scans_everything:
             began_millis = int(self._shared.wall() * 1000)
             if watcher.overflowed:
                 watcher.overflowed = False
                 watcher.begin_epoch()
             self._told, watcher.changed = watcher.changed, set()
-            for input_files in every_input:
+            for input_files in all_input_files:
                 self._take(input_files, self._all(input_files))
-            self._after_scan(every_input)
+            self._after_scan(all_input_files)
             seconds = self._worked() - started_at
             self._next_scan = now + max(self._scan_interval, seconds / _SCANNING)
             self._listed_ns = self._scanned_ns = self._looked_ns
             self.scanned_millis = began_millis
             self._missed_names.was_scanned()
         elif now >= self._next_listing:
-            self._told = changed = watcher.changed
+            self._told = changed_folders = watcher.changed
             watcher.changed = set()
             unsure_folders, self._unsure = self._unsure, {}
-            for input_files in every_input:
+            for input_files in all_input_files:
                 folders_again, input_files.again = input_files.again, set()
                 folders_again |= set(unsure_folders.get(input_files, ()))
                 if input_files.wants_all:
                     self._take(input_files, self._all(input_files))
                 elif (
-                    folders := (input_files.survey.concerned(changed) if changed else set())
+                    folders := (
+                        input_files.survey.concerned(changed_folders) if changed_folders else set()
+                    )
                     | folders_again
                 ):
                     self._take(input_files, input_files.survey.some(folders))
@@ -444,7 +452,8 @@ class Files:
             is_told = folder_of(folder) in self._told
         else:
             is_told = any(
-                f"{folder}/".startswith(below(told_folder, "")) for told_folder in self._told
+                f"{folder}/".startswith(below(folder_with_events, ""))
+                for folder_with_events in self._told
             )
         return self._listed_ns if is_told else self._scanned_ns
 
@@ -476,12 +485,12 @@ class Files:
     # Identification
 
     def _begin(self) -> None:
-        unclear, started_at = self._shared.attention.unclear, self._worked()
-        for followed in list(unclear):
+        unclear_files, started_at = self._shared.attention.unclear, self._worked()
+        for followed in list(unclear_files):
             if self._worked() - started_at > _BEGINNING:
                 return
-            del unclear[followed]
-            unclear[followed] = None  # to the end of the queue
+            del unclear_files[followed]
+            unclear_files[followed] = None  # to the end of the queue
             input_files = self._by_input.get(followed.input)
             if input_files is not None and not followed.suspect and followed.trouble is None:
                 begin(input_files, followed, self._shared)
@@ -489,13 +498,13 @@ class Files:
     def _note(self) -> None:
         """Handles the files that reading or looking found changed."""
         shared = self._shared
-        notable, shared.handles.notable = shared.handles.notable, set()
-        for holder in notable:
+        notable_handles, shared.handles.notable = shared.handles.notable, set()
+        for holder in notable_handles:
             if isinstance(holder, Followed):
                 self._note_one(holder)
         for input_files in self._by_input.values():
             folders, input_files.again = input_files.again, set()
-            folders |= {folder_of(old.current_path) for old, _ in input_files.orphans}
+            folders |= {folder_of(orphan.current_path) for orphan, _ in input_files.orphans}
             if folders:
                 self._take(input_files, input_files.survey.some(folders))
                 settle_orphans(input_files, shared)
@@ -594,9 +603,9 @@ class Files:
 
     def _release(self, input_files: InputFiles, followed: Followed) -> None:
         self._shared.attention.refresh(followed, self._shared.now)
-        left = left_unread(input_files, followed, self._shared)
-        if left is not None:
-            self._left.append(Left(followed.current_path, left, followed.source))
+        left_file = left_unread(input_files, followed, self._shared)
+        if left_file is not None:
+            self._left.append(Left(followed.current_path, left_file, followed.source))
         input_files.drop(followed)
         if followed.source:
             self._unclaimed[followed.source] = self.snapshot_of(followed)
@@ -605,14 +614,14 @@ class Files:
     def _report_left_unread(self) -> None:
         """Reports unread content of files that were dropped by changed or removed inputs, if their
         topic has heartbeats, and no other input takes them over."""
-        left, self._left = self._left, []
+        left_files, self._left = self._left, []
         all_input_files = self._by_input.values()
         claimed_sources = {
             known_source.id
             for input_files in all_input_files
             for known_source in input_files.memory.unfinished()
         }
-        for path, unwatched, source in left:
+        for path, unwatched, source in left_files:
             same_topic = [
                 input_files
                 for input_files in all_input_files

@@ -167,9 +167,11 @@ class InputFiles:
     def has_complete_history(self) -> bool:
         """Whether the history of names covers all folders of the input, and the journal has
         them."""
-        untold = self._shared.watcher.untold
+        untold_folders = self._shared.watcher.untold
         is_listed = not self.folders.all_is_news and self.before is None
-        return bool(is_listed) and (not untold or untold.isdisjoint(self.survey.watched))
+        return bool(is_listed) and (
+            not untold_folders or untold_folders.isdisjoint(self.survey.watched)
+        )
 
     def has_history_since(self, millis: int) -> bool:
         return self.has_complete_history and self._told_from <= millis
@@ -374,9 +376,9 @@ class InputFiles:
         if path:
             self.rename(followed, path)
             return
-        truncated = find_truncated(followed, self._shared.handles)
-        if truncated is not None:
-            path, fd = truncated
+        truncated_file = find_truncated(followed, self._shared.handles)
+        if truncated_file is not None:
+            path, fd = truncated_file
             followed.call(path)
             self.truncated(followed, fd)
             return
@@ -516,8 +518,8 @@ class InputFiles:
                 remembered_file = self.remembered(known)
                 remembered_file.finish()
                 shared.report(Appeared(remembered_file, known_before=True), Ended(remembered_file))
-            following = Progress(known.progress.position)
-            followed.become(shared.new_source(), self.input, following)
+            next_progress = Progress(known.progress.position)
+            followed.become(shared.new_source(), self.input, next_progress)
             shared.report(Appeared(followed, known_before=False))
             return
         followed.resume(known)

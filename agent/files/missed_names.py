@@ -95,14 +95,14 @@ class MissedNames:
         earlier_events = [event for event in watcher.names if event.number < reached.number]
         watcher.names = [event for event in watcher.names if event.number >= reached.number]
         removed = follow(earlier_events, self._came, self._in_moved_folders)
-        pending = dict(reached.pending)
+        pending_names = dict(reached.pending)
 
         def unsettled(named: Iterable[NameHistory[str]]) -> list[NameHistory[str]]:
-            return [history for history in named if history.number in pending]
+            return [history for history in named if history.number in pending_names]
 
         self._went = unsettled(removed)
         self._came = {
-            at: history for at, history in self._came.items() if history.number in pending
+            at: history for at, history in self._came.items() if history.number in pending_names
         }
         self._in_moved_folders = {
             cookie: unsettled_name
@@ -110,7 +110,7 @@ class MissedNames:
             if (unsettled_name := unsettled(named))
         }
         for history in chain(self._went, self._came.values(), *self._in_moved_folders.values()):
-            history.since = pending[history.number]
+            history.since = pending_names[history.number]
 
     def looked(
         self, every_input: Iterable[tuple[str, InputFiles]], caught_up: Mapping[str, int]
@@ -323,8 +323,8 @@ class MissedNames:
                 return self._came.get(place) is came
 
             for input_files in every_input:
-                if (former := _missed(input_files, came)) is not None:
-                    former_path = below(*former)
+                if (former_place := _missed(input_files, came)) is not None:
+                    former_path = below(*former_place)
                     has_followed |= input_files.meet_renamed(
                         path, former_path, came.since, is_there
                     )
@@ -358,13 +358,13 @@ class MissedNames:
         histories = chain(
             self._came.values(), self._went, *self._in_moved_folders.values(), *self._gone.values()
         )
-        pending = sorted({Pending(history.number, history.since) for history in histories})
-        if len(pending) > MOST_PENDING:
+        pending_names = sorted({Pending(history.number, history.since) for history in histories})
+        if len(pending_names) > MOST_PENDING:
             return None
         followed = tuple(
             name for name, input_files in inputs.items() if input_files.has_complete_history
         )
-        position = HistoryPosition(watcher.epoch, watcher.number, tuple(pending), followed)
+        position = HistoryPosition(watcher.epoch, watcher.number, tuple(pending_names), followed)
         self._untold = len(watcher.untold)
         self._inputs_changed = False
         if previous is None or previous.epoch != position.epoch:
@@ -408,9 +408,9 @@ class MissedNames:
 
     def report_past(self, input_files: InputFiles, folder: str, since: int, past: str) -> None:
         """Reports names that came and went in a folder before it was watched."""
-        now, reason = self._shared.attention.millis, f"not watched before; {past}"
+        now_millis, reason = self._shared.attention.millis, f"not watched before; {past}"
         self._shared.report(
-            NotWatched(changed(input_files.input.topic, folder, since, now, reason))
+            NotWatched(changed(input_files.input.topic, folder, since, now_millis, reason))
         )
 
     def _report_maybe_emptied(self, before: int, now: int) -> None:
@@ -424,9 +424,9 @@ class MissedNames:
             traces_by_path = {
                 path: traces
                 for path, traces in paths.items()
-                if (named := new_names.get(path)) is None
+                if (new_name := new_names.get(path)) is None
                 or Path(path).is_symlink()
-                or (named.is_made and _is_meant(input_files, below(*named.places[0])))
+                or (new_name.is_made and _is_meant(input_files, below(*new_name.places[0])))
             }
             for folder, maybe_emptied in by_folder(traces_by_path).items():
                 traces = Traces.CHANGED if maybe_emptied.names else Traces.BRIEF

@@ -72,7 +72,7 @@ class Steps(msgspec.Struct, frozen=True):
 
     def below(self, name: str, *, is_link: bool) -> Rests:
         """The rests of the patterns for the folder of that name; none if it is not searched."""
-        rests = {rest for literal, rest in self.literal_folders if literal == name}
+        rests = {rest for folder_name, rest in self.literal_folders if folder_name == name}
         rests |= {rest for pattern, rest in self.folders if pattern.match(name)}
         if self.deep and not is_link and not name.startswith("."):
             rests |= self.deep
@@ -120,8 +120,8 @@ class Exclusion:
 
 def _expression(part: str) -> str:
     """A part of a pattern as a regular expression for a whole name."""
-    visible = r"(?!\.)" if is_magic(part[:1]) else ""
-    return visible + fnmatch.translate(part)
+    not_hidden = r"(?!\.)" if is_magic(part[:1]) else ""
+    return not_hidden + fnmatch.translate(part)
 
 
 def _path_expression(pattern: str) -> str:

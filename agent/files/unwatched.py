@@ -192,18 +192,18 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
 
 
 def _names(folder: str, listing: Listing, known: Iterable[Place], since_millis: int) -> Names:
-    sighted = {sighting.path: sighting.identity for sighting in listing.sightings}
+    identities_by_path = {sighting.path: sighting.identity for sighting in listing.sightings}
     identities_before = {path: identity for path, identity in known if folder_of(path) == folder}
     identities = set(identities_before.values())
-    paths = [path for path in sighted if folder_of(path) == folder]
+    paths = [path for path in identities_by_path if folder_of(path) == folder]
     return Names(
-        new=[_name(path) for path in paths if sighted[path] not in identities],
+        new=[_name(path) for path in paths if identities_by_path[path] not in identities],
         gone=[
             _name(path)
             for path, identity in identities_before.items()
-            if sighted.get(path) != identity
+            if identities_by_path.get(path) != identity
         ],
-        unread=list(_unread(folder, sighted, identities, since_millis)),
+        unread=list(_unread(folder, identities_by_path, identities, since_millis)),
     )
 
 

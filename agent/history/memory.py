@@ -280,7 +280,7 @@ class EventMemory:
                 return
             begin, at = at + _EVENT.size, at + _EVENT.size + size
             if size > _LONGEST_NAME or at > limit:
-                raise ValueError("event exceeds its segment")
+                raise ValueError("event extends beyond its segment")
             event_bytes = bytes(data[begin:at])
             if watch == _NOTE:
                 device, inode = _FOLDER.unpack_from(event_bytes)

@@ -72,7 +72,7 @@ def follow(
     for folder, mask, cookie, name, number in events:
         place = folder, name
         if mask & IGNORED:
-            histories = [there.pop(each) for each in list(there) if each[0] == folder]
+            histories = [there.pop(key) for key in list(there) if key[0] == folder]
             if histories and adrift is not None:
                 adrift.setdefault(cookie, []).extend(histories)
         elif mask & _GOES:

@@ -148,8 +148,8 @@ class JournalContents(msgspec.Struct):
             self.open[number] = replace(self.open_batch(number), numbers=numbers)
 
     def acknowledged(self, number: int, base_offset: int, leader_epoch: int) -> None:
-        done = self._close(number)
-        outgoing, header = done.outgoing, done.outgoing.batch.header
+        closed_batch = self._close(number)
+        outgoing, header = closed_batch.outgoing, closed_batch.outgoing.batch.header
         if base_offset >= 0:
             target = outgoing.batch.target
             last = base_offset + header.last_offset_delta
@@ -158,7 +158,7 @@ class JournalContents(msgspec.Struct):
             for covered_number in outgoing.covers:
                 self._drop(covered_number)
         else:
-            self._add(self._shipped(done, header, base_offset, leader_epoch))
+            self._add(self._shipped(closed_batch, header, base_offset, leader_epoch))
         self._end(outgoing)
         self._let_leave()
 
@@ -300,8 +300,8 @@ class JournalContents(msgspec.Struct):
         for batch in parcel.batches:
             open_batch = self.open.get(batch.number)
             return open_batch is not None and open_batch.outgoing is batch
-        stated: list[Statement] = [*parcel.eventless, *parcel.altered]
-        for statement in stated:
+        new_statements: list[Statement] = [*parcel.eventless, *parcel.altered]
+        for statement in new_statements:
             return self.statements.get(statement.number) is statement
         return False
 
@@ -313,13 +313,13 @@ class JournalContents(msgspec.Struct):
             self._count(outgoing.number)
 
     def _close(self, number: int) -> OpenBatch:
-        done = self.open_batch(number)
+        open_batch = self.open_batch(number)
         del self.open[number]
-        self.open_bytes -= done.outgoing.batch.size
-        for run in done.outgoing.runs:
+        self.open_bytes -= open_batch.outgoing.batch.size
+        for run in open_batch.outgoing.runs:
             _count_down(self.open_runs, run.source)
             self._drop_mention(run.source)
-        return done
+        return open_batch
 
     def _state(self, eventless: Sequence[Eventless]) -> None:
         for statement in eventless:
@@ -357,10 +357,12 @@ class JournalContents(msgspec.Struct):
         new number, which no entry of the ledger covers yet, so it is published even if the other
         one already was."""
         for number in reversed(self.not_seen) if len(self.not_seen) >= MOST_NOT_SEEN else ():
-            before = self.statements[number]
-            if isinstance(before, NotSeen) and before.topic == statement.topic:
+            old_statement = self.statements[number]
+            if isinstance(old_statement, NotSeen) and old_statement.topic == statement.topic:
                 self._drop(number)
-                return replace(statement, unwatched=united(before.unwatched, statement.unwatched))
+                return replace(
+                    statement, unwatched=united(old_statement.unwatched, statement.unwatched)
+                )
         return statement
 
     def _drop(self, number: int) -> None:
@@ -385,7 +387,7 @@ class JournalContents(msgspec.Struct):
     ) -> Shipped:
         outgoing = done.outgoing
         target = outgoing.batch.target
-        chosen = self.partitions.get(target.topic)
+        chosen_partition = self.partitions.get(target.topic)
         crc = header.crc if done.numbers is None else done.numbers.crc
         counts = sorted(outgoing.windows, key=lambda each: each.start)
         size = outgoing.batch.size
@@ -398,7 +400,7 @@ class JournalContents(msgspec.Struct):
         return Shipped(
             number=outgoing.number,
             topic=target.topic,
-            topic_id=chosen.topic_id if chosen else "",
+            topic_id=chosen_partition.topic_id if chosen_partition else "",
             partition=target.partition,
             leader_epoch=leader_epoch,
             base_offset=base_offset,

@@ -33,9 +33,9 @@ class GenerationFile:
     def make(cls, directory: Path, generation: int) -> Self:
         """Creates a file under a temporary name; `publish` renames it."""
         path = path_of(directory, generation)
-        temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+        temporary_path = path.with_name(path.name + TEMPORARY_SUFFIX)
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        return cls(path, os.open(temporary, flags, _MODE), 0)
+        return cls(path, os.open(temporary_path, flags, _MODE), 0)
 
     @classmethod
     def reopen(cls, path: Path, size: int) -> Self:
@@ -79,7 +79,7 @@ class GenerationFile:
         while start < end:
             piece = os.pread(other._fd, min(_COPIED_AT_ONCE, end - start), start)
             if not piece:
-                raise OSError(f"{other.path} ends at byte {start}")
+                raise OSError(f"{other.path} ends prematurely at byte {start}")
             start += self.append([piece])
 
     def sync(self) -> None:

@@ -64,13 +64,15 @@ def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> OpenedJ
             owner = _new_owner(binding)
             contents = JournalContents(owner.agent_id, keeps_statements=ledger)
             return _founded(directory, 0, owner, contents)
-        recovered = recover(tuple(files.items()), ledger=ledger)
-        if not recovered.owner.binding.is_same_directory(binding):
-            return _copied(directory, max(files), recovered, binding)
-        hold_against(recovered, LedgerNumbers(directory, recovered.owner.agent_id).given)
-        if recovered.damage:
-            return _begun_anew(directory, max(files), recovered, binding)
-        return _continued(directory, files, recovered, binding)
+        recovered_journal = recover(tuple(files.items()), ledger=ledger)
+        if not recovered_journal.owner.binding.is_same_directory(binding):
+            return _copied(directory, max(files), recovered_journal, binding)
+        hold_against(
+            recovered_journal, LedgerNumbers(directory, recovered_journal.owner.agent_id).given
+        )
+        if recovered_journal.damage:
+            return _begun_anew(directory, max(files), recovered_journal, binding)
+        return _continued(directory, files, recovered_journal, binding)
     except OSError as error:
         raise _cannot_open(directory, error) from error
 

@@ -61,9 +61,9 @@ def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recove
     """
     for index in range(len(paths) - 1, -1, -1):
         with _Reading(*paths[index], ledger) as reader:
-            recovered = _read(reader, paths[:index])
-        if recovered is not None:
-            return recovered
+            recovered_journal = _read(reader, paths[:index])
+        if recovered_journal is not None:
+            return recovered_journal
     names = " and ".join(path.name for _, path in paths)
     raise JournalError(
         f"cannot read the journal in {paths[-1][1].parent}: {names} are damaged at their "
@@ -155,7 +155,7 @@ def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> RecoveredJou
         return None if owner_and_position.torn else _with_predecessor(reading, 0, before)
     owner, position = owner_and_position
     contents = JournalContents(owner.agent_id, keeps_statements=reading.ledger)
-    recovered = RecoveredJournal(owner, contents, reading.generation, reading.path)
+    recovered_journal = RecoveredJournal(owner, contents, reading.generation, reading.path)
     while True:
         frame = reading.at(position)
         if frame is None or (isinstance(frame, FrameFault) and frame.torn):
@@ -164,8 +164,8 @@ def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> RecoveredJou
             return _with_predecessor(reading, frame.position, before)
         position = frame.end
         if frame.kind == EntryKind.STANDS:
-            recovered.stood_at = position
-            return _go_on(reading, recovered)
+            recovered_journal.stood_at = position
+            return _go_on(reading, recovered_journal)
 
 
 def _with_predecessor(

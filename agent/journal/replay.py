@@ -39,8 +39,13 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         ending=tuple(contents.ending.items()),
         leaving=tuple(contents.leaving),
         partitions=tuple(
-            entries.PartitionEntry(topic, chosen.topic_id, chosen.partition, chosen.partitions)
-            for topic, chosen in contents.partitions.items()
+            entries.PartitionEntry(
+                topic,
+                chosen_partition.topic_id,
+                chosen_partition.partition,
+                chosen_partition.partitions,
+            )
+            for topic, chosen_partition in contents.partitions.items()
         ),
         acknowledged_offsets=tuple(
             (*target, offset) for target, offset in contents.acknowledged_offsets.items()
@@ -126,7 +131,7 @@ def _statements(part: entries.StateEntry) -> list[Statement]:
 
 
 def _apply_begin(_contents: JournalContents, frame: JournalFrame) -> None:
-    raise InconsistentEntry(f"at byte {frame.position}: second BEGIN")
+    raise InconsistentEntry(f"at byte {frame.position}: a second BEGIN entry")
 
 
 def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
@@ -141,7 +146,8 @@ def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
     contents.silent |= contents.leaving.keys()
     contents.ending |= {SourceId(source): number for source, number in part.ending}
     contents.partitions |= {
-        chosen.topic: conversion.chosen_of(chosen) for chosen in part.partitions
+        chosen_partition.topic: conversion.chosen_of(chosen_partition)
+        for chosen_partition in part.partitions
     }
     contents.acknowledged_offsets |= {
         TopicPartition(topic, partition): offset

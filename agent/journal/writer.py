@@ -288,7 +288,7 @@ class JournalWriter:
     def _switch(self, file: GenerationFile, position: int, snapshot_size: int) -> None:
         started_at = time.monotonic()
         if self._is_unsure:
-            raise OSError("the state of the old file is unknown")
+            raise OSError("the state of the previous file is unknown")
         file.copy_from(self._file, position, self._file.size)
         self._append_stands(file, snapshot_size)
         self.longest_stand = max(self.longest_stand, time.monotonic() - started_at)

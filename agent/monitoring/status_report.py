@@ -124,8 +124,8 @@ def _file(
     followed = intake.followed
     known_source = parts.journal.known_source(followed.source)
     position = known_source.progress.position if known_source else 0
-    done = acknowledged.get(followed.source, position)
-    lag = max(0, followed.size - done)
+    acknowledged_position = acknowledged.get(followed.source, position)
+    lag = max(0, followed.size - acknowledged_position)
     return FileStatus(
         path=one_line(followed.current_path),
         source=followed.source,
@@ -133,7 +133,7 @@ def _file(
         topic=followed.topic,
         size=followed.size,
         position=position,
-        acknowledged=done,
+        acknowledged=acknowledged_position,
         lag_bytes=lag,
         lag_seconds=_lag_seconds(intake, now) if lag else 0.0,
         deleted=followed.nameless,
@@ -200,13 +200,13 @@ def _topics(config: AgentConfig, inputs: Sequence[Input], parts: AgentParts) -> 
 
 
 def _topic(name: str, inputs: Sequence[Input], parts: AgentParts) -> TopicStatus:
-    chosen = parts.journal.chosen(name)
+    chosen_partition = parts.journal.chosen(name)
     schema = _schema(name, inputs, parts.schemas)
     counts = parts.shipper.counts.topics.get(name)
     batches, size = parts.shipper.in_flight(name)
     return TopicStatus(
         name=name,
-        partitions=(chosen.partition,) if chosen else (),
+        partitions=(chosen_partition.partition,) if chosen_partition else (),
         schema_id=schema.id if schema else -1,
         schema_version=schema.version if schema else -1,
         stalled=parts.shipper.stalled().get(name, ""),

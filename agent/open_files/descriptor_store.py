@@ -75,12 +75,12 @@ def take_over(environment: MutableMapping[str, str] = os.environ) -> Sequence[Ha
     if pid != str(os.getpid()) or not (count.isascii() and count.isdigit()):
         return ()
     fd_names = names.split(":") if names else []
-    handed_over = []
+    descriptors = []
     for index in range(int(count)):
         fd = _FIRST + index
         try:
             os.set_inheritable(fd, False)
         except OSError:
             continue  # LISTEN_FDS was wrong
-        handed_over.append(HandedOver(fd_names[index] if index < len(fd_names) else "", fd))
-    return handed_over
+        descriptors.append(HandedOver(fd_names[index] if index < len(fd_names) else "", fd))
+    return descriptors

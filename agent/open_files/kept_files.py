@@ -210,7 +210,7 @@ class Keeping:
             self._silent_until = now + _SILENT_SECONDS
             if not self._said_trouble:
                 self._said_trouble = True
-                log.warning("cannot keep open files for after a crash error=%s", error)
+                log.warning("cannot keep files open across a crash error=%s", error)
 
     def close(self) -> None:
         """Closes the connection; the store keeps its descriptors."""

@@ -134,16 +134,19 @@ class Opening:
                 return self._checked(path, fd, status, real_path), status
         finally:
             os.close(fd)
-        resolved = _resolve(path)
+        resolved_file = _resolve(path)
         try:
             _check_makers(
-                path, resolved.status, resolved.makers, all_may_read=resolved.all_may_read
+                path,
+                resolved_file.status,
+                resolved_file.makers,
+                all_may_read=resolved_file.all_may_read,
             )
             return self._checked(
-                path, resolved.fd, resolved.status, _name_of(resolved.fd)
-            ), resolved.status
+                path, resolved_file.fd, resolved_file.status, _name_of(resolved_file.fd)
+            ), resolved_file.status
         finally:
-            os.close(resolved.fd)
+            os.close(resolved_file.fd)
 
     def check_kept(self, fd: int, path: str) -> None:
         """Checks that the rules allow opening this file as `path`, as an earlier process may have
@@ -186,18 +189,18 @@ def _kept_makers(path: str, name: str, status: os.stat_result) -> tuple[Mapping[
     """The creators of the links from `path` to an open file, and whether it is world-readable. If
     `path` no longer leads there, it counts as a link of its folder's owner."""
     with contextlib.suppress(OSError):
-        resolved = _resolve(path)
-        os.close(resolved.fd)
-        if os.path.samestat(resolved.status, status):
-            return resolved.makers, resolved.all_may_read
+        resolved_file = _resolve(path)
+        os.close(resolved_file.fd)
+        if os.path.samestat(resolved_file.status, status):
+            return resolved_file.makers, resolved_file.all_may_read
     user = _UNKNOWN
     with contextlib.suppress(OSError):
         user = _maker_in(Path(path).parent.stat())
     with contextlib.suppress(OSError):
-        resolved = _resolve(name)
-        os.close(resolved.fd)
-        if os.path.samestat(resolved.status, status):
-            return {user: path, **resolved.makers}, resolved.all_may_read
+        resolved_file = _resolve(name)
+        os.close(resolved_file.fd)
+        if os.path.samestat(resolved_file.status, status):
+            return {user: path, **resolved_file.makers}, resolved_file.all_may_read
     return {user: path}, False
 
 
@@ -222,17 +225,17 @@ def _resolve(path: str) -> _ResolvedFile:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             folder = status
             is_world_readable = is_world_readable and bool(folder.st_mode & stat.S_IXOTH)
-            there = os.open(part, _LOOK | os.O_NOFOLLOW, dir_fd=folder_fd)
+            entry_fd = os.open(part, _LOOK | os.O_NOFOLLOW, dir_fd=folder_fd)
             try:
-                status = os.fstat(there)
+                status = os.fstat(entry_fd)
                 if stat.S_ISLNK(status.st_mode):
-                    links_by_user.setdefault(status.st_uid, _name_of(there))
-                    link, there = there, _behind(there, part, folder_fd, parts)
+                    links_by_user.setdefault(status.st_uid, _name_of(entry_fd))
+                    link, entry_fd = entry_fd, _behind(entry_fd, part, folder_fd, parts)
                     os.close(link)
-                    status = os.fstat(there)
-                folder_fd, there = there, folder_fd
+                    status = os.fstat(entry_fd)
+                folder_fd, entry_fd = entry_fd, folder_fd
             finally:
-                os.close(there)
+                os.close(entry_fd)
         if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
             links_by_user.setdefault(_maker_in(folder), path)
     except OSError:

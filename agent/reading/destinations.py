@@ -243,7 +243,8 @@ class Destinations:
         if destination.holds_something:
             parcel = destination.close(_now_millis(), self._journal)
             progress = {
-                source: self._marked(source, each) for source, each in parcel.progress.items()
+                source: self._marked(source, source_progress)
+                for source, source_progress in parcel.progress.items()
             }
             self._hand_over(replace(parcel, progress=progress))
 
@@ -255,11 +256,11 @@ class Destinations:
         return replace(progress, mark=followed.mark)
 
     def close_due(self, now: float) -> None:
-        early = self._may_leave_early(now)
+        leaves_early = self._may_leave_early(now)
         leaving_destinations = [
             destination
             for destination in self._open.values()
-            if destination.is_due(now) or (early and destination.leaves_early())
+            if destination.is_due(now) or (leaves_early and destination.leaves_early())
         ]
         if leaving_destinations:
             self._departures.left(now)

@@ -182,10 +182,10 @@ class TopicHeartbeats:
             self._topics[topic].mark(millis, sizes)
 
     def _files_by_topic(self) -> defaultdict[str, list[Followed]]:
-        by_topic: defaultdict[str, list[Followed]] = defaultdict(list)
+        files_by_topic: defaultdict[str, list[Followed]] = defaultdict(list)
         for intake in self._intakes.values():
-            by_topic[intake.followed.topic].append(intake.followed)
-        return by_topic
+            files_by_topic[intake.followed.topic].append(intake.followed)
+        return files_by_topic
 
     def _wait_for_journal(self, topic: str, heartbeat: Heartbeat) -> None:
         """Waits until destinations that hold events from before the mark have been closed."""

@@ -39,9 +39,9 @@ class CpuAllowance:
         if self._cores <= 0:
             return 0.0
         earned_seconds = max(0.0, now - self._at) * self._cores
-        saved = self._saved + earned_seconds - max(0.0, used - self._used)
+        saved_seconds = self._saved + earned_seconds - max(0.0, used - self._used)
         self._at, self._used = now, used
-        self._saved = min(saved, self._cores * _SAVED_UP_SECONDS)
+        self._saved = min(saved_seconds, self._cores * _SAVED_UP_SECONDS)
         pause = -self._saved / self._cores
         return min(_LONGEST_PAUSE, pause) if pause >= _SHORTEST_PAUSE else 0.0
 

@@ -100,8 +100,8 @@ def other_name(followed: Followed) -> str:
 def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
     """Files in its folders whose names begin like its own, as rotators name them."""
     paths = dict.fromkeys([followed.current_path, followed.real_path, followed.path])
-    for place in filter(None, paths):
-        folder, _, name = place.rpartition("/")
+    for known_path in filter(None, paths):
+        folder, _, name = known_path.rpartition("/")
         stem = PurePath(name).stem
         try:
             with os.scandir(folder or "/") as entries:
@@ -131,9 +131,9 @@ def device_above(followed: Followed) -> int | None:
 
 def _names_in_its_folders(followed: Followed) -> Iterator[str]:
     """Paths with the file's inode number; the caller checks the device."""
-    places = {followed.current_path, followed.path, followed.real_path} - {""}
+    known_paths = {followed.current_path, followed.path, followed.real_path} - {""}
     inode = followed.identity[1]
-    for folder in sorted(set(map(folder_of, places))):
+    for folder in sorted(set(map(folder_of, known_paths))):
         try:
             with os.scandir(folder) as entries:
                 paths = [entry.path for entry in entries if entry.inode() == inode]

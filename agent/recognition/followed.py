@@ -440,8 +440,8 @@ class Followed:
     def seen(self, fd: int) -> SeenFile:
         """The properties of an open file, for comparison with this one."""
         status, head = os.fstat(fd), read_head(fd)
-        is_asked = may_continue(self.remembered(), status.st_size, head)
-        bytes_before = self.before(fd) if is_asked else b""
+        may_match = may_continue(self.remembered(), status.st_size, head)
+        bytes_before = self.before(fd) if may_match else b""
         identity = status.st_dev, status.st_ino
         return SeenFile(
             status.st_size,
@@ -454,8 +454,8 @@ class Followed:
 
     def beside(self, copy: "Followed", fd: int) -> SeenFile:
         """The properties of a followed copy, for comparison with this one."""
-        is_asked = self.progress.position <= copy.size
-        bytes_before, head = self.before(fd) if is_asked else b"", copy.content.head
+        is_long_enough = self.progress.position <= copy.size
+        bytes_before, head = self.before(fd) if is_long_enough else b"", copy.content.head
         return SeenFile(copy.size, copy.identity, copy.mtime_ns, head=head, before=bytes_before)
 
     def before(self, fd: int) -> bytes:

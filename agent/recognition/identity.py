@@ -277,8 +277,8 @@ def whereabouts(tracked: Tracked, listing: Listed, by_identity: Places) -> Where
     sightings = by_identity.get(tracked.identity, ())
     for sighting in sightings:
         if sighting.path == tracked.current_path:
-            same = sighting.size == tracked.size and sighting.mtime_ns == tracked.mtime_ns
-            return Whereabouts(Where.SAME if same else Where.CHANGED, sighting)
+            is_same = sighting.size == tracked.size and sighting.mtime_ns == tracked.mtime_ns
+            return Whereabouts(Where.SAME if is_same else Where.CHANGED, sighting)
     if not listing.covers(tracked.current_path):
         return Whereabouts(Where.UNKNOWN)
     if sightings:
@@ -299,8 +299,8 @@ def is_unchanged(before: Sighting, now: Sighting) -> bool:
 
 def is_untouched(tracked: Tracked, identity: Identity, size: int, mtime_ns: int) -> bool:
     """Rule 2, for a closed file, by the file now at its path."""
-    same = identity == tracked.identity and size == tracked.size
-    return same and mtime_ns == tracked.mtime_ns
+    is_same = identity == tracked.identity and size == tracked.size
+    return is_same and mtime_ns == tracked.mtime_ns
 
 
 def is_shown(known: RememberedFile) -> bool:
@@ -310,25 +310,25 @@ def is_shown(known: RememberedFile) -> bool:
 
 def reopened(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
     """Rules 2 to 4, for a file that was closed. Every read checks the tail."""
-    same = (
+    is_same = (
         seen.identity == known.identity
         and may_be_made(known, seen.born_ns)
         and begins(known.fingerprint, seen.head, known.head)
     )
-    return IdentityVerdict.SAME if same else IdentityVerdict.LOST
+    return IdentityVerdict.SAME if is_same else IdentityVerdict.LOST
 
 
 def doubted(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
     """Rule 7, for a file in doubt, through its descriptor."""
-    same = seen.size >= known.size and continues(known, seen)
-    return IdentityVerdict.SAME if same else IdentityVerdict.NEW
+    is_same = seen.size >= known.size and continues(known, seen)
+    return IdentityVerdict.SAME if is_same else IdentityVerdict.NEW
 
 
 def moved_away(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
     """Rule 7, for a file under another name that does not continue the source: NEW if it is its
     inode, truncated."""
-    same = seen.identity == known.identity and known.born_ns == seen.born_ns
-    return IdentityVerdict.NEW if same and known.born_ns else IdentityVerdict.LOST
+    is_same = seen.identity == known.identity and known.born_ns == seen.born_ns
+    return IdentityVerdict.NEW if is_same and known.born_ns else IdentityVerdict.LOST
 
 
 def may_be_met(known: KnownSource, sighting: Sighting, born_ns: int) -> bool:
@@ -445,8 +445,8 @@ def shows_copied(seen: SeenFile) -> bool:
 def replaced(known: RememberedFile, seen: SeenFile, lost_name_ns: int) -> IdentityVerdict:
     """Rule 13, for a source whose open file was deleted at `lost_name_ns`."""
     is_sure = known.fingerprint.size >= FULL and bool(known.tail or not known.position)
-    same = is_sure and seen.mtime_ns < lost_name_ns and continues(known, seen)
-    return IdentityVerdict.COPY if same else IdentityVerdict.NEW
+    is_same = is_sure and seen.mtime_ns < lost_name_ns and continues(known, seen)
+    return IdentityVerdict.COPY if is_same else IdentityVerdict.NEW
 
 
 def may_be_archive(known: RememberedFile, mtime_ns: int, ctime_ns: int) -> bool:

@@ -41,8 +41,8 @@ class FoundFile(msgspec.Struct, frozen=True):
     def beside(self, known: KnownSource) -> SeenFile:
         """The properties for comparison with a source. Raises OSError."""
         position = known.progress.position
-        is_asked = known.progress.mark and position <= self.size
-        bytes_before = read_tail(self.fd, position) if is_asked else b""
+        has_mark = known.progress.mark and position <= self.size
+        bytes_before = read_tail(self.fd, position) if has_mark else b""
         return SeenFile(self.size, born_ns=self.born_ns, head=self.head, before=bytes_before)
 
 
@@ -124,10 +124,10 @@ class Memory:
             and may_be_met(known, sighting, file.born_ns)
             and not is_there((known.device, known.inode))
         )
-        same = [
+        same_sources = [
             known for known in candidates if met(known, file.beside(known)) is IdentityVerdict.SAME
         ]
-        return min(same, key=lambda known: known.finished, default=None)
+        return min(same_sources, key=lambda known: known.finished, default=None)
 
     def forget(self, wall: float) -> list[KnownSource]:
         """Removes and returns finished sources not seen for a day, after a complete scan."""

@@ -46,9 +46,9 @@ class Originals:
             return
         self._sizes[len(head)] -= 1
         for beginning in _beginnings(head):
-            same = self._by_beginning[beginning]
-            del same[followed]
-            if not same:
+            sources = self._by_beginning[beginning]
+            del sources[followed]
+            if not sources:
                 del self._by_beginning[beginning]
         sources_by_name = self._by_stem[stem_of(followed.path)]
         del sources_by_name[followed]
@@ -64,11 +64,13 @@ class Originals:
         sizes.add(max((level for level in _LEVELS if level <= len(head)), default=len(head)))
         candidates: dict[Followed, None] = {}
         for size in sorted(sizes, reverse=True):
-            same = self._by_beginning.get(head[:size], {})
-            if len(same) > _SCANNED:
-                related_sources = (followed for followed in self._related(path) if followed in same)
+            sources = self._by_beginning.get(head[:size], {})
+            if len(sources) > _SCANNED:
+                related_sources = (
+                    followed for followed in self._related(path) if followed in sources
+                )
                 candidates |= dict.fromkeys(islice(related_sources, _SCANNED))
-            candidates |= dict.fromkeys(islice(reversed(same), _SCANNED))
+            candidates |= dict.fromkeys(islice(reversed(sources), _SCANNED))
         return iter(candidates)
 
     def _related(self, path: str) -> Iterator[Followed]:
@@ -77,7 +79,7 @@ class Originals:
 
 
 def _beginnings(head: bytes) -> set[bytes]:
-    return {head} | {head[:level] for level in _LEVELS if level < len(head)}
+    return {head} | {head[:size] for size in _LEVELS if size < len(head)}
 
 
 def likeliest(alike: Iterable[Followed], copy: Followed, fd: int) -> list[Followed]:

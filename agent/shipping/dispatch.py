@@ -295,8 +295,8 @@ class Dispatch:
                 self._failed(queue, error)
                 queue.rejected(sending, error)
             case Unsettled(target, batches, error):
-                for stamped in batches:
-                    del self._handed[stamped.batch]
+                for stamped_batch in batches:
+                    del self._handed[stamped_batch.batch]
                 queue = self._queues[target]
                 self._failed(queue, error)
                 queue.unsettled(error, now)

@@ -82,8 +82,8 @@ class InFlight:
     def oldest(self, topic: str | None = None) -> int | None:
         """The smallest open number of one topic, or of all."""
         with self._changed:
-            by_topic = self._open.values() if topic is None else [self._open.get(topic, {})]
-            return min((min(numbers) for numbers in by_topic if numbers), default=None)
+            numbers_by_topic = self._open.values() if topic is None else [self._open.get(topic, {})]
+            return min((min(numbers) for numbers in numbers_by_topic if numbers), default=None)
 
     def bytes(self, besides: Container[str] = ()) -> int:
         """The bytes of all topics except these, without the ledger's."""

@@ -352,8 +352,8 @@ class PartitionQueue:
         own_identity = self._identity
         if own_identity is None:
             return self._operations.identity(None)
-        fenced = self._fenced or code_of(self._error) in FENCED
-        next_identity = None if fenced else own_identity.next_epoch()
+        is_fenced = self._fenced or code_of(self._error) in FENCED
+        next_identity = None if is_fenced else own_identity.next_epoch()
         return next_identity or self._operations.identity(own_identity.producer_id)
 
     def _hand_over(self, now: float) -> None:

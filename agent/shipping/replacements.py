@@ -107,10 +107,10 @@ def without_statements(record: Record) -> Record | None:
     message = record.value or b""
     schema_id, _ = split(message)
     entry = Decoder(lambda _: built_in(LEDGER)).decode(message)
-    lists = {name for name, value in entry.items() if isinstance(value, list) and value}
-    if not lists:
+    list_names = {name for name, value in entry.items() if isinstance(value, list) and value}
+    if not list_names:
         return None
-    emptied_entry = entry | {name: [] for name in lists}
+    emptied_entry = entry | {name: [] for name in list_names}
     return record._replace(value=Encoder(built_in(LEDGER), schema_id).encode(emptied_entry))
 
 
@@ -254,8 +254,8 @@ class Replacer:
             window_millis=outgoing.window_millis,
         )
         eventless = [
-            Eventless(self._next_number(), topic, dead_lettered(each, reason))
-            for each in outgoing.runs
+            Eventless(self._next_number(), topic, dead_lettered(event_run, reason))
+            for event_run in outgoing.runs
         ]
         if not outgoing.runs:
             run = dead_lettered_of_spread(event_header(event.value or b""), reason)

@@ -206,23 +206,25 @@ class Shipper:
 
     def _turn(self) -> None:
         now = time.monotonic()
-        for answered in self._questions.take():
-            self._guarded(answered)
+        for callback in self._questions.take():
+            self._guarded(callback)
         while self._submitted:
             self._dispatch.add(self._submitted.popleft())
-        due = now + _LONGEST_TURN
+        due_time = now + _LONGEST_TURN
         try:
-            due = min(due, self._dispatch.work(now), self._topics.next_time(), self._publish())
+            due_time = min(
+                due_time, self._dispatch.work(now), self._topics.next_time(), self._publish()
+            )
             self._topics.work(now)
             self._journal_works()
         except JournalFull as error:
             self._journal_full(error)
-            due = now + _JOURNAL_PAUSE
+            due_time = now + _JOURNAL_PAUSE
         self._look_at_queues(now)
         if self._draining and self._is_done():
             self._drained.set()
         if not self._submitted:
-            self._wait(max(0.0, due - time.monotonic()))
+            self._wait(max(0.0, due_time - time.monotonic()))
 
     def _wait(self, seconds: float) -> None:
         producer = self._dispatch.producer

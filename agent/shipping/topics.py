@@ -206,7 +206,7 @@ class Topics:
             entry.pause = min(_LONGEST_PAUSE, entry.pause * 2)
             return
         if entry.trouble is not None:
-            log.info("topic lookup succeeded again topic=%s", name)
+            log.info("topic lookup works again topic=%s", name)
         entry.trouble, entry.pause, entry.due = None, _FIRST_PAUSE, now + REFRESH_SECONDS
         try:
             self._place(name, entry, answer)

@@ -50,11 +50,11 @@ class DamageMarkers:
         """Updates the markers by the outcomes of a check. `names` are those of all files in the
         hours' folders; `hours` are the manifest's."""
         for outcome in outcomes:
-            present = names.get(outcome.hour, ())
+            present_names = names.get(outcome.hour, ())
             state = hours.get(outcome.hour, NO_HOUR)
-            if outcome.faults and present:
-                self.mark(outcome.hour, outcome.faults, present, state)
-            elif not outcome.faults and DAMAGED in present:
+            if outcome.faults and present_names:
+                self.mark(outcome.hour, outcome.faults, present_names, state)
+            elif not outcome.faults and DAMAGED in present_names:
                 self._unmark(outcome.hour, state)
 
     def mark(

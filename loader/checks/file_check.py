@@ -231,11 +231,11 @@ class FileCheck:
         return self._check(manifest, checked_before, hours, now, all_=True)
 
     def _initial_state(self) -> tuple[Manifest, Checked]:
-        latest = self._commit_log.latest()
-        if latest is None or not self._commit_log.is_visible(latest.run):
+        manifest = self._commit_log.latest()
+        if manifest is None or not self._commit_log.is_visible(manifest.run):
             raise self._run_taken()
         data = self._commit_log.store.read(state_path(self._commit_log.table))
-        return latest, (data and from_bytes(data)) or Checked()
+        return manifest, (data and from_bytes(data)) or Checked()
 
     def _young(self, latest: Manifest, now: int) -> set[Hour]:
         since_millis, current_hour = now - self._young_millis, hour_of(now)

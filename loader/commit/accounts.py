@@ -62,14 +62,14 @@ def _continued(piece: Slice, report: SliceReport, reached: int) -> list[Account]
     """A slice's accounts, starting where those before it end."""
     if report.begins < reached and report.accounts:
         raise _broken_sequence(piece, report.begins, reached, "were read by two slices")
-    hole = (reached, report.begins - 1)
+    missing_range = (reached, report.begins - 1)
     accounts = list(report.accounts)
-    if hole[1] < hole[0]:
+    if missing_range[1] < missing_range[0]:
         return accounts
     if report.begins - report.leads > reached:
         raise _broken_sequence(piece, reached, report.begins, "were read by no slice")
     compacted_count, missing_offsets = (
-        (0, (hole,)) if report.gives_up else (hole[1] - hole[0] + 1, ())
+        (0, (missing_range,)) if report.gives_up else (missing_range[1] - missing_range[0] + 1, ())
     )
     if not accounts:
         return [

@@ -96,10 +96,11 @@ class Settled(msgspec.Struct):
                 landed={
                     source: landed_of(
                         minus(
-                            intervals_of(landed), self.freed.get(sources.topic, {}).get(source, ())
+                            intervals_of(landed_events),
+                            self.freed.get(sources.topic, {}).get(source, ()),
                         )
                     )
-                    for source, landed in sources.landed.items()
+                    for source, landed_events in sources.landed.items()
                 },
             )
             for sources in known
@@ -168,9 +169,9 @@ def _beginning(collision: Collision) -> tuple[object, ...]:
 
 def _continuation(collision: Collision) -> tuple[object, ...]:
     """The beginning of a collision that continues this one."""
-    place = collision.partition, collision.leader_epoch, collision.kept_partition
+    key = collision.partition, collision.leader_epoch, collision.kept_partition
     return (
-        place,
+        key,
         collision.source,
         collision.seq + collision.events,
         collision.first + collision.events,

@@ -215,7 +215,10 @@ def topics_after(plan: Plan, reports: Mapping[int, SliceReport]) -> tuple[TopicS
 
     return tuple(
         msgspec.structs.replace(
-            topic, partitions=tuple(partition_after(topic, old) for old in topic.partitions)
+            topic,
+            partitions=tuple(
+                partition_after(topic, old_partition) for old_partition in topic.partitions
+            ),
         )
         for topic in plan.topics
     )

@@ -127,7 +127,7 @@ def _store_time(store: Store) -> int:
     times = [entry.modified for entry in store.list(CREATING) if entry.path == path]
     store.delete(path)
     if not times:
-        raise StoreError(f"{store.uri(path)} was written, but is not listed")
+        raise StoreError(f"{store.uri(path)} was written, but its folder does not list it")
     return times[0]
 
 
@@ -264,9 +264,9 @@ class Publication:
             self._write_to_ledger(unpublished_runs)
             return
         # A run is only committed once the one before it is visible: at most this one is not.
-        was_visible = self._commit_log.is_visible(newest)
+        was_run_visible = self._commit_log.is_visible(newest)
         self.publish(self._commit_log.read(newest))
-        if not was_visible:
+        if not was_run_visible:
             self.rolled_forward = newest
 
     def _restore_markers(self, newest: int) -> None:

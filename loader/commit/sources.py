@@ -204,9 +204,9 @@ def after_run(
         sources_by_topic.setdefault(sources.topic, []).append(sources)
     no_sources = TopicSources({})
     return tuple(
-        KnownSources(topic=topic, partition=partition, loaded=loaded, landed=sources)
+        KnownSources(topic=topic, partition=partition, loaded=loaded_hour, landed=sources)
         for topic, known_sources in sorted(sources_by_topic.items())
-        for (partition, loaded), sources in sorted(
+        for (partition, loaded_hour), sources in sorted(
             _of_topic(known_sources, landed.topics.get(topic, no_sources), now, forget).items()
         )
         if sources

@@ -198,15 +198,15 @@ class AuditGate(msgspec.Struct, frozen=True):
         """Judges an hour; see `Completeness`."""
         if not events:
             return self._by_time(self.settle_millis).judge(topics, hour, events=False)
-        by_topic = [self.answers.get((topic, hour)) for topic in topics]
-        answers = [answer for answer in by_topic if answer is not None]
-        if len(answers) < len(by_topic):
+        topic_answers = [self.answers.get((topic, hour)) for topic in topics]
+        answers = [answer for answer in topic_answers if answer is not None]
+        if len(answers) < len(topic_answers):
             return None
         verdict = combined(answers)
         if isinstance(verdict, Waiting):
             return verdict
-        read = self._by_time(0).judge(topics, hour, events=False)
-        return read if isinstance(read, Waiting) else verdict
+        settle_verdict = self._by_time(0).judge(topics, hour, events=False)
+        return settle_verdict if isinstance(settle_verdict, Waiting) else verdict
 
     def _by_time(self, settle_millis: int | None) -> Watermarks:
         """Judges only by the topics' ends and time."""

@@ -75,7 +75,9 @@ class Duplicates:
     def end_part(self, leader_epoch: int) -> None:
         """Assigns the events that were new since the last part to this epoch."""
         self._parts += self._part(leader_epoch)
-        self._in_parts = {source: landed.intervals for source, landed in self._landed.items()}
+        self._in_parts = {
+            source: landed_intervals.intervals for source, landed_intervals in self._landed.items()
+        }
 
     def runs(self, leader_epoch: int) -> tuple[SourceRun, ...]:
         """The new events by source; those since the last part are assigned to this epoch."""
@@ -84,8 +86,8 @@ class Duplicates:
 
     def _part(self, leader_epoch: int) -> tuple[SourceRun, ...]:
         new_runs = (
-            (source, minus(landed.intervals, self._in_parts.get(source, ())))
-            for source, landed in sorted(self._landed.items())
+            (source, minus(landed_intervals.intervals, self._in_parts.get(source, ())))
+            for source, landed_intervals in sorted(self._landed.items())
         )
         return tuple(
             SourceRun(source=source, intervals=closed(intervals), leader_epoch=leader_epoch)
@@ -132,9 +134,9 @@ class Duplicates:
 
     def _new_rows(self, sources: pa.Array, seqs: pa.Int64Array) -> "list[RowRange] | pa.Int64Array":
         """The positions of new rows, in ascending order."""
-        cuts = _cuts(sources, seqs)
-        if len(cuts) <= _FEW_RUNS + len(seqs) // _LONG_RUN:
-            return _joined(list(self._kept(sources, seqs, cuts)))
+        cut_rows = _cuts(sources, seqs)
+        if len(cut_rows) <= _FEW_RUNS + len(seqs) // _LONG_RUN:
+            return _joined(list(self._kept(sources, seqs, cut_rows)))
         encoded_sources = sources.dictionary_encode()
         columns = pa.table([encoded_sources.indices, seqs], names=["source", "seq"])
         keys = [("source", "ascending"), ("seq", "ascending")]

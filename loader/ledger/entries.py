@@ -209,8 +209,10 @@ def in_ledger(
         window_millis=config.window * _SECOND,
         origins=dict(origins),
     )
-    with_journal = msgspec.structs.replace(manifest, ledger=journal)
-    return msgspec.structs.replace(with_journal, ledger_entries=entry_count(with_journal))
+    manifest_with_journal = msgspec.structs.replace(manifest, ledger=journal)
+    return msgspec.structs.replace(
+        manifest_with_journal, ledger_entries=entry_count(manifest_with_journal)
+    )
 
 
 def destination_of(latest: Manifest | None, config: LoaderConfig) -> str:

@@ -44,10 +44,10 @@ def query_facts(
     while True:
         topic_facts = _facts(brokers, topics_before, states)
         # Answers have no ids. They are about these topics if none was recreated meanwhile.
-        again = _existing(brokers, states)
-        if _ids(again) == _ids(topics_before):
+        existing_again = _existing(brokers, states)
+        if _ids(existing_again) == _ids(topics_before):
             return topic_facts
-        topics_before = again
+        topics_before = existing_again
 
 
 def _existing(brokers: Brokers, names: Iterable[str]) -> dict[str, TopicMetadata]:
@@ -83,7 +83,7 @@ def _facts(
         if state.leader_epoch >= 0 and state.partition < len(topic.partitions)
     }
     epoch_ends = end_offsets_of_epochs(brokers, epochs)
-    ends = offsets_of(brokers, dict.fromkeys(targets, LATEST), committed=True)
+    end_offsets = offsets_of(brokers, dict.fromkeys(targets, LATEST), committed=True)
     earliest = offsets_of(brokers, dict.fromkeys(targets, EARLIEST))
 
     def of_partition(target: TopicPartition, leader_epoch: int) -> PartitionFacts:
@@ -92,7 +92,7 @@ def _facts(
             leader_epoch=leader_epoch,
             earliest=earliest[target],
             # Retention may have passed the end since that was queried.
-            end=max(ends[target], earliest[target]),
+            end=max(end_offsets[target], earliest[target]),
             epoch_end=None if epoch_end < 0 else epoch_end,
         )
 

@@ -62,7 +62,7 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
                 )
             case Why.TRUNCATED:
                 batch = f": the last batch that was read is {self.was}; in its place: {self.found}"
-                again = (
+                reread_note = (
                     f"; it is unknown how much of the rest is the same: all {self.again:,} offsets "
                     "will be read again, which duplicates rows without a source and seq, or of a "
                     "forgotten source"
@@ -70,7 +70,7 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
                 return (
                     f"{name}: offsets {self.first} to {last_offset} were loaded, but the log lost "
                     f"them since, or has other records there{batch if self.was else ''}"
-                    f"{again if self.again else ''}"
+                    f"{reread_note if self.again else ''}"
                 )
             case Why.VANISHED:
                 return f"{name} no longer exists; offsets from {self.first} on were not loaded"

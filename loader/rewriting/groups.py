@@ -79,11 +79,11 @@ def _mergeable(
     sizes_by_columns: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for path in merge.files:
         sizes_by_columns[footers[path].columns][path] = sizes[path]
-    for _, same_columns in sorted(sizes_by_columns.items()):
-        share = merge.files_wanted * sum(same_columns.values())
+    for _, sizes_by_path in sorted(sizes_by_columns.items()):
+        share = merge.files_wanted * sum(sizes_by_path.values())
         count = max(1, -(-share // max(merge.bytes, 1)))
-        if count < len(same_columns):
-            yield from grouped(same_columns, count)
+        if count < len(sizes_by_path):
+            yield from grouped(sizes_by_path, count)
 
 
 def _group(
@@ -130,13 +130,13 @@ def verified(
     Mismatch."""
     files_by_merge: dict[Merge, list[MergedFile]] = {}
     for group, entry in zip(groups, entries, strict=True):
-        before, after = sum(map(rows_in_file, group.files)), rows_in_file(entry.path)
-        if before != after:
+        rows_before, rows_after = sum(map(rows_in_file, group.files)), rows_in_file(entry.path)
+        if rows_before != rows_after:
             raise Mismatch(
-                f"{hour_folder(group.merge.hour)}: {len(group.files)} files have {before:,} rows,"
-                f" but the merged file has {after:,}"
+                f"{hour_folder(group.merge.hour)}: {len(group.files)} files have {rows_before:,}"
+                f" rows, but the merged file has {rows_after:,}"
             )
-        file = MergedFile(entry.path, after, entry.size, _suffix(entry, target))
+        file = MergedFile(entry.path, rows_after, entry.size, _suffix(entry, target))
         files_by_merge.setdefault(group.merge, []).append(file)
     return tuple(Merged(merge, tuple(files)) for merge, files in files_by_merge.items())
 

@@ -29,20 +29,20 @@ def joined(
 ) -> Iterator[pa.RecordBatch]:
     """The pieces of the new files, like those of a landing task. A row is a whole file; consecutive
     files of the same number become one file of that hour."""
-    number, joining = -1, None
+    number, joined_file = -1, None
     for batch in files:
         for index in range(batch.num_rows):
             file_number = batch.column(NUMBER)[index].as_py()
-            if joining is None or file_number != number:
-                if joining is not None:
-                    yield from joining.end()
+            if joined_file is None or file_number != number:
+                if joined_file is not None:
+                    yield from joined_file.end()
                 number, hour = file_number, Hour(batch.column(HOUR)[index].as_py())
                 new_files = SliceFiles(number, compression, held_bytes, most_hours=1)
-                joining = _Joining(new_files, hour, held_bytes)
+                joined_file = _Joining(new_files, hour, held_bytes)
             content = pa.BufferReader(batch.column(CONTENT)[index].as_buffer())
-            yield from joining.add(pq.ParquetFile(content))
-    if joining is not None:
-        yield from joining.end()
+            yield from joined_file.add(pq.ParquetFile(content))
+    if joined_file is not None:
+        yield from joined_file.end()
 
 
 def join_files(

@@ -264,13 +264,13 @@ class Comparison:
             return LedgerPositions()
         topic = metadata.topic(LEDGER_TOPIC, Operation.READ)
         partitions = [partition.index for partition in topic.partitions]
-        ends = offsets_at(brokers, LEDGER_TOPIC, partitions, LATEST)
+        end_offsets = offsets_at(brokers, LEDGER_TOPIC, partitions, LATEST)
         since_millis = min(self._since, latest_manifest.committed) - _DAY
         offsets = offsets_at(brokers, LEDGER_TOPIC, partitions, since_millis)
         return LedgerPositions(
             metadata.cluster_id or "",
             id_of(topic),
-            {index: at if at >= 0 else ends[index] for index, at in offsets.items()},
+            {index: at if at >= 0 else end_offsets[index] for index, at in offsets.items()},
         )
 
 

@@ -126,7 +126,7 @@ def tables_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> 
     names = {table.name for table in tables}
     requested_tables = set(matching(names, request.tables, ()))
     if unknown_tables := requested_tables - names:
-        raise LoaderError(f"not among the configured tables: {', '.join(sorted(unknown_tables))}")
+        raise LoaderError(f"these tables are not configured: {', '.join(sorted(unknown_tables))}")
     if not requested_tables:
         raise LoaderError(f"no table matches {', '.join(request.tables)}")
     return [table for table in tables if table.name in requested_tables]
@@ -171,10 +171,10 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
         log.exception("table %s", table.name)
         outcome.error = LoaderError(f"table {table.name}: {type(error).__name__}: {error}")
     if outcome.error is not None and context.stopping.is_set():
-        time_of_failure = (
+        progress = (
             "before anything was" if outcome.run is None else f"after run {outcome.run} had been"
         )
-        outcome.error = Interrupted(f"table {table.name}: stopped {time_of_failure} committed")
+        outcome.error = Interrupted(f"table {table.name}: stopped {progress} committed")
     if outcome.error is not None:
         outcome.cure = cure_of(outcome.error, table.name, context.request.config_file)
     report_failure(context, table, outcome, began_millis)

@@ -120,10 +120,10 @@ class TableCheck:
             hour for hour in wrong if requested_hours and hour.hour not in requested_hours
         ]
         if other_hours:
-            differ = self._differ(other_hours)
-            outcome.other_damage = str(differ)
+            error = self._differ(other_hours)
+            outcome.other_damage = str(error)
             config_file = self._load.context.request.config_file
-            outcome.other_cure = cure_of(differ, self._load.name, config_file)
+            outcome.other_cure = cure_of(error, self._load.name, config_file)
         if wrong := [hour for hour in wrong if not requested_hours or hour.hour in requested_hours]:
             raise self._differ(wrong, self._load.outcome.rows if not requested_hours else 0)
 

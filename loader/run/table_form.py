@@ -90,7 +90,7 @@ def common_reader(table: str, schemas: Sequence[LatestSchema]) -> LatestSchema:
         refusals.append(refusal)
     raise NoSchema(
         f"table {table}: none of its topics' latest schemas can read all the others;"
-        f" of the newest, {refusals[0]}"
+        f" the newest of them: {refusals[0]}"
     )
 
 
@@ -110,8 +110,8 @@ def _latest(registry: RegistryClient, table: TableSource) -> Iterator[LatestSche
 def _unreadable(reader: LatestSchema, writer: LatestSchema) -> str:
     """The reason, in a sentence; empty if the schema can be read."""
     differences = judge(reader.schema.type, writer.schema.type, Effort())
-    sides = Side(str(reader), is_new=True), Side(str(writer))
-    return next(iter(explanations(differences, *sides)), "")
+    schema_sides = Side(str(reader), is_new=True), Side(str(writer))
+    return next(iter(explanations(differences, *schema_sides)), "")
 
 
 def _left_out(reader: LatestSchema, schemas: Sequence[LatestSchema]) -> Iterator[str]:

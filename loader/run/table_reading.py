@@ -272,9 +272,9 @@ class TableReading:
             return results
         # Slices with events of earlier slices are landed again, with knowledge of these.
         self._load.doing(f"reading {len(sources.twice)} slices again: duplicates")
-        again = [piece for piece in slices if piece.number in sources.twice]
+        slices_again = [piece for piece in slices if piece.number in sources.twice]
         repeated_slices = self._landed(
-            again,
+            slices_again,
             seen_events,
             only_hours,
             f"{name}-{AGAIN}",
@@ -391,20 +391,22 @@ class TableReading:
         """The rows of each file by path, counted in the files themselves."""
         context = self._load.context
         store, format_ = context.store, context.config.format
-        counted = {
+        counted_files = {
             file.path: rows_in_file(store, file.path)
             for file in results.files
             if is_local(file.path)
         }
-        paths = {store.uri(file.path): file for file in results.files if file.path not in counted}
+        paths = {
+            store.uri(file.path): file for file in results.files if file.path not in counted_files
+        }
         if not paths:
-            return counted
+            return counted_files
         rows = [uri for uri, file in paths.items() if file.kind is FileKind.ROWS]
         dead_uris = [uri for uri, file in paths.items() if file.kind is FileKind.DEAD]
         activity = f"{self._load.name}: counting rows"
         counts = context.spark.count_rows(activity, rows, format_)
         counts |= context.spark.count_rows(activity, dead_uris, FileFormat.PARQUET)
-        return counted | {paths[uri].path: count for uri, count in counts.items()}
+        return counted_files | {paths[uri].path: count for uri, count in counts.items()}
 
     def _advanced(self, groups: Sequence[Sequence[Slice]], *, again: bool) -> Callable[[int], None]:
         """Reports progress, assuming that tasks run roughly in the order of their groups. Repeated

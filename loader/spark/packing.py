@@ -173,8 +173,8 @@ def required_distributions(look_up: Lookup = Distribution.from_name) -> list[Dis
     done_requirements: set[tuple[str, str]] = set()
     waiting_distributions = [(own_distribution, EXTRA)]
     while waiting_distributions:
-        distribution, extra = waiting_distributions.pop()
-        for requirement in _requirements(distribution, extra):
+        distribution, requested_extra = waiting_distributions.pop()
+        for requirement in _requirements(distribution, requested_extra):
             name = canonicalize_name(requirement.name)
             if name in FROM_SPARK:
                 continue
@@ -267,7 +267,9 @@ def kept(packed: PackedEnvironment) -> PackedEnvironment:
     except FileNotFoundError:
         return pack_environment(packed.path.parent)
     except OSError as error:
-        raise EnvironmentFailed(f"cannot keep the packed environment: {error}") from error
+        raise EnvironmentFailed(
+            f"cannot extend the lifetime of the packed environment: {error}"
+        ) from error
     return packed
 
 
@@ -320,13 +322,13 @@ def _write_files(archive: zipfile.ZipFile, files: Sequence[PackedFile], progress
 
 def forget_old(directory: Path, prefix: str, suffix: str, *, now: float) -> None:
     """Removes files that were not used for a long time, and incomplete files that a crash left."""
-    for pattern, age in (
+    for pattern, age_seconds in (
         (f"{prefix}*{suffix}", UNUSED_SECONDS),
         (f".{prefix}*{suffix}*", ABANDONED_SECONDS),
     ):
         for path in directory.glob(pattern):
             try:
-                if path.stat().st_mtime < now - age:
+                if path.stat().st_mtime < now - age_seconds:
                     path.unlink()
             except FileNotFoundError:
                 continue  # another loader was faster

@@ -221,7 +221,7 @@ class HadoopStore:
         is_created_twice = not self.create(path, b"1") or self.create(path, b"2")
         self.delete(path)
         if is_created_twice:
-            raise StoreError(f"{self.root}: the same file could be created twice")
+            raise StoreError(f"{self.root}: this filesystem let the same file be created twice")
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._at(path)
@@ -405,5 +405,5 @@ def _line(text: str) -> str:
     first_line = next(
         (line.strip() for line in text.splitlines() if line.strip()), "no reason given"
     )
-    kind, separator, words = first_line.partition(": ")
-    return f"{kind.rpartition('.')[2]}{separator}{words}"[:500]
+    kind, separator, message = first_line.partition(": ")
+    return f"{kind.rpartition('.')[2]}{separator}{message}"[:500]

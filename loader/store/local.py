@@ -42,7 +42,7 @@ class LocalStore:
         is_created_twice = not self.create(path, b"1") or self.create(path, b"2")
         self.delete(path)
         if is_created_twice:
-            raise StoreError(f"{self.root}: the same file could be created twice")
+            raise StoreError(f"{self.root}: this filesystem let the same file be created twice")
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._at(path)

@@ -46,8 +46,8 @@ class _Cutter:
             self._put(piece, self._window)
             return
         windows = self._windows(stretch)
-        same = len(windows) == 1
-        if piece.whole or (same and self._size + piece.size <= self._share):
+        is_same_window = len(windows) == 1
+        if piece.whole or (is_same_window and self._size + piece.size <= self._share):
             if self._ends_before(windows[0], piece.size / 2 if piece.whole else 0):
                 self._begin()
             self._put(piece, windows[-1])
@@ -55,10 +55,10 @@ class _Cutter:
         sums = list(accumulate([length + piece.overhead for length in stretch.lengths]))
         start = 0
         while start < count:
-            if self._ends_before(windows[0 if same else start]):
+            if self._ends_before(windows[0 if is_same_window else start]):
                 self._begin()
             stop = self._end(start, sums, windows)
-            self._put(piece.part(start, stop), windows[0 if same else stop - 1])
+            self._put(piece.part(start, stop), windows[0 if is_same_window else stop - 1])
             start = stop
 
     def _begin(self) -> None:

@@ -28,12 +28,16 @@ def without_oversized(cut: Cut, stretch: Stretch, plan: TopicPlan, end_position:
     body_limit = int(min(plan.most_batch_bytes, MOST_BYTES) * _DOUBT) - overhead
     if stretch.longest <= body_limit or cut.events is None:
         return cut
-    oversized = [
+    oversized_indexes = [
         at
         for at, length in enumerate(stretch.lengths)
         if length > body_limit and not _fits(stretch.part(at, at + 1), overhead, plan)
     ]
-    return _buried(cut, cut.events, oversized, plan, end_position) if oversized else cut
+    return (
+        _buried(cut, cut.events, oversized_indexes, plan, end_position)
+        if oversized_indexes
+        else cut
+    )
 
 
 def _fits(alone: Stretch, around: int, plan: TopicPlan) -> bool:
@@ -50,7 +54,7 @@ def _buried(
     size in the file."""
     is_exact = not cut.excepted and not cut.dead
     ends = [*events.positions[1:], end_position]
-    dead, excepted, lines = [*cut.dead], [*cut.excepted], cut.lines
+    dead_lines, excepted, lines = [*cut.dead], [*cut.excepted], cut.lines
     for at in oversized:
         body, position = events.bodies[at], events.positions[at]
         reason = (
@@ -59,7 +63,7 @@ def _buried(
         )
         size = ends[at] - position if is_exact else len(body)
         raw_bytes = body[:MOST_RAW] if plan.plain else b""
-        dead.append(DeadLine(position, size, raw_bytes, reason, _time(events, at)))
+        dead_lines.append(DeadLine(position, size, raw_bytes, reason, _time(events, at)))
         has_joined_lines = plan.plain and cut.lines != len(events.bodies)
         line_count = 1 + body.count(b"\n") if has_joined_lines else 1
         lines -= line_count
@@ -70,7 +74,7 @@ def _buried(
     return replace(
         cut,
         events=_without(events, frozenset(oversized)),
-        dead=sorted(dead, key=lambda each: each.position),
+        dead=sorted(dead_lines, key=lambda each: each.position),
         excepted=tuple(excepted),
         lines=lines,
     )
@@ -81,10 +85,12 @@ def _time(events: Events, at: int) -> int:
 
 
 def _without(events: Events, oversized: frozenset[int]) -> Events:
-    remaining = [at for at in range(len(events.bodies)) if at not in oversized]
+    remaining_indexes = [at for at in range(len(events.bodies)) if at not in oversized]
     return Events(
-        events.times if isinstance(events.times, int) else [events.times[at] for at in remaining],
-        [events.positions[at] for at in remaining],
-        [events.bodies[at] for at in remaining],
-        None if events.keys is None else [events.keys[at] for at in remaining],
+        events.times
+        if isinstance(events.times, int)
+        else [events.times[at] for at in remaining_indexes],
+        [events.positions[at] for at in remaining_indexes],
+        [events.bodies[at] for at in remaining_indexes],
+        None if events.keys is None else [events.keys[at] for at in remaining_indexes],
     )

@@ -188,8 +188,8 @@ class _Ready(msgspec.Struct, frozen=True, eq=False):
     stretch: Stretch | None
 
     def is_of(self, cut: Cut, source: SourceHeader, progress: Progress, plan: TopicPlan) -> bool:
-        same = self.whole is cut and self.plan is plan
-        return same and self.source == source and self.progress == progress
+        is_same_cut = self.whole is cut and self.plan is plan
+        return is_same_cut and self.source == source and self.progress == progress
 
 
 def _stretch(frame: Frame, events: Events | None, first_seq: int) -> Stretch | None:

@@ -78,7 +78,7 @@ class FieldColumn(msgspec.Struct, frozen=True):
 def field_column(type_: Type, field: WrittenField, *, as_it_is: bool) -> FieldColumn:
     """The column of a field. `as_it_is`: the JSON value is also used elsewhere, so its type must
     not be narrowed."""
-    _, write, null, missing = field
+    _, write, null, missing_value = field
 
     def one_by_one(column: Column) -> Parts:
         out, ends = bytearray(), [0]
@@ -95,10 +95,10 @@ def field_column(type_: Type, field: WrittenField, *, as_it_is: bool) -> FieldCo
         json, prefix, quick_encode = simple_type
         encode = _quickly(prefix, quick_encode, one_by_one)
     default: Any = msgspec.NODEFAULT
-    if missing is not None:
-        default = None if missing == null else msgspec.UNSET
+    if missing_value is not None:
+        default = None if missing_value == null else msgspec.UNSET
         json = json if json is Any else json | None | msgspec.UnsetType
-    return FieldColumn(json, default, _with_gaps(encode, null, missing))
+    return FieldColumn(json, default, _with_gaps(encode, null, missing_value))
 
 
 def constant_column(body: bytes) -> FieldColumn:

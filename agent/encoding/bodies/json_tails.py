@@ -111,29 +111,29 @@ class JsonTails:
         self._needed = {field[0] for field in encoder.fields if field[-1] is None}
 
     def encode(self, lines: Sequence[bytes]) -> Tails:
-        bodies, taken_columns, unknown = self._plain.encode(lines)
-        dropped = DroppedFields()
-        for name, count in unknown.items():
-            dropped.add([name], count)
-        remaining = [at for at, body in enumerate(bodies) if body is None]
-        if not remaining:
-            return Tails(bodies, taken_columns, {}, dropped)
-        other_tails = self._converted([lines[at] for at in remaining], dropped)
-        if len(remaining) == len(lines):
+        bodies, taken_columns, unknown_fields = self._plain.encode(lines)
+        dropped_fields = DroppedFields()
+        for name, count in unknown_fields.items():
+            dropped_fields.add([name], count)
+        remaining_indexes = [at for at, body in enumerate(bodies) if body is None]
+        if not remaining_indexes:
+            return Tails(bodies, taken_columns, {}, dropped_fields)
+        other_tails = self._converted([lines[at] for at in remaining_indexes], dropped_fields)
+        if len(remaining_indexes) == len(lines):
             return other_tails
         for column, other_column in zip(
             (bodies, *taken_columns), (other_tails.bodies, *other_tails.taken), strict=True
         ):
-            for at, value in zip(remaining, other_column, strict=True):
+            for at, value in zip(remaining_indexes, other_column, strict=True):
                 column[at] = value
-        refused = {remaining[at]: reason for at, reason in other_tails.refused.items()}
-        return Tails(bodies, taken_columns, refused, dropped)
+        refusals = {remaining_indexes[at]: reason for at, reason in other_tails.refused.items()}
+        return Tails(bodies, taken_columns, refusals, dropped_fields)
 
     def dropped_by(self, lines: Iterable[bytes]) -> DroppedFields:
         """Counts the unknown fields of these lines. The lines are JSON objects."""
-        dropped = DroppedFields()
-        self._note_dropped(lines, dropped)
-        return dropped
+        dropped_fields = DroppedFields()
+        self._note_dropped(lines, dropped_fields)
+        return dropped_fields
 
     def _note_dropped(self, lines: Iterable[bytes], dropped: DroppedFields) -> None:
         for line in lines:
@@ -142,13 +142,13 @@ class JsonTails:
     def _converted(self, lines: Sequence[bytes], dropped: DroppedFields) -> Tails:
         bodies: list[bytes | None] = []
         values_by_field: list[list[Any]] = [[] for _ in range(self._takes)]
-        refused: dict[int, str] = {}
+        refusals: dict[int, str] = {}
         for start in range(0, len(lines), BLOCK):
-            structs = self._block(lines[start : start + BLOCK], bodies, refused, dropped)
+            structs = self._block(lines[start : start + BLOCK], bodies, refusals, dropped)
             columns = self._with_former(self._renamed_taken, self._taken(structs), structs)
             for field_values, column in zip(values_by_field, columns, strict=True):
                 field_values += [None if value is msgspec.UNSET else value for value in column]
-        return Tails(bodies, tuple(values_by_field), refused, dropped)
+        return Tails(bodies, tuple(values_by_field), refusals, dropped)
 
     def _block(
         self,
@@ -278,11 +278,13 @@ class JsonTails:
         return msgspec.json.Decoder(struct).decode
 
     def _bodies(self, structs: Sequence[_Struct]) -> list[bytes]:
-        rest = self._encoder.header_rest
+        header_rest = self._encoder.header_rest
         if not self._parts:
-            return [rest] * len(structs)
+            return [header_rest] * len(structs)
         self._encoder.begin()
-        parts: list[Iterable[bytes]] = [itertools.repeat(rest, len(structs))] if rest else []
+        parts: list[Iterable[bytes]] = (
+            [itertools.repeat(header_rest, len(structs))] if header_rest else []
+        )
         columns = self._with_former(self._renamed_columns, self._columns(structs), structs)
         for at, name, _ in self._renamed_columns:
             if name in self._needed and msgspec.UNSET in columns[at]:
@@ -322,9 +324,9 @@ def _names(line: bytes) -> Set[str]:
 def _columns(attributes: Sequence[str]) -> Callable[[Sequence[_Struct]], tuple[Column, ...]]:
     """Generates the fastest code: `([each.f0 for each in structs], …,)`."""
     assert all(re.fullmatch(r"f\d+", attribute) for attribute in attributes)
-    lists = "".join(f"[each.{name} for each in structs]," for name in attributes)
+    list_expressions = "".join(f"[each.{name} for each in structs]," for name in attributes)
     extract: Callable[[Sequence[_Struct]], tuple[Column, ...]]
-    extract = eval(f"lambda structs: ({lists})")  # noqa: S307  no name from outside stands in it
+    extract = eval(f"lambda structs: ({list_expressions})")  # noqa: S307  no name from outside stands in it
     return extract
 
 

@@ -157,12 +157,12 @@ def _decimal(precision: int, scale: int, size: int | None) -> Write:
 
     def write(out: bytearray, value: Any) -> None:
         if not isinstance(value, bytes | bytearray):
-            unscaled = _unscaled(value, scale)
-            if abs(unscaled) >= limit:
+            unscaled_value = _unscaled(value, scale)
+            if abs(unscaled_value) >= limit:
                 description = f"not a decimal({precision}, {scale})"
                 raise no(value, description)
-            bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
-            value = unscaled.to_bytes(size or bits // 8 + 1, "big", signed=True)
+            bits = (unscaled_value if unscaled_value >= 0 else ~unscaled_value).bit_length()
+            value = unscaled_value.to_bytes(size or bits // 8 + 1, "big", signed=True)
         write_bytes(out, value)
 
     return write

@@ -45,12 +45,12 @@ class PlainJson:
         names = [*dict.fromkeys([*encoder.names, *take, *constants])]
         indexes = {name: index for index, name in enumerate(names)}
         fields: list[_Field] = []
-        for name, _, null, missing in encoder.fields:
+        for name, _, null, missing_value in encoder.fields:
             if name in constants:
                 fields.append((_CONSTANT, _OTHER, b"", None, constants[name], ()))
                 continue
             kind, prefix, symbols = _kind(encoder.types[name])
-            fields.append((indexes[name], kind, prefix, null, missing, symbols))
+            fields.append((indexes[name], kind, prefix, null, missing_value, symbols))
         self._plan = (
             encoder.header_rest,
             only_known,

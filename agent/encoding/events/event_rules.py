@@ -145,7 +145,7 @@ class OneByOne:
     def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
         origins = made.messages.origins
         rules, now = self._rules, made.now
-        shapes: dict[tuple[str, ...], int] = {}
+        counts_by_names: dict[tuple[str, ...], int] = {}
         made.timeless = rules.when is None
         for at, body in enumerate(bodies):
             origin = origins[at] if origins is not None else None
@@ -159,7 +159,7 @@ class OneByOne:
                     if reason is not None:
                         made.drop(at, reason)
                         continue
-                encoded = self._encode(value)
+                encoded_event = self._encode(value)
             except LineFault as fault:
                 if fault.kind == "format" and (not body or body.isspace()):
                     made.drop(at, EMPTY)
@@ -168,11 +168,11 @@ class OneByOne:
             except ValueError as error:
                 made.bury(at, LineFault("schema", str(error)), time)
             else:
-                made.event(at, time, encoded)
-                shape = tuple(value)
-                shapes[shape] = shapes.get(shape, 0) + made.messages.count(at)
+                made.event(at, time, encoded_event)
+                names = tuple(value)
+                counts_by_names[names] = counts_by_names.get(names, 0) + made.messages.count(at)
                 if rules.key:
                     made.keys.append(rules.key_of(value))
         if self._carried is not None:
-            for shape, count in shapes.items():
-                made.dropped.add((name for name in shape if name not in self._carried), count)
+            for names, count in counts_by_names.items():
+                made.dropped.add((name for name in names if name not in self._carried), count)

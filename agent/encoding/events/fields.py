@@ -84,11 +84,11 @@ def fields_of_logfmt(line: bytes) -> Fields:
         at = end + len(line_text) - len(text)
         raise LineFault("format", f"not logfmt at character {at}: {shown(text[end : end + 30])}")
     pairs = _PAIR.findall(text)
-    if not any(equals for _, equals, _ in pairs):
+    if not any(equals_sign for _, equals_sign, _ in pairs):
         raise LineFault("format", "not logfmt: no key=value")
     return {
-        key: (_unquoted(value) if value[:1] == '"' else value) if equals else "true"
-        for key, equals, value in pairs
+        key: (_unquoted(value) if value[:1] == '"' else value) if equals_sign else "true"
+        for key, equals_sign, value in pairs
     }
 
 

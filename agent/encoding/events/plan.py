@@ -65,7 +65,7 @@ class JsonColumns:
         rules, now = self._rules, made.now
         made.timeless = rules.when is None
         tails = self._tails.encode(bodies)
-        dropped, shipped_indexes = tails.dropped, list[int]()
+        dropped_fields, shipped_indexes = tails.dropped, list[int]()
         if not tails.refused and not rules.filters and not rules.key and self._quickly(tails, made):
             return
         for at, body in enumerate(tails.bodies):
@@ -100,9 +100,9 @@ class JsonColumns:
             shipped_indexes.append(at)
             if rules.key:
                 made.keys.append(rules.key_of(value))
-        if dropped.counts and len(shipped_indexes) < len(bodies):
-            dropped = self._tails.dropped_by(bodies[at] for at in shipped_indexes)
-        made.dropped = dropped
+        if dropped_fields.counts and len(shipped_indexes) < len(bodies):
+            dropped_fields = self._tails.dropped_by(bodies[at] for at in shipped_indexes)
+        made.dropped = dropped_fields
 
     def _quickly(self, tails: Tails, made: Made) -> bool:
         """Makes an event of every line. Returns False if a time cannot be read."""
@@ -148,8 +148,10 @@ def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
     unknown_fields = input_.unknown_fields if input_.format in _FREE_FIELDS else UnknownFields.DROP
     used_fields = _asked(input_)
     if input_.format is Format.JSON and unknown_fields is not UnknownFields.KEEP:
-        only_known = unknown_fields is UnknownFields.DEAD
-        tails = JsonTails(encoder, take=used_fields, constants=added_fields, only_known=only_known)
+        rejects_unknown = unknown_fields is UnknownFields.DEAD
+        tails = JsonTails(
+            encoder, take=used_fields, constants=added_fields, only_known=rejects_unknown
+        )
         return JsonColumns(tails, used_fields, added_fields, rules)
     former_names = chain.from_iterable(encoder.aliases.values())
     encode = _encode(encoder, unknown_fields, {*encoder.names, *used_fields, *former_names})
@@ -200,8 +202,8 @@ def _when(input_: Input) -> When | None:
             return None
         time = Time(field=_TIME)
     read_time = time_reader(time)
-    may_be_either = input_.format is Format.SYSLOG and time.field == _TIME
-    if may_be_either and time.format in {"iso8601", "rfc3164"}:
+    may_have_both = input_.format is Format.SYSLOG and time.field == _TIME
+    if may_have_both and time.format in {"iso8601", "rfc3164"}:
         zone = zone_of(time)
         read_time = either(Iso8601(zone), Rfc3164(zone))
     return When(time.field, read_time, needed=input_.time is not None)
@@ -273,12 +275,14 @@ def _encode(encoder: TailEncoder, unknown: UnknownFields, known: Collection[str]
         return encoder.encode(value)
 
     def keeping(value: Fields) -> bytes:
-        extra = {name: text_of(value[name]) for name in value if name not in known}
-        if extra:
+        extra_values = {name: text_of(value[name]) for name in value if name not in known}
+        if extra_values:
             extra_fields = value.get(EXTRA)
             value = {
                 **value,
-                EXTRA: {**extra_fields, **extra} if isinstance(extra_fields, dict) else extra,
+                EXTRA: {**extra_fields, **extra_values}
+                if isinstance(extra_fields, dict)
+                else extra_values,
             }
         return encoder.encode(value)
 

@@ -166,14 +166,14 @@ class EventReader:
         wait: float,
         replaced: Mapping[int, int],
     ) -> Cut:
-        consumed = messages.positions[-1] - position
+        consumed_bytes = messages.positions[-1] - position
         bodies = self._redactor.bodies(messages.bodies)
         if not bodies:
-            return Cut(consumed, wait=wait)
+            return Cut(consumed_bytes, wait=wait)
         if self._make is None:
             events = Events(now_millis, messages.positions[:-1], bodies)
             altered = _replaced(messages, events, replaced) if replaced else ()
-            return Cut(consumed, events, lines=messages.lines, wait=wait, altered=altered)
+            return Cut(consumed_bytes, events, lines=messages.lines, wait=wait, altered=altered)
 
         def raw(at: int) -> bytes:
             if self._redactor:
@@ -190,7 +190,7 @@ class EventReader:
         if replaced and made_events is not None:
             altered += _replaced(messages, made_events, replaced)
         return Cut(
-            consumed,
+            consumed_bytes,
             made_events,
             made.dead,
             made.tally.excepted(),
@@ -243,15 +243,15 @@ class EventReader:
         """Skips to the end of the line, or of the chunk."""
         line = self._encoding.lines(chunk, position, 1, final=final)
         size = line.positions[-1] - position
-        skipping = not line.bodies
-        if skipping:
+        is_skipping = not line.bodies
+        if is_skipping:
             size = len(chunk) - (position + len(chunk)) % self._encoding.unit
-        wait_seconds = self.last_line_timeout if skipping else 0.0
+        wait_seconds = self.last_line_timeout if is_skipping else 0.0
         if not size:
             return Cut(0, wait=wait_seconds, skipping=True)
         fate = Fate.FILTERED if self._cuts else Fate.DEAD_LETTERED
         excepted = (Excepted(fate, 0, size, self.too_long),)
-        return Cut(size, excepted=excepted, wait=wait_seconds, skipping=skipping)
+        return Cut(size, excepted=excepted, wait=wait_seconds, skipping=is_skipping)
 
 
 def _replaced(

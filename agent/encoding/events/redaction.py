@@ -79,7 +79,7 @@ def _digest(key: bytes) -> Replace:
 
 
 def _replaced_by_windows(rule: _Rule, text: str) -> Iterator[str]:
-    done = at = 0  # text before `done` has been yielded; no match begins before `at`
+    done_up_to = at = 0  # text before `done_up_to` has been yielded; no match begins before `at`
     while at < len(text):
         end = min(at + WINDOW, len(text))
         match = rule.pattern.search(text, at, end)
@@ -88,11 +88,11 @@ def _replaced_by_windows(rule: _Rule, text: str) -> Iterator[str]:
             continue
         if match.end() == end < len(text):
             match = _whole(rule.pattern, text, match)
-        yield text[done : match.start()]
+        yield text[done_up_to : match.start()]
         yield rule.replace(match)
-        done = match.end()
-        at = done + (match.start() == done)
-    yield text[done:]
+        done_up_to = match.end()
+        at = done_up_to + (match.start() == done_up_to)
+    yield text[done_up_to:]
 
 
 def _whole(pattern: re.Pattern[str], text: str, match: "re.Match[str]") -> "re.Match[str]":

@@ -230,8 +230,12 @@ def _epoch(digits: int) -> Millis:
 
     def read(value: Any, now: int) -> int:
         if isinstance(value, str) and _NUMBER.fullmatch(text := value.strip()):
-            whole, _, fraction = text.partition(".")
-            value = int(whole) if not fraction.strip("0") else _exact(whole, fraction, digits)
+            whole_digits, _, fraction = text.partition(".")
+            value = (
+                int(whole_digits)
+                if not fraction.strip("0")
+                else _exact(whole_digits, fraction, digits)
+            )
             if fraction.strip("0"):
                 return int(value)
         if isinstance(value, float) and math.isfinite(value) and abs(value) < 1e30:

@@ -148,33 +148,39 @@ class Joiner:
             joining.close()
 
     def _grouped(self, joining: _Joining, lines: Lines, end: int, *, final: bool) -> Messages:
-        done = joining.done
-        bodies = [b"".join(message.texts) for message in done]
-        first_indexes = list(range(len(done)))
+        done_messages = joining.done
+        bodies = [b"".join(message.texts) for message in done_messages]
+        first_indexes = list(range(len(done_messages)))
         is_held = False
         if self._grouping is not None:
-            first_indexes = self._firsts(self._grouping, done, bodies)
-            next_end = end if joining.section else end + lines.begun
-            if first_indexes and not final and not done[-1].alone and not done[-1].origin.fault:
+            first_indexes = self._firsts(self._grouping, done_messages, bodies)
+            next_position = end if joining.section else end + lines.begun
+            if (
+                first_indexes
+                and not final
+                and not done_messages[-1].alone
+                and not done_messages[-1].origin.fault
+            ):
                 is_held = self._grouping.may_go_on(
-                    len(done) - first_indexes[-1], next_end - done[first_indexes[-1]].start
+                    len(done_messages) - first_indexes[-1],
+                    next_position - done_messages[first_indexes[-1]].start,
                 )
             if is_held:
-                end = done[first_indexes[-1]].start
+                end = done_messages[first_indexes[-1]].start
                 bodies = bodies[: first_indexes[-1]]
-                done = done[: first_indexes.pop()]
-        bounds = [*first_indexes, len(done)]
+                done_messages = done_messages[: first_indexes.pop()]
+        bounds = [*first_indexes, len(done_messages)]
         return Messages(
             [b"\n".join(bodies[first:last]) for first, last in pairwise(bounds)],
-            [*(done[first].start for first in first_indexes), end],
+            [*(done_messages[first].start for first in first_indexes), end],
             [
                 sum(
                     len(section_message.origin.spans)
-                    for section_message in done[first_index:last_index]
+                    for section_message in done_messages[first_index:last_index]
                 )
                 for first_index, last_index in pairwise(bounds)
             ],
-            [_together(done[first:last]) for first, last in pairwise(bounds)],
+            [_together(done_messages[first:last]) for first, last in pairwise(bounds)],
             unfinished=is_held,
             half=lines.rest > 0 or bool(joining.section),
         )

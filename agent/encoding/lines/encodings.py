@@ -49,11 +49,11 @@ class Lines(msgspec.Struct):
         if count >= len(self.bodies):
             return self
         positions = self.positions[: count + 1]
-        rest = self.rest + self.positions[-1] - positions[-1]
+        rest_size = self.rest + self.positions[-1] - positions[-1]
         return Lines(
             self.bodies[:count],
             positions,
-            rest,
+            rest_size,
             self.longest,
             unit=self.unit,
             replaced=self.replaced,
@@ -129,12 +129,12 @@ class WideLines:
         self._newlines = {"\n".encode(byte_order): byte_order for byte_order in byte_orders}
 
     def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
-        breaks = sorted(
+        break_positions = sorted(
             at for newline in self._newlines for at in self._breaks(newline, chunk, position)
         )
         bodies: list[bytes] = []
         positions, start, replaced_counts = [position], 0, dict[int, int]()
-        for at in breaks if most is None else breaks[:most]:
+        for at in break_positions if most is None else break_positions[:most]:
             byte_order = self._newlines[chunk[at : at + self.unit]]
             bodies.append(
                 self._text(chunk[start:at], position + start, byte_order, replaced_counts)
@@ -168,13 +168,13 @@ class WideLines:
         return raw
 
     def _breaks(self, newline: bytes, chunk: bytes, position: int) -> list[int]:
-        breaks = []
+        break_positions = []
         at = chunk.find(newline)
         while at >= 0:
             if not (position + at) % self.unit:
-                breaks.append(at)
+                break_positions.append(at)
             at = chunk.find(newline, at + self.unit)  # line feeds do not overlap
-        return breaks
+        return break_positions
 
     def _text(self, raw: bytes, position: int, order: str, replaced: dict[int, int]) -> bytes:
         partial_bytes = -position % self.unit  # bytes of a unit that began in another event

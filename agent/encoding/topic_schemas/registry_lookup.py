@@ -30,17 +30,21 @@ def find(
 ) -> TopicSchema:
     """The schema of a topic; `known` if it is still current. Raises NoSchema if there is none, or
     RegistryError if the registry did not answer; both have one line."""
-    latest = registry.latest(wanted.subject)
-    if known and latest and (known.id, known.version) == (latest.id, latest.version):
+    latest_schema = registry.latest(wanted.subject)
+    if (
+        known
+        and latest_schema
+        and (known.id, known.version) == (latest_schema.id, latest_schema.version)
+    ):
         return known
-    event_schema = None if latest is None else _event_schema(registry, latest)
+    event_schema = None if latest_schema is None else _event_schema(registry, latest_schema)
     match wanted.purpose:
         case Purpose.FIELDS:
-            schema = _of_the_topic(wanted, latest, event_schema)
+            schema = _of_the_topic(wanted, latest_schema, event_schema)
         case Purpose.EITHER | Purpose.SYSLOG if event_schema is not None and (
             event_schema.full_name not in _FOR_MESSAGES
         ):
-            schema = _of_the_topic(wanted, latest, event_schema)
+            schema = _of_the_topic(wanted, latest_schema, event_schema)
         case Purpose.LINES | Purpose.EITHER | Purpose.SYSLOG if event_schema is not None and (
             event_schema.full_name in _FOR_MESSAGES
         ):

@@ -237,10 +237,10 @@ def file_json(known: KnownSource) -> Json:
 
 
 def _eventless_by_topic(eventless: Iterable[Eventless]) -> dict[str, list[Run]]:
-    by_topic: dict[str, list[Run]] = defaultdict(list)
+    runs_by_topic: dict[str, list[Run]] = defaultdict(list)
     for eventless_run in eventless:
-        by_topic[eventless_run.topic].append(eventless_run.run)
-    return by_topic
+        runs_by_topic[eventless_run.topic].append(eventless_run.run)
+    return runs_by_topic
 
 
 def merged(runs: Iterable[Run]) -> list[Run]:

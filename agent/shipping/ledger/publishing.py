@@ -160,13 +160,13 @@ class PublishedFiles:
 def _sources_in(entries: Iterable[Json]) -> dict[str, bool]:
     """The sources in these entries, and whether they are over."""
     is_over_by_source: dict[str, bool] = {}
-    for lists in entries:
-        for passage in lists.get("passages", ()):
+    for ledger_entry in entries:
+        for passage in ledger_entry.get("passages", ()):
             for run in passage["runs"]:
                 is_over_by_source.setdefault(run["source"], False)
-        for ending in (*lists.get("finished", ()), *lists.get("unwatched", ())):
-            if ending["source"]:
-                is_over_by_source[ending["source"]] = True
+        for ended_source in (*ledger_entry.get("finished", ()), *ledger_entry.get("unwatched", ())):
+            if ended_source["source"]:
+                is_over_by_source[ended_source["source"]] = True
     return is_over_by_source
 
 
@@ -384,8 +384,8 @@ class Ledger:
         return known_source.path if known_source else ""
 
     def _topic_id(self, topic: str) -> str:
-        chosen = self._journal.chosen(topic)
-        return chosen.topic_id if chosen else ""
+        chosen_partition = self._journal.chosen(topic)
+        return chosen_partition.topic_id if chosen_partition else ""
 
 
 _NO_HEADER: Final = {"time": 0, "host": "", "app": "", "source": "", "seq": 0, "position": 0}
