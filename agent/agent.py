@@ -178,7 +178,7 @@ class Agent:
         )
 
     def stuck(self) -> str:
-        """Why the pipeline makes no progress; empty while it does."""
+        """The reason why the pipeline makes no progress; empty while it makes progress."""
         if self._parts is None or self._phase is not AgentPhase.RUNNING:
             return ""
         stuck_seconds = time.monotonic() - self._parts.pipeline.turned_at

@@ -1,4 +1,4 @@
-"""Counts shipped text that differs from its file, by kind; and files that are not read.
+"""Counts text that was shipped differently from its file, by kind, and files that are not read.
 
 Rules:
 

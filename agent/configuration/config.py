@@ -61,7 +61,7 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class AgentLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits to the host's resources that an agent may use."""
+    """Limits on the host's resources that an agent may use."""
 
     in_flight_bytes: Bytes = 16 * 1024 * 1024
     """Batches that are not acknowledged yet; at this size, the agent stops reading."""
@@ -81,7 +81,7 @@ class AgentLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class HoldDeleted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits to holding deleted files open until they are read."""
+    """Limits on holding deleted files open until they are read."""
 
     bytes: Bytes = 1024 * 1024 * 1024
     """The total size of deleted files held open."""

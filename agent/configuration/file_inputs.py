@@ -92,7 +92,7 @@ def read_inputs(directory: Path) -> dict[str, int] | None:
 
 
 def write_inputs(directory: Path, names: Collection[str], now_millis: int) -> None:
-    """Adds new inputs as followed since `now_millis`, and removes others. Raises OSError; then the
+    """Adds new inputs as followed since `now_millis`, and removes others. If it raises OSError, the
     file is unchanged."""
     previous_inputs = read_inputs(directory)
     inputs = {name: (previous_inputs or {}).get(name, now_millis) for name in sorted(names)}

@@ -43,7 +43,7 @@ class Attention:
         self.begun: set[Followed] = set()  # sources that had no byte before this look
 
     def make_busy(self, followed: Followed, now: float) -> None:
-        """Makes a file busy that is new or may have grown."""
+        """Makes a file busy, because it is new or may have grown."""
         self._wake(followed, now)
         self._unwatch(followed)
         self._polled.pop(followed, None)

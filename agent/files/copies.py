@@ -1,4 +1,4 @@
-"""Finds the copy in which a source continues that has lost its file.
+"""Finds the copy in which a source continues after it has lost its file.
 
 Candidates are the input's files without a source, and files beside the lost one whose names begin
 like its name. `identity` decides what counts as a copy, by rule 12.
@@ -51,7 +51,7 @@ def copy_beside(
 def copy_left_among(
     input_files: InputFiles, old: Followed, shared: SharedByInputs
 ) -> Followed | None:
-    """The newest copy among the input's files, for an original that is gone without archive."""
+    """The newest copy among the input's files, for an original that is gone and has no archive."""
     if not _is_sought(input_files, old):
         return None
     mtimes: dict[Followed, int] = {}
@@ -66,7 +66,7 @@ def copy_left_among(
 def copy_left_beside(
     input_files: InputFiles, old: Followed, surveys: Collection[Survey], shared: SharedByInputs
 ) -> tuple[Sighting, int] | None:
-    """A copy that no input matches, opened, for an original that is gone without archive."""
+    """A copy that no input matches, opened, for an original that is gone and has no archive."""
     if not _is_sought(input_files, old):
         return None
 

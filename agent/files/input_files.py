@@ -58,7 +58,7 @@ _TICK_NS = 20_000_000  # the clock of file systems may be as late
 
 
 class InputFiles:
-    """The files of one input. `is_new`: it was never followed before, so `start` applies.
+    """The files of one input. `is_new`: the input was never followed before, so `start` applies.
 
     A `Followed` without a source is a file that is empty, or may be a copy. `orphans` are sources
     whose file was truncated or replaced, with the source that follows it there, if known.
@@ -177,7 +177,8 @@ class InputFiles:
         return self.has_complete_history and self._told_from <= millis
 
     def start_history(self) -> None:
-        """Starts the time that the history of names covers: all folders are watched and listed."""
+        """Notes that the history of names is complete from now on: all folders are watched and
+        listed."""
         self._told_from = self._shared.attention.millis
 
     def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:

@@ -42,7 +42,7 @@ def sighting_from(status: os.stat_result, path: str, *, is_link: bool = False) -
 
 def stamp_of(folder: str) -> Stamp | None:
     """The stamp of a folder, or of the nearest existing one above it; None if unknown. Read it
-    before listing, so that a name that comes meanwhile counts as a change."""
+    before listing, so that a name that appears meanwhile counts as a change."""
     now_ns = time.time_ns()  # the clock of file systems
     while True:
         try:
@@ -82,8 +82,8 @@ class Listing(msgspec.Struct):
 
 
 class Survey:
-    """The folders of one input. `before` is called for a folder before it is listed, and returns
-    its watch: if that differs from the last time, it is another folder."""
+    """The folders of one input. `before` is called before a folder is listed, and returns its
+    watch: if the watch differs from the last time, it is a different folder."""
 
     def __init__(
         self, paths: Collection[str], exclude: Collection[str], before: Callable[[str], object]

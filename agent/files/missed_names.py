@@ -205,7 +205,7 @@ class MissedNames:
         written: Mapping[str, Traces],
     ) -> None:
         """Reports a blind time after a complete listing. `known` are the files known before,
-        `written` those that may have been emptied."""
+        `written` the files that may have been emptied."""
         blind = blind_since(
             input_files.input.topic,
             before,

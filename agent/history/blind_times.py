@@ -52,7 +52,8 @@ class Traces(StrEnum):
 
 
 class Unwatched(msgspec.Struct, frozen=True):
-    """A statement that a time of a folder, or of a source from `position` on, is unknown."""
+    """A statement that nothing is known about a time of a folder, or of a source from `position`
+    on."""
 
     topic: str
     path: str
@@ -104,7 +105,7 @@ def is_sure(mtime_ns: int, ctime_ns: int, now_ns: int) -> bool:
 
 
 class Patterns(NamedTuple):
-    """The patterns of an input. Without paths, they are unknown."""
+    """The patterns of an input; unknown if there are no paths."""
 
     paths: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -133,8 +134,8 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 class LookedAt(msgspec.Struct, frozen=True):
-    """The changes of a `Looked` since it was last journalled; `is_whole`: the complete state.
-    Unknown patterns mean the previous ones."""
+    """The changes of a `Looked` since it was last journalled, or its complete state if `is_whole`.
+    If the patterns are unknown, the previous ones still apply."""
 
     input: str
     millis: int
@@ -303,8 +304,9 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
 
 
 def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """The verdict on an unread file that was written to during an unwatched time, in which it may
-    have been emptied in place. `written_ns` and `away_ns`: the lengths of writing and of that time.
+    """Judges whether an unread file that was written to during an unwatched time may have been
+    emptied in place. `written_ns` and `away_ns` are the lengths of writing and of the unwatched
+    time.
 
     If the history of names is complete (`is_told`), nothing else can have happened to the file, so
     the verdict is `BRIEF`, which needs no acceptance. Otherwise only a moment is `BRIEF`.
@@ -316,7 +318,7 @@ def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
 
 
 def may_hide_since_copied(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """The verdict on a file that was copied and truncated, which happens soon after the copy."""
+    """Judges the same of a file that was copied, and truncated soon after the copy."""
     return may_hide(written_ns - _TICK_NS, away_ns, is_told=is_told)
 
 

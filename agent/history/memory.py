@@ -201,7 +201,7 @@ class EventMemory:
         return events
 
     def note(self, note: FolderNote, needed_from: int) -> bool:
-        """Adds a note. Returns False if there is no room: then the history is incomplete."""
+        """Adds a note. Returns False if there is no room; the history is then incomplete."""
         record = _note_record(note)
         if self._limit - self._end < len(record) + _ROOM and not self._renew(
             needed_from, len(record) + _ROOM

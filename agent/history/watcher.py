@@ -235,8 +235,8 @@ class Watcher:
             self._needed_from = 0
 
     def watch_folder(self, path: str) -> str:
-        """Watches a folder, if it exists. Returns why it has no events; empty if it has them. Adds
-        a newly watched folder to `newly_watched`, which the caller empties."""
+        """Watches a folder, if it exists. Returns the reason if it has no events; empty if it has
+        them. Adds a newly watched folder to `newly_watched`, which the caller empties."""
         reason = self._watch(path)
         if reason:
             self.untold.add(path)

@@ -184,7 +184,8 @@ class JournalContents(msgspec.Struct):
         self._end_if_acknowledged(source)
 
     def unwatched(self, statement: NotSeen) -> None:
-        """Adds the statement. A source that it names is over, and never reported as finished."""
+        """Adds the statement. If it names a source, the source has ended, and is never reported as
+        finished."""
         source = statement.unwatched.source
         if source:
             self.check_known((source,))

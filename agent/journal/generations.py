@@ -83,7 +83,7 @@ class GenerationFile:
             start += self.append([piece])
 
     def sync(self) -> None:
-        """Flushes the file. Any thread, also while another one appends."""
+        """Flushes the file. Any thread, also while another thread appends."""
         os.fdatasync(self._fd)
 
     def close(self) -> None:

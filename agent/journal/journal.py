@@ -195,7 +195,7 @@ class Journal:
         self._writer.make_durable(mark)
 
     def acknowledged(self, number: int, base_offset: int, leader_epoch: int = -1) -> None:
-        """Records that a batch was acknowledged, and makes a statement of it. The acknowledgement
+        """Records that a batch was acknowledged, and adds a statement about it. The acknowledgement
         of a ledger's batch removes the statements in it."""
         entry = entries.AcknowledgedEntry(number, base_offset, leader_epoch)
         pieces = self._framed(EntryKind.ACKNOWLEDGED, encode(entry))
@@ -239,7 +239,7 @@ class Journal:
             self._contents.finished(source, number, now_millis)
 
     def unwatched(self, unwatched: Unwatched) -> None:
-        """Records an unwatched time. A source that it names is over with an unseen end, and is
+        """Records an unwatched time. If it names a source, the source has ended unseen, and is
         never reported as finished."""
         with self._lock:
             self._writer.prepare()
@@ -372,7 +372,7 @@ class Journal:
         return self._contents.partitions.get(topic)
 
     def acknowledged_offset(self, target: TopicPartition) -> int | None:
-        """The last acknowledged offset, or the one before that of `begins`."""
+        """The last acknowledged offset, or the offset before the one passed to `begins`."""
         return self._contents.acknowledged_offsets.get(target)
 
     @property

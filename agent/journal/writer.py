@@ -119,11 +119,11 @@ class JournalWriter:
 
     @property
     def has_postponed(self) -> bool:
-        """Whether postponed entries wait for the next one."""
+        """Whether postponed entries wait for the next entry."""
         return bool(self._owed)
 
     def postpone(self, pieces: Sequence[Buffer]) -> None:
-        """Postpones an entry until the next one."""
+        """Postpones an entry until the next entry is written."""
         self._owed += pieces
 
     def renew_if_due(self) -> None:
@@ -331,7 +331,7 @@ class JournalWriter:
 def begun(
     directory: Path, generation: int, owner: JournalOwner, contents: JournalContents
 ) -> GenerationFile:
-    """Creates a file with the contents, without STANDS and its final name. Raises OSError."""
+    """Creates a file with the contents, but without STANDS and its final name. Raises OSError."""
     file = GenerationFile.make(directory, generation)
     try:
         file.append(framed(EntryKind.BEGIN, encode(begin_entry(owner, generation)), salt=0))

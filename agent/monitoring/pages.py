@@ -69,8 +69,8 @@ _END_SECONDS: Final = 1.0
 
 
 class AgentServer:
-    """The server of the agent's pages. `refused` is why it does not listen yet, or empty. One
-    thread starts and stops it."""
+    """The server of the agent's pages. `refused` is the reason why it does not listen yet; empty if
+    it listens. One thread starts and stops it."""
 
     def __init__(
         self,

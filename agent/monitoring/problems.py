@@ -23,7 +23,8 @@ _Subject = tuple[ProblemKind, str]
 def problems_of(
     refusals: Sequence[Refusal], inputs: Sequence[Input], parts: AgentParts, inputs_dir: str = ""
 ) -> Iterator[Problem]:
-    """The current problems: rejected files, or all of `inputs_dir`, then those of each input."""
+    """The current problems: those of rejected files, or of all of `inputs_dir`, and then those of
+    each input."""
     for refusal in refusals:
         is_folder = refusal.path == one_line(str(Path(inputs_dir)))
         kind = ProblemKind.UNREADABLE if is_folder else ProblemKind.REJECTED

@@ -85,7 +85,7 @@ class InputStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic that is written to, including dead letters and the ledger."""
+    """A topic that the agent writes to, including dead letters and the ledger."""
 
     name: str
     partitions: tuple[int, ...] = ()  # those that this agent has chosen

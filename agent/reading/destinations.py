@@ -210,7 +210,7 @@ class Destinations:
         ]
 
     def add(self, destination: Destination, followed: Followed, feed: Feed, cut: Cut) -> bool:
-        """Adds a cut and advances the source. Returns False if it has to be tried again later."""
+        """Adds a cut and advances the source. Returns False if the caller must try again later."""
         header = self._header(followed, feed)
         if destination.lacks_dead_letters(header, cut, followed.progress):
             self.close(destination)

@@ -115,8 +115,8 @@ def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def device_above(followed: Followed) -> int | None:
-    """The device of the file's folder, or of the nearest existing one above it; None if unknown. A
-    mount point also exists without its device, on another one."""
+    """The device of the file's folder, or of the nearest existing folder above it; None if unknown.
+    While a device is not mounted, its mount point is on another device."""
     folder = folder_of(followed.real_path or followed.current_path)
     while True:
         try:

@@ -54,7 +54,7 @@ class TopicPlan(msgspec.Struct, frozen=True):
 
 
 class SourceHeader(msgspec.Struct, frozen=True):
-    """The properties of a source in its events. `path` is the one at which it was first opened.
+    """The properties of a source in its events. `path` is the path at which it was first opened.
 
     `partition_by` is agent, source, random or field:NAME, as configured; `input` is its label.
     """

@@ -27,7 +27,7 @@ EMPTY = "empty line"
 
 
 class When(msgspec.Struct, frozen=True):
-    """The field with the time, and its reader. `needed`: a line without the field is refused."""
+    """The field with the time, and its reader. `needed`: a line without the field is rejected."""
 
     field: str
     read: Millis

@@ -185,7 +185,7 @@ class Pattern:
 
 
 class _Remembered:
-    """Times that were read, by their text. Their year depends on the current time."""
+    """Caches the times of texts. Their year depends on the current time."""
 
     def __init__(self) -> None:
         self._now = 0
