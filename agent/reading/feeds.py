@@ -158,7 +158,7 @@ class Feed(msgspec.Struct, eq=False):
         return allowed_lines
 
     def took(self, cut: Cut, path: str, now: float) -> None:
-        """Counts a cut of the file at `path` that was handed on."""
+        """Counts a cut of the file at `path`, which was handed on."""
         lines = cut.lines + sum(max(0, excepted.count) for excepted in cut.excepted)
         self.bucket = self.bucket.taken(lines, now)
         self.counts.adjusted_times += cut.clamped

@@ -94,8 +94,7 @@ class _Seen(NamedTuple):
 
 
 class TopicHeartbeats:
-    """Sets and follows the marks of all topics. `topics` sets the topics; the pipeline calls `beat`
-    in every turn."""
+    """Sets and updates the marks of all topics. The pipeline calls `beat` in every turn."""
 
     def __init__(
         self,

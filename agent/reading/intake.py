@@ -1,4 +1,4 @@
-"""Reads a source piece by piece: complete events only, each once.
+"""Reads a source piece by piece: complete events only, and each event once.
 
 A piece reaches from a position to the end of the last complete event. Incomplete bytes after it are
 read again when the file has grown, or taken as they are when it has not grown for the reader's

@@ -35,7 +35,7 @@ class CpuAllowance:
         self._saved = cores * _SAVED_UP_SECONDS
 
     def pause(self, now: float, used: float) -> float:
-        """The seconds to pause; `used` is the CPU time of the process so far."""
+        """The seconds to pause. `used` is the CPU time of the process so far."""
         if self._cores <= 0:
             return 0.0
         earned_seconds = max(0.0, now - self._at) * self._cores
@@ -47,7 +47,7 @@ class CpuAllowance:
 
 
 class MemoryAllowance(msgspec.Struct, frozen=True):
-    """The bytes that may be in flight; `exceeded`: the process is above its limit."""
+    """The number of bytes that may be in flight; `exceeded`: the process is above its limit."""
 
     in_flight: int
     exceeded: bool = False

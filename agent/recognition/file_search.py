@@ -1,4 +1,4 @@
-"""Searches for closed files that have left their name, and for copies that no pattern matches.
+"""Searches for closed files that were renamed, and for copies that no pattern matches.
 
 A file that was copied before anything of it was read, as by `copytruncate`, may no longer have the
 content of the copy.
@@ -48,8 +48,8 @@ def find_by_inode(followed: Followed, elsewhere: Mapping[int, Sequence[str]]) ->
 
 
 def paths_by_inode(folders: Iterable[str], inodes: Collection[int]) -> dict[int, list[str]]:
-    """The paths of files with these inode numbers in the folders and those directly below them, as
-    for rotated files; in no more than `_MOST_FOLDERS` folders. The caller checks the device."""
+    """The paths of files with these inode numbers, in the folders and in those directly below them,
+    as for rotated files. Searches at most `_MOST_FOLDERS` folders. The caller checks the device."""
     paths: dict[int, list[str]] = defaultdict(list)
     search = dict.fromkeys(folders)
     for folder in list(search):
@@ -87,7 +87,7 @@ def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | No
 
 
 def other_name(followed: Followed) -> str:
-    """Another path of an open file in its folders, once the path at which it was opened was
+    """Another path of an open file in its folders, after the path at which it was opened was
     removed; empty if there is none."""
     for path in _names_in_its_folders(followed):
         with contextlib.suppress(OSError):

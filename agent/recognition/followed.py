@@ -74,7 +74,7 @@ class SourceEnd(msgspec.Struct):
 
 
 class FileContent:
-    """The known bytes of a file: its beginning, and the last ones read. Does no I/O."""
+    """The known bytes of a file: its beginning, and the bytes last read. Does no I/O."""
 
     def __init__(self, progress: Progress = _AT_ITS_BEGINNING) -> None:
         self.fingerprint = NONE
@@ -398,7 +398,7 @@ class Followed:
         self._handles.hold(self, fd)
 
     def status(self) -> os.stat_result | None:
-        """The file's status; None if it is not at its path."""
+        """The status of the source's file; None if it is not at its path."""
         fd = self.open()
         return None if fd is None else os.fstat(fd)
 
@@ -432,13 +432,13 @@ class Followed:
             self.content.tail = tail if len(tail) == min(TAIL, position) else b""
 
     def take_fingerprint(self) -> bytes:
-        """Extends the fingerprint, and returns the first bytes; none if it is suspect."""
+        """Extends the fingerprint, and returns the first bytes; none if the file is suspect."""
         fd = self.open()
         head = b"" if fd is None else read_head(fd)
         return head if fd is not None and self._begins(fd, head) else b""
 
     def seen(self, fd: int) -> SeenFile:
-        """The properties of an open file, for comparison with this one."""
+        """The properties of an open file, for comparison with this source."""
         status, head = os.fstat(fd), read_head(fd)
         may_match = may_continue(self.remembered(), status.st_size, head)
         bytes_before = self.before(fd) if may_match else b""
@@ -453,14 +453,14 @@ class Followed:
         )
 
     def beside(self, copy: "Followed", fd: int) -> SeenFile:
-        """The properties of a followed copy, for comparison with this one."""
+        """The properties of a followed copy, for comparison with this source."""
         is_long_enough = self.progress.position <= copy.size
         bytes_before, head = self.before(fd) if is_long_enough else b"", copy.content.head
         return SeenFile(copy.size, copy.identity, copy.mtime_ns, head=head, before=bytes_before)
 
     def before(self, fd: int) -> bytes:
-        """The bytes of a file before this one's position, as many as the tail has. If the tail is
-        unknown and the mark matches, they become the tail."""
+        """The bytes of a file before this source's position, as many as the tail has. If the tail
+        is unknown and the mark matches, they become the tail."""
         content = self.content
         position, tail = content.progress.position, content.tail
         if tail:

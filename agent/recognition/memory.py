@@ -1,5 +1,5 @@
-"""Remembers sources that are not followed at present: those of a journal that were not found yet,
-and finished ones.
+"""Remembers sources that are not followed at present: finished ones, and those in a journal whose
+files were not found yet.
 
 A finished source is remembered as long as its file exists, so that it is not read again, and for a
 day longer, so that it is recognised if it comes back. `identity` decides which file is which.
@@ -39,7 +39,7 @@ class FoundFile(msgspec.Struct, frozen=True):
         return cls(fd, read_head(fd), size, born_ns(fd))
 
     def beside(self, known: KnownSource) -> SeenFile:
-        """The properties for comparison with a source. Raises OSError."""
+        """The properties of the file for comparison with a source. Raises OSError."""
         position = known.progress.position
         has_mark = known.progress.mark and position <= self.size
         bytes_before = read_tail(self.fd, position) if has_mark else b""

@@ -34,8 +34,8 @@ def evidence_of(
     *,
     everywhere: bool = False,
 ) -> Evidence:
-    """Looks up batches in the log from this offset on, or with `everywhere`, if the log has lost
-    acknowledged records, in the whole log.
+    """Looks up batches in the log, from this offset on; or in the whole log with `everywhere`, if
+    the log has lost acknowledged records.
 
     Raises a ClientError if that is not possible now.
     """

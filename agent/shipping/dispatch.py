@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 class TopicCounts(msgspec.Struct):
-    """The counts of a topic. Written by the shipping thread, read by any."""
+    """The counts of a topic. Written by the shipping thread, read by any thread."""
 
     batches: int = 0  # acknowledged
     events: int = 0  # acknowledged

@@ -43,7 +43,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the log no longer has the place where these batches may have been."""
+        """Whether the log no longer has the offsets where these batches may have been."""
         return self.begins is not None and self.begins > self.wanted
 
 

@@ -59,7 +59,7 @@ class QueuePhase(Enum):
 
 
 class QueueOperations(Protocol):
-    """The operations that a queue needs. None of them blocks."""
+    """The operations that a queue needs. They do not block."""
 
     def renew(
         self, queue: "PartitionQueue", identity: Identity, sequence: int, first: Sequence[Sending]
@@ -82,8 +82,8 @@ class QueueOperations(Protocol):
         """Records an acknowledgement; offset -1 if unknown."""
 
     def replaced(self, sending: Sending, cure: Cure, reason: str) -> list[Sending] | None:
-        """Replaces a batch, and journals that. Returns the new batches; None if there is no cure.
-        Those of other partitions are already in their queues."""
+        """Replaces a batch, and journals the replacement. Returns the new batches; None if there is
+        no cure. Batches for other partitions are in their queues already."""
 
     def foreseen(self, sending: Sending, met: Collection[Cure]) -> Cure | None:
         """The cure among `met` that a batch will need by the topic's limits, if any."""
@@ -91,7 +91,8 @@ class QueueOperations(Protocol):
     def moved(self, sending: Sending, target: TopicPartition) -> None: ...
 
     def successor(self, target: TopicPartition) -> TopicPartition | None:
-        """The partition for the batches of one that no longer exists; None if it exists."""
+        """The partition that takes over the batches of one that no longer exists; None if it
+        exists."""
 
 
 class PartitionQueue:
@@ -139,7 +140,7 @@ class PartitionQueue:
 
     @property
     def waits(self) -> bool:
-        """Whether its next step is at `due`."""
+        """Whether the next step of the queue is at `due`."""
         return self.phase is QueuePhase.BACK and bool(self.sendings)
 
     def retry_now(self) -> None:
@@ -162,7 +163,7 @@ class PartitionQueue:
             self._repeated()
 
     def rejected(self, sending: Sending, error: ClientError) -> None:
-        """Notes a refused batch, which is not in the log. Later ones return as well."""
+        """Notes a rejected batch, which is not in the log. Later batches return as well."""
         sending.numbers = None
         if self._refusal is None:
             self._refusal = sending, error
@@ -392,7 +393,7 @@ class PartitionQueue:
 
     @property
     def why(self) -> str | None:
-        """Why it is not sending, if it has batches."""
+        """The reason why the queue is not sending, if it has batches."""
         if not self.sendings or self.phase in {QueuePhase.FLOWING, QueuePhase.HALTING}:
             return None
         return str(self.trouble) if self.trouble else None

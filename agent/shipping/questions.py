@@ -45,7 +45,7 @@ class Questions:
         *,
         long: bool = False,
     ) -> None:
-        """Runs `question`, which may block, but should end soon once `GoesOn` returns False."""
+        """Runs `question`. It may block, but should end soon after `GoesOn` returns False."""
 
         def run() -> None:
             answer: Answer | ClientError

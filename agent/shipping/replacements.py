@@ -1,4 +1,4 @@
-"""Replaces batches that the broker refuses, by the cures.
+"""Replaces batches that the broker refuses, as their cures require.
 
 Every event ends up in exactly one of the new batches, in its former order, or becomes a dead
 letter; and the runs account for every byte of it.
@@ -147,7 +147,7 @@ class Replacer:
     def replacement(
         self, outgoing: Outgoing, cure: Cure, reason: str, bounds: TimeBounds, now_millis: int
     ) -> Replacement | None:
-        """The replacement by a cure; None if the cure is not possible now."""
+        """The replacement of a batch by a cure; None if the cure is not possible now."""
         match cure:
             case Cure.STAND:
                 return None

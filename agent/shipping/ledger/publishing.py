@@ -63,7 +63,7 @@ NAMED_SECONDS: Final = 3600.0
 
 
 class Heartbeats:
-    """The latest heartbeats, and those already published. Belongs to one thread."""
+    """The latest heartbeats, and those published already. Belongs to one thread."""
 
     def __init__(self, window_millis: int, program_version: str) -> None:
         self._window_millis = window_millis
@@ -76,7 +76,7 @@ class Heartbeats:
 
     def tell(self, until: Mapping[str, int], lag_bytes: int) -> None:
         """Sets the times up to which topics are acknowledged, in milliseconds. The agent no longer
-        ships to topics that are missing."""
+        ships to topics that are left out."""
         self._until = {
             topic: millis - millis % self._window_millis for topic, millis in until.items()
         }
@@ -125,7 +125,7 @@ class PublishedFiles:
     def to_publish(
         self, entries: Iterable[Json], moved: Iterable[SourceId] = ()
     ) -> list[list[Json]]:
-        """The files to publish for the sources in these entries, and for those that moved to
+        """The files to publish for the sources in these entries, and for the sources that moved to
         another file, which may never be mentioned again. Each part is for one entry."""
         self._now = {}
         files = []
@@ -226,7 +226,8 @@ class Ledger:
         most_batch_bytes: int,
         hurry: bool = False,
     ) -> Sequence[Outgoing]:
-        """Journals and returns the batches to send now; none before `due`, unless in a `hurry`.
+        """Journals and returns the batches to send now; none before `due`, unless there is a
+        `hurry`.
 
         Call it again only after they are acknowledged. Raises JournalFull.
         """
