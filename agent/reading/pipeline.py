@@ -49,8 +49,8 @@ Order = Callable[[], None]
 
 
 class Pipeline:
-    """The pipeline. Call `run` in its thread; other threads may call only the methods that say
-    so."""
+    """The pipeline. Call `run` in its thread; other threads may call the methods after `# Any
+    thread`."""
 
     def __init__(
         self,

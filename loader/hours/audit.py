@@ -94,7 +94,7 @@ class Audit:
         try:
             answer = client.ask("GET", f"/api/v1/hour?{query}", within=self._seconds)
         except HttpError as error:
-            raise _AuditError(f"could not be queried ({error.why})") from None
+            raise _AuditError(f"could not be asked ({error.why})") from None
         if answer.status != _OK:
             problem = f"answered HTTP {answer.status}{_problem(answer.body)}"
             raise _AuditError(problem, refused=answer.status in _REFUSED)

@@ -60,7 +60,7 @@ def test_what_is_waited_for_is_cut_to_what_a_marker_may_hold(audit: Answering) -
         (
             200,
             b" " * (1 << 20) + b"{}",
-            "could not be queried (its response exceeds 1,048,576 bytes)",
+            "could not be asked (its response exceeds 1,048,576 bytes)",
         ),
         (400, b'{"error": "no such\\ntopic"}', "answered HTTP 400: no such topic"),
         (503, b"<html>", "answered HTTP 503"),
@@ -83,13 +83,11 @@ def test_an_audit_that_takes_too_long(audit: Answering) -> None:
     audit.said.pause = 0.3
     waiting = Audit(audit.url, "dc1", seconds=0.05).ask([ONE])[ONE]
     assert waiting == Waiting(
-        f"the audit at {audit.url}, which could not be queried (no answer within 0.05 s)"
+        f"the audit at {audit.url}, which could not be asked (no answer within 0.05 s)"
     )
 
 
 def test_nobody_is_there() -> None:
     url = f"http://127.0.0.1:{free_ports(1)[0]}"
     (waiting,) = set(Audit(url, "dc1").ask([ONE, ("c", hour(1))]).values())
-    assert waiting == Waiting(
-        f"the audit at {url}, which could not be queried (connection refused)"
-    )
+    assert waiting == Waiting(f"the audit at {url}, which could not be asked (connection refused)")
