@@ -104,8 +104,8 @@ def _report_emptied_again(
     written to or copied once more after its content was copied, and before the next look."""
     identity, copied_ns = copy
     away_ns = (shared.attention.millis - old.look.looked_millis) * _MILLIS
-    is_told = input_files.has_history_since(old.look.looked_millis)
-    traces = may_hide_since_copied(following.mtime_ns - copied_ns, away_ns, is_told=is_told)
+    has_history = input_files.has_history_since(old.look.looked_millis)
+    traces = may_hide_since_copied(following.mtime_ns - copied_ns, away_ns, is_told=has_history)
     if traces is not Traces.CHANGED and _was_copied_again(
         input_files, old, following, identity, shared
     ):

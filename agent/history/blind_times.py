@@ -66,7 +66,8 @@ class Unwatched(msgspec.Struct, frozen=True):
 
 
 def united(first: Unwatched, other: Unwatched) -> Unwatched:
-    """Merges two statements about a topic into one that also covers the time between them."""
+    """Merges two statements about a topic into a single one, which also covers the time between
+    them."""
     return Unwatched(
         other.topic,
         commonpath((first.path, other.path)),

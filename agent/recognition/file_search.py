@@ -98,7 +98,7 @@ def other_name(followed: Followed) -> str:
 
 
 def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
-    """Files in its folders whose names begin like its own, as rotators name them."""
+    """Files in the source's folders whose names begin like its own, as rotators name them."""
     paths = dict.fromkeys([followed.current_path, followed.real_path, followed.path])
     for known_path in filter(None, paths):
         folder, _, name = known_path.rpartition("/")

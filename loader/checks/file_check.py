@@ -184,8 +184,8 @@ def from_bytes(data: bytes) -> Checked | None:
 
 
 def _packed(file: CommittedFile, topics: dict[str, int]) -> _Packed:
-    topic = topics.setdefault(file.topic, len(topics))
-    return (file.rows, file.bytes, topic, file.checksum, file.modified, file.verified)
+    topic_index = topics.setdefault(file.topic, len(topics))
+    return (file.rows, file.bytes, topic_index, file.checksum, file.modified, file.verified)
 
 
 class FileCheck:
