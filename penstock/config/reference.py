@@ -230,7 +230,10 @@ def _sections(struct: inspect.StructType, name: str, text: str) -> Iterator[Sect
             below += _sections(inner, place, about(inner.cls))
             meaning = meaning or about(inner.cls)
         if not meaning:
-            raise Unexplained(f"{struct.cls.__module__}: {struct.cls.__name__}.{field.name}")
+            raise Unexplained(
+                f"{struct.cls.__module__}: `{struct.cls.__name__}.{field.name}` has no text below"
+                " it: write what the key means"
+            )
         keys.append(_key(full, field, meaning))
     yield Section(name, text, tuple(keys), struct.cls)
     yield from below
