@@ -106,7 +106,7 @@ class Agent:
         shipper = Shipper(config, journal, state, schemas)
         followed = read_inputs(directory)
         # A followed input was scanned at least once: if the journal has no scan, it has lost it.
-        looks = {name: Looked(at) for name, at in (followed or {}).items() if at}
+        looks = {name: Looked(millis) for name, millis in (followed or {}).items() if millis}
         files = Files(
             [FileInput.of(input_) for input_ in self._inputs],
             state.sources,

@@ -105,15 +105,15 @@ def first_schema_id(unpacked: bytes | memoryview) -> int | None:
     """Returns the schema id of a batch's first record; None if it has none."""
     start = bytes(unpacked[:_START])
     try:
-        at = long_at(start, 0)[1] + 1  # length, attributes
-        at = long_at(start, long_at(start, at)[1])[1]  # timestamp, offset
-        key_length, at = long_at(start, at)
-        at = long_at(start, at + max(key_length, 0))[1]  # key, the value's length
-        if start[at] or len(start) < at + 5:
+        position = long_at(start, 0)[1] + 1  # length, attributes
+        position = long_at(start, long_at(start, position)[1])[1]  # timestamp, offset
+        key_length, position = long_at(start, position)
+        position = long_at(start, position + max(key_length, 0))[1]  # key, the value's length
+        if start[position] or len(start) < position + 5:
             return None
     except (IndexError, ValueError):
         return None
-    return int.from_bytes(start[at + 1 : at + 5], "big")
+    return int.from_bytes(start[position + 1 : position + 5], "big")
 
 
 class _ArrowArray:
@@ -204,14 +204,17 @@ class _NodeBuilder:
                 return self.of(type_.branches[nullable_index], raw, depth, nullable_index)
             case Union():
                 members = [
-                    (branch_name(at), branch_type) for at, branch_type in enumerate(type_.branches)
+                    (branch_name(index), branch_type)
+                    for index, branch_type in enumerate(type_.branches)
                 ]
                 return (_Kind.UNION, is_kept, branch, 0, self._parts(members, raw, depth))
             case Record():
                 if id(type_) in self._open:
                     raise NotNative
                 self._open.add(id(type_))
-                fields = [(field_name(at), field.type) for at, field in enumerate(type_.fields)]
+                fields = [
+                    (field_name(index), field.type) for index, field in enumerate(type_.fields)
+                ]
                 parts = self._parts(fields, raw, depth)
                 self._open.remove(id(type_))
                 return (_Kind.RECORD, is_kept, branch, 0, parts)

@@ -87,7 +87,9 @@ def read_inputs(directory: Path) -> dict[str, int] | None:
         return None
     if not isinstance(inputs, dict):
         return None
-    is_valid = all(isinstance(name, str) and type(at) is int for name, at in inputs.items())
+    is_valid = all(
+        isinstance(name, str) and type(since_millis) is int for name, since_millis in inputs.items()
+    )
     return inputs if is_valid else None
 
 

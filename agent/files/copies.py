@@ -146,9 +146,9 @@ def _beside(
         except OSError:
             continue
         try:
-            at = sighting_from(status, path)
-            if at.identity not in input_files.files and is_its(at, old.seen(fd)):
-                return at, fd
+            sighting = sighting_from(status, path)
+            if sighting.identity not in input_files.files and is_its(sighting, old.seen(fd)):
+                return sighting, fd
         except OSError as error:
             shared.cannot_read(path, error)
         os.close(fd)

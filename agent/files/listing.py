@@ -172,7 +172,9 @@ class Survey:
         """The input's folders that events in `folders` affect."""
         affected_folders = {folder for folder in folders if folder in self.folders}
         for root in self._roots:
-            parents = {root[: at or 1] for at, character in enumerate(root) if character == "/"}
+            parents = {
+                root[: index or 1] for index, character in enumerate(root) if character == "/"
+            }
             if not parents.isdisjoint(folders):
                 affected_folders.add(root)
         return affected_folders

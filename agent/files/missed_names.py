@@ -102,7 +102,9 @@ class MissedNames:
 
         self._went = unsettled(removed)
         self._came = {
-            at: history for at, history in self._came.items() if history.number in pending_names
+            place: history
+            for place, history in self._came.items()
+            if history.number in pending_names
         }
         self._in_moved_folders = {
             cookie: unsettled_name
@@ -419,7 +421,7 @@ class MissedNames:
         link counts however it came."""
         passed = self._looked_at - self._before
         written_files, self._written = self._written, {}
-        new_names = {below(*at): history for at, history in self._came.items()}
+        new_names = {below(*place): history for place, history in self._came.items()}
         for input_files, paths in written_files.items():
             traces_by_path = {
                 path: traces

@@ -74,8 +74,8 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
                 copied_file = copy.identity, max(copy.mtime_ns, copy.born_ns)
                 _report_emptied_again(input_files, followed, successor, copied_file, shared)
             elif outside_copy is not None:
-                at, fd = outside_copy
-                copied_file = at.identity, max(at.mtime_ns, born_ns(fd))
+                sighting, fd = outside_copy
+                copied_file = sighting.identity, max(sighting.mtime_ns, born_ns(fd))
                 _report_emptied_again(input_files, followed, successor, copied_file, shared)
         archives = [] if copy or outside_copy else archives_of(followed)
         traces = _traces_of(input_files, followed, successor)
@@ -232,10 +232,11 @@ def go_on_in(
         raise AssertionError(f"{copy!r} is not open")
     input_files.give_up(copy)
     try:
-        at = sighting_from(os.fstat(fd), copy.current_path)  # it may have grown since it was seen
+        # The copy may have grown since it was seen.
+        sighting = sighting_from(os.fstat(fd), copy.current_path)
     except OSError:
-        at = Sighting(copy.current_path, *copy.identity, copy.size, copy.mtime_ns, False)
-    _go_on_at(input_files, old, at, fd, shared)
+        sighting = Sighting(copy.current_path, *copy.identity, copy.size, copy.mtime_ns, False)
+    _go_on_at(input_files, old, sighting, fd, shared)
 
 
 def _go_on_at(
@@ -298,8 +299,8 @@ def end(
         shared.report(Forgettable(followed.source))  # device and inode are or will soon be reused
     elif on_disk:
         size, mtime_ns = followed.size, followed.mtime_ns
-        at = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
-        input_files.memory.add(known_source, at)
+        sighting = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
+        input_files.memory.add(known_source, sighting)
         if not input_files.survey.means(followed.current_path):
             input_files.outside[followed.current_path] = None
     else:

@@ -251,8 +251,8 @@ class EventMemory:
         active_segment = self._map_bytes[_ACTIVE_AT]
         if active_segment > 1:
             raise ValueError("not a memory of events")
-        at = _DESCRIPTORS_AT + active_segment * _DESCRIPTOR.size
-        segment = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, at))
+        descriptor_position = _DESCRIPTORS_AT + active_segment * _DESCRIPTOR.size
+        segment = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, descriptor_position))
         end = segment.position + segment.size
         if segment.position < _HEADER or end > len(self._map_bytes):
             raise ValueError("segment lies outside the memory")
@@ -334,8 +334,8 @@ class EventMemory:
     def _place_for(self, size: int) -> tuple[int, int]:
         """The index of the inactive descriptor, and a position for a segment. May raise OSError."""
         index = 1 - self._map_bytes[_ACTIVE_AT]
-        at = _DESCRIPTORS_AT + index * _DESCRIPTOR.size
-        other_segment = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, at))
+        descriptor_position = _DESCRIPTORS_AT + index * _DESCRIPTOR.size
+        other_segment = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, descriptor_position))
         if other_segment.size >= size:
             return index, other_segment.position
         previous_end = self._segment.position - _HEADER

@@ -104,9 +104,9 @@ class JournalFrameReader:
     def _find(self, position: int) -> int | None:
         while position < self.size:
             chunk = self._read(position, min(_WINDOW, self.size - position))
-            at = chunk.find(_MAGIC)
-            if at >= 0:
-                return position + at
+            index = chunk.find(_MAGIC)
+            if index >= 0:
+                return position + index
             if position + len(chunk) >= self.size:
                 return None
             position += len(chunk) - 1

@@ -58,14 +58,14 @@ class GenerationFile:
 
     def append(self, pieces: Sequence[Buffer]) -> int:
         """Appends all pieces, or raises OSError and appends nothing. Returns the size."""
-        at = self.size
+        position = self.size
         try:
             for start in range(0, len(pieces), _MOST_PIECES):
-                at += _write(self._fd, pieces[start : start + _MOST_PIECES], at)
+                position += _write(self._fd, pieces[start : start + _MOST_PIECES], position)
         except OSError:
             self._cut()
             raise
-        written_bytes, self.size = at - self.size, at
+        written_bytes, self.size = position - self.size, position
         return written_bytes
 
     @property

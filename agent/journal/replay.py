@@ -239,9 +239,9 @@ def _look_from_there_still(
 
 
 def _apply_first_look(contents: JournalContents, frame: JournalFrame) -> None:
-    at = conversion.looked_of(_decode_looked(frame.meta))
-    if at.input not in contents.looked:
-        contents.looked_at(at)
+    looked_at = conversion.looked_of(_decode_looked(frame.meta))
+    if looked_at.input not in contents.looked:
+        contents.looked_at(looked_at)
 
 
 def _apply_partition(contents: JournalContents, frame: JournalFrame) -> None:

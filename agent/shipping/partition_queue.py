@@ -234,11 +234,11 @@ class PartitionQueue:
         return False
 
     def _take_place(self, sending: Sending, new: Sequence[Sending]) -> None:
-        at = self.sendings.index(sending)
+        index = self.sendings.index(sending)
         own_replacements = [
             replacement for replacement in new if replacement.batch.target == self.target
         ]
-        self.sendings[at : at + 1] = own_replacements
+        self.sendings[index : index + 1] = own_replacements
 
     def looked_up(
         self, sent: Sequence[Stamped], answer: Evidence | ClientError, now: float

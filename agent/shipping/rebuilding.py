@@ -44,7 +44,7 @@ def contents(batch: Batch) -> list[Record]:
 
 def batch_of(target: TopicPartition, parts: Sequence[Record], codec: Codec) -> Batch:
     """A batch of these records, without a producer's numbers."""
-    placed_records = [record._replace(offset=at) for at, record in enumerate(parts)]
+    placed_records = [record._replace(offset=index) for index, record in enumerate(parts)]
     base = min(record.timestamp for record in placed_records)
     data = build_batch(placed_records, codec=codec, base_timestamp=base, leader_epoch=NO_EPOCH)
     return Batch(target, data)

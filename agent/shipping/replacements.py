@@ -211,16 +211,16 @@ class Replacer:
         times = [[event.timestamp for event in part] for part in parts]
         delays = cut_delays(outgoing.delays, times)
         half_batches = []
-        for at, part in enumerate(parts):
-            is_last = at == len(parts) - 1
+        for index, part in enumerate(parts):
+            is_last = index == len(parts) - 1
             half_batches.append(
                 replace(
                     outgoing,
                     number=self._next_number(),
                     batch=batch_of(outgoing.batch.target, part, codec_of(outgoing.batch)),
-                    runs=runs[at],
+                    runs=runs[index],
                     windows=self._windows(outgoing, part),
-                    delays=delays[at],
+                    delays=delays[index],
                     covers=outgoing.covers if is_last else (),
                 )
             )

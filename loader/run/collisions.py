@@ -270,7 +270,10 @@ class Comparison:
         return LedgerPositions(
             metadata.cluster_id or "",
             id_of(topic),
-            {index: at if at >= 0 else end_offsets[index] for index, at in offsets.items()},
+            {
+                index: offset if offset >= 0 else end_offsets[index]
+                for index, offset in offsets.items()
+            },
         )
 
 

@@ -93,7 +93,7 @@ class _Cutter:
         if len(windows) == 1:
             return end
         begin = bisect_left(sums, SMALL_BATCH + size_before, start) + 1
-        changes = (at for at in range(begin, end) if windows[at] != windows[at - 1])
+        changes = (index for index in range(begin, end) if windows[index] != windows[index - 1])
         return next(changes, end)
 
 

@@ -121,11 +121,11 @@ class Stretch:
         times, keys = self.times, self.keys
         return Stretch(
             self.frame,
-            times=times if isinstance(times, int) else [times[at] for at in places],
-            seqs=[self.seqs[at] for at in places],
-            positions=[self.positions[at] for at in places],
-            bodies=[self.bodies[at] for at in places],
-            keys=None if keys is None else [keys[at] for at in places],
+            times=times if isinstance(times, int) else [times[index] for index in places],
+            seqs=[self.seqs[index] for index in places],
+            positions=[self.positions[index] for index in places],
+            bodies=[self.bodies[index] for index in places],
+            keys=None if keys is None else [keys[index] for index in places],
         )
 
 

@@ -29,9 +29,9 @@ def without_oversized(cut: Cut, stretch: Stretch, plan: TopicPlan, end_position:
     if stretch.longest <= body_limit or cut.events is None:
         return cut
     oversized_indexes = [
-        at
-        for at, length in enumerate(stretch.lengths)
-        if length > body_limit and not _fits(stretch.part(at, at + 1), overhead, plan)
+        index
+        for index, length in enumerate(stretch.lengths)
+        if length > body_limit and not _fits(stretch.part(index, index + 1), overhead, plan)
     ]
     return (
         _buried(cut, cut.events, oversized_indexes, plan, end_position)
@@ -55,19 +55,19 @@ def _buried(
     is_exact = not cut.excepted and not cut.dead
     ends = [*events.positions[1:], end_position]
     dead_lines, excepted, lines = [*cut.dead], [*cut.excepted], cut.lines
-    for at in oversized:
-        body, position = events.bodies[at], events.positions[at]
+    for index in oversized:
+        body, position = events.bodies[index], events.positions[index]
         reason = (
             f"an event of {len(body):,} bytes is too large for {plan.topic}: "
             f"its batches may have {plan.most_batch_bytes:,} bytes"
         )
-        size = ends[at] - position if is_exact else len(body)
+        size = ends[index] - position if is_exact else len(body)
         raw_bytes = body[:MOST_RAW] if plan.plain else b""
-        dead_lines.append(DeadLine(position, size, raw_bytes, reason, _time(events, at)))
+        dead_lines.append(DeadLine(position, size, raw_bytes, reason, _time(events, index)))
         has_joined_lines = plan.plain and cut.lines != len(events.bodies)
         line_count = 1 + body.count(b"\n") if has_joined_lines else 1
         lines -= line_count
-        lost_bytes = ends[at] - position if is_exact else -1
+        lost_bytes = ends[index] - position if is_exact else -1
         excepted.append(
             Excepted(Fate.DEAD_LETTERED, line_count, lost_bytes, "too large for a batch")
         )

@@ -64,9 +64,9 @@ def _by_key(piece: Piece, partitions: int) -> list[tuple[int, Piece]]:
         return []
     assert stretch.keys is not None
     indexes: dict[int, list[int]] = {}
-    for at, key in enumerate(stretch.keys):
-        indexes.setdefault(partition_of(key, partitions), []).append(at)
-    parts = ((partition, stretch.chosen(at)) for partition, at in indexes.items())
+    for index, key in enumerate(stretch.keys):
+        indexes.setdefault(partition_of(key, partitions), []).append(index)
+    parts = ((partition, stretch.chosen(own_indexes)) for partition, own_indexes in indexes.items())
     return [
         (partition, Piece(None, part, piece.overhead, _size(part, piece.overhead)))
         for partition, part in parts

@@ -61,7 +61,11 @@ def window_counts(stretches: Sequence[Stretch], window_millis: int) -> tuple[Win
             continue
         bounds = range((first + 1) * window_millis, last * window_millis + 1, window_millis)
         counts.update(dict(_counted(stretch, range(first, last + 1), bounds)))
-    return tuple(WindowCount(at * window_millis, counts[at]) for at in sorted(counts) if counts[at])
+    return tuple(
+        WindowCount(window * window_millis, counts[window])
+        for window in sorted(counts)
+        if counts[window]
+    )
 
 
 def delay_counts(stretches: Sequence[Stretch], now_millis: int) -> tuple[int, ...]:

@@ -88,7 +88,7 @@ class JsonTails:
         former_names = [alias for aliases in encoder.aliases.values() for alias in aliases]
         names = [*dict.fromkeys([*encoder.names, *take, *self._constants, *former_names])]
         self._known = frozenset(names)
-        self._attributes = {name: f"f{at}" for at, name in enumerate(names)}
+        self._attributes = {name: f"f{index}" for index, name in enumerate(names)}
         columns = {field[0]: self._column(field, take) for field in encoder.fields}
         ignored_column = FieldColumn(Any, None, lambda _: ())
         needed_columns = {name: columns.get(name, ignored_column) for name in names} | {
@@ -115,18 +115,20 @@ class JsonTails:
         dropped_fields = DroppedFields()
         for name, count in unknown_fields.items():
             dropped_fields.add([name], count)
-        remaining_indexes = [at for at, body in enumerate(bodies) if body is None]
+        remaining_indexes = [index for index, body in enumerate(bodies) if body is None]
         if not remaining_indexes:
             return Tails(bodies, taken_columns, {}, dropped_fields)
-        other_tails = self._converted([lines[at] for at in remaining_indexes], dropped_fields)
+        other_tails = self._converted([lines[index] for index in remaining_indexes], dropped_fields)
         if len(remaining_indexes) == len(lines):
             return other_tails
         for column, other_column in zip(
             (bodies, *taken_columns), (other_tails.bodies, *other_tails.taken), strict=True
         ):
-            for at, value in zip(remaining_indexes, other_column, strict=True):
-                column[at] = value
-        refusals = {remaining_indexes[at]: reason for at, reason in other_tails.refused.items()}
+            for index, value in zip(remaining_indexes, other_column, strict=True):
+                column[index] = value
+        refusals = {
+            remaining_indexes[index]: reason for index, reason in other_tails.refused.items()
+        }
         return Tails(bodies, taken_columns, refusals, dropped_fields)
 
     def dropped_by(self, lines: Iterable[bytes]) -> DroppedFields:
@@ -191,11 +193,11 @@ class JsonTails:
             quick_bodies = iter(self._bodies(decoded_structs) if decoded_structs else ())
         except _NOT_FAST:
             structs = [None] * len(lines)
-        for at, line in enumerate(lines):
-            if structs[at] is not None:
+        for index, line in enumerate(lines):
+            if structs[index] is not None:
                 bodies.append(next(quick_bodies))
             else:
-                structs[at] = self._encode_line(line, bodies, refused)
+                structs[index] = self._encode_line(line, bodies, refused)
         return structs
 
     def _decoded(self, line: bytes) -> _Struct | None:
@@ -232,9 +234,11 @@ class JsonTails:
         """Those columns whose fields have former names."""
         return [
             _Renamed(
-                at, name, _columns([self._attributes[former_name] for former_name in former_names])
+                index,
+                name,
+                _columns([self._attributes[former_name] for former_name in former_names]),
             )
-            for at, name in enumerate(names)
+            for index, name in enumerate(names)
             if (former_names := self._encoder.aliases.get(name)) and name not in self._constants
         ]
 
@@ -248,8 +252,8 @@ class JsonTails:
         if not renamed:
             return columns
         all_columns = list(columns)
-        for at, _, former_columns in renamed:
-            column = all_columns[at]
+        for index, _, former_columns in renamed:
+            column = all_columns[index]
             for former_column in former_columns(structs):
                 if msgspec.UNSET not in column:
                     break
@@ -257,7 +261,7 @@ class JsonTails:
                     former_value if value is msgspec.UNSET else value
                     for value, former_value in zip(column, former_column, strict=True)
                 ]
-            all_columns[at] = column
+            all_columns[index] = column
         return tuple(all_columns)
 
     def _decoder(self, columns: Mapping[str, FieldColumn], only_known: bool) -> Decode:
@@ -286,8 +290,8 @@ class JsonTails:
             [itertools.repeat(header_rest, len(structs))] if header_rest else []
         )
         columns = self._with_former(self._renamed_columns, self._columns(structs), structs)
-        for at, name, _ in self._renamed_columns:
-            if name in self._needed and msgspec.UNSET in columns[at]:
+        for index, name, _ in self._renamed_columns:
+            if name in self._needed and msgspec.UNSET in columns[index]:
                 raise Misfit("it is missing").inside(name)
         for encoded_part, column in zip(self._parts, columns, strict=True):
             parts += encoded_part(column)

@@ -80,35 +80,40 @@ def _or_number(carried: Write, read: Callable[[Any], int]) -> Write:
 
 def _timestamp(unit: str, *, local: bool) -> Callable[[Any], int]:
     def read(value: Any) -> int:
-        at = value
+        date_value = value
         if isinstance(value, str):
             try:
-                at = datetime.fromisoformat(value.strip())
+                date_value = datetime.fromisoformat(value.strip())
             except ValueError:
                 raise no(value, "not a time") from None
         elif not isinstance(value, datetime):
             if not isinstance(value, date):
                 raise no(value, "not a time")
-            at = datetime(value.year, value.month, value.day)
+            date_value = datetime(value.year, value.month, value.day)
         if local:
-            return _in(unit, at.replace(tzinfo=None) - _LOCAL_EPOCH)
-        return _in(unit, (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH)
+            return _in(unit, date_value.replace(tzinfo=None) - _LOCAL_EPOCH)
+        return _in(
+            unit, (date_value if date_value.tzinfo else date_value.replace(tzinfo=UTC)) - _EPOCH
+        )
 
     return read
 
 
 def _time_of_day(unit: str) -> Callable[[Any], int]:
     def read(value: Any) -> int:
-        at = value
+        time_value = value
         if isinstance(value, str):
             try:
-                at = time.fromisoformat(value.strip())
+                time_value = time.fromisoformat(value.strip())
             except ValueError:
                 raise no(value, "not a time of day") from None
-        if isinstance(at, datetime) or not isinstance(at, time):
+        if isinstance(time_value, datetime) or not isinstance(time_value, time):
             raise no(value, "not a time of day")
         elapsed = timedelta(
-            hours=at.hour, minutes=at.minute, seconds=at.second, microseconds=at.microsecond
+            hours=time_value.hour,
+            minutes=time_value.minute,
+            seconds=time_value.second,
+            microseconds=time_value.microsecond,
         )
         return _in(unit, elapsed)
 
@@ -122,17 +127,17 @@ def _in(unit: str, since: timedelta) -> int:
 
 
 def _day(value: Any) -> int:
-    at = value
+    date_value = value
     if isinstance(value, str):
         try:
-            at = date.fromisoformat(value.strip())
+            date_value = date.fromisoformat(value.strip())
         except ValueError:
             raise no(value, "not a date") from None
-    if isinstance(at, datetime):
-        at = at.date()
-    if not isinstance(at, date):
+    if isinstance(date_value, datetime):
+        date_value = date_value.date()
+    if not isinstance(date_value, date):
         raise no(value, "not a date")
-    return (at - _FIRST_DAY).days
+    return (date_value - _FIRST_DAY).days
 
 
 def _uuid_text(out: bytearray, value: Any) -> None:

@@ -184,7 +184,9 @@ def _ordered(branches: Branches, own: Sequence[Sequence[str]]) -> Branches:
     """The branches of the value's own kinds first, by rank."""
     return sorted(
         branches,
-        key=lambda each: next((at for at, kinds in enumerate(own) if each.kind in kinds), len(own)),
+        key=lambda each: next(
+            (index for index, kinds in enumerate(own) if each.kind in kinds), len(own)
+        ),
     )
 
 

@@ -147,8 +147,8 @@ class OneByOne:
         rules, now = self._rules, made.now
         counts_by_names: dict[tuple[str, ...], int] = {}
         made.timeless = rules.when is None
-        for at, body in enumerate(bodies):
-            origin = origins[at] if origins is not None else None
+        for index, body in enumerate(bodies):
+            origin = origins[index] if origins is not None else None
             time = None
             try:
                 value = self._find(body, origin)
@@ -157,20 +157,20 @@ class OneByOne:
                 if rules.filters:
                     reason = rules.filters.dropped_by(body, value)
                     if reason is not None:
-                        made.drop(at, reason)
+                        made.drop(index, reason)
                         continue
                 encoded_event = self._encode(value)
             except LineFault as fault:
                 if fault.kind == "format" and (not body or body.isspace()):
-                    made.drop(at, EMPTY)
+                    made.drop(index, EMPTY)
                 else:
-                    made.bury(at, fault, time)
+                    made.bury(index, fault, time)
             except ValueError as error:
-                made.bury(at, LineFault("schema", str(error)), time)
+                made.bury(index, LineFault("schema", str(error)), time)
             else:
-                made.event(at, time, encoded_event)
+                made.event(index, time, encoded_event)
                 names = tuple(value)
-                counts_by_names[names] = counts_by_names.get(names, 0) + made.messages.count(at)
+                counts_by_names[names] = counts_by_names.get(names, 0) + made.messages.count(index)
                 if rules.key:
                     made.keys.append(rules.key_of(value))
         if self._carried is not None:

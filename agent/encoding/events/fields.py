@@ -81,8 +81,10 @@ def fields_of_logfmt(line: bytes) -> Fields:
     match = _PAIRS.match(text)
     end = match.end() if match else 0
     if end < len(text):
-        at = end + len(line_text) - len(text)
-        raise LineFault("format", f"not logfmt at character {at}: {shown(text[end : end + 30])}")
+        position = end + len(line_text) - len(text)
+        raise LineFault(
+            "format", f"not logfmt at character {position}: {shown(text[end : end + 30])}"
+        )
     pairs = _PAIR.findall(text)
     if not any(equals_sign for _, equals_sign, _ in pairs):
         raise LineFault("format", "not logfmt: no key=value")
@@ -164,7 +166,7 @@ def fields_of_syslog(line: bytes) -> Fields:
     """
     text = line.decode()
     fields: Fields = {}
-    at = 0
+    position = 0
     if match := _PRIORITY.match(text):
         priority = int(match[1])
         if priority > 191:
@@ -172,12 +174,12 @@ def fields_of_syslog(line: bytes) -> Fields:
         fields["priority"] = priority
         fields["facility"] = _FACILITIES[priority >> 3]
         fields["severity"] = _SEVERITIES[priority & 7]
-        at = match.end()
-        if match := _5424.match(text, at):
+        position = match.end()
+        if match := _5424.match(text, position):
             header = match.groupdict()
             fields |= {name: value for name, value in header.items() if value != "-"}
             return fields | _data_and_message(text, match.end())
-    match = _3164.match(text, at)
+    match = _3164.match(text, position)
     if match is None:
         raise LineFault("format", "not syslog: must begin with a time and a host")
     fields |= {name: value for name, value in match.groupdict().items() if value}

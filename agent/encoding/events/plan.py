@@ -68,40 +68,42 @@ class JsonColumns:
         dropped_fields, shipped_indexes = tails.dropped, list[int]()
         if not tails.refused and not rules.filters and not rules.key and self._quickly(tails, made):
             return
-        for at, body in enumerate(tails.bodies):
-            line_fault = None if body is not None else self._fault(bodies[at], tails.refused[at])
+        for index, body in enumerate(tails.bodies):
+            line_fault = (
+                None if body is not None else self._fault(bodies[index], tails.refused[index])
+            )
             if line_fault is not None and line_fault.kind == "format":
-                if not bodies[at] or bodies[at].isspace():
-                    made.drop(at, EMPTY)
+                if not bodies[index] or bodies[index].isspace():
+                    made.drop(index, EMPTY)
                 else:
-                    made.bury(at, line_fault)
+                    made.bury(index, line_fault)
                 continue
             value = {
                 name: field
                 for name, column in zip(self._names, tails.taken, strict=True)
-                if (field := column[at]) is not None
+                if (field := column[index]) is not None
             }
             value.update(self._added)
             try:
                 time = rules.time(value, now)
             except LineFault as fault:
-                made.bury(at, fault)
+                made.bury(index, fault)
                 continue
             if rules.filters:
-                reason = rules.filters.dropped_by(bodies[at], value)
+                reason = rules.filters.dropped_by(bodies[index], value)
                 if reason is not None:
-                    made.drop(at, reason)
+                    made.drop(index, reason)
                     continue
             if line_fault is not None:
-                made.bury(at, line_fault, time)
+                made.bury(index, line_fault, time)
                 continue
             assert body is not None
-            made.event(at, time, body)
-            shipped_indexes.append(at)
+            made.event(index, time, body)
+            shipped_indexes.append(index)
             if rules.key:
                 made.keys.append(rules.key_of(value))
         if dropped_fields.counts and len(shipped_indexes) < len(bodies):
-            dropped_fields = self._tails.dropped_by(bodies[at] for at in shipped_indexes)
+            dropped_fields = self._tails.dropped_by(bodies[index] for index in shipped_indexes)
         made.dropped = dropped_fields
 
     def _quickly(self, tails: Tails, made: Made) -> bool:
@@ -177,12 +179,12 @@ class PlainLines:
 
     def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
         made.timeless = True
-        for at, body in enumerate(bodies):
+        for index, body in enumerate(bodies):
             reason = self._filters.dropped_by(body, {})
             if reason is None:
-                made.event(at, made.now, body)
+                made.event(index, made.now, body)
             else:
-                made.drop(at, reason)
+                made.drop(index, reason)
 
 
 def message_of(value: Fields) -> bytes:

@@ -266,9 +266,9 @@ def _replaced(
     shipped_positions = set(events.positions)
     counts = [
         replaced[line]
-        for at in range(len(messages.bodies))
-        if messages.positions[at] in shipped_positions
-        for start, end in messages.spans(at)
+        for index in range(len(messages.bodies))
+        if messages.positions[index] in shipped_positions
+        for start, end in messages.spans(index)
         for line in lines[bisect_left(lines, start) : bisect_left(lines, end)]
     ]
     return (Altered(Alteration.REPLACED, len(counts), sum(counts)),) if counts else ()
@@ -280,4 +280,4 @@ def first_long(lines: Lines, cap: int, unit: int) -> int:
     if lines.unfinished:
         ends[-1] += unit
     sizes = map(sub, ends, lines.positions)
-    return next(at for at, size in enumerate(sizes) if size > cap)
+    return next(index for index, size in enumerate(sizes) if size > cap)

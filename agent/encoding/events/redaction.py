@@ -79,19 +79,20 @@ def _digest(key: bytes) -> Replace:
 
 
 def _replaced_by_windows(rule: _Rule, text: str) -> Iterator[str]:
-    done_up_to = at = 0  # text before `done_up_to` has been yielded; no match begins before `at`
-    while at < len(text):
-        end = min(at + WINDOW, len(text))
-        match = rule.pattern.search(text, at, end)
+    # Text before `done_up_to` has been yielded; no match begins before `search_from`.
+    done_up_to = search_from = 0
+    while search_from < len(text):
+        end = min(search_from + WINDOW, len(text))
+        match = rule.pattern.search(text, search_from, end)
         if match is None:
-            at = len(text) if end == len(text) else at + _STEP
+            search_from = len(text) if end == len(text) else search_from + _STEP
             continue
         if match.end() == end < len(text):
             match = _whole(rule.pattern, text, match)
         yield text[done_up_to : match.start()]
         yield rule.replace(match)
         done_up_to = match.end()
-        at = done_up_to + (match.start() == done_up_to)
+        search_from = done_up_to + (match.start() == done_up_to)
     yield text[done_up_to:]
 
 

@@ -67,7 +67,10 @@ def times_of(read: Millis, values: list[Any], now: int, *, native: bool = NATIVE
     times = moments(values)
     if None not in times:
         return cast("list[int]", times)
-    return [read(value, now) if at is None else at for value, at in zip(values, times, strict=True)]
+    return [
+        read(value, now) if millis is None else millis
+        for value, millis in zip(values, times, strict=True)
+    ]
 
 
 class Iso8601:
@@ -99,8 +102,10 @@ class Iso8601:
             raise _no(value, "ISO 8601 time")
         is_leap_second = text[17:19] == "60"
         try:
-            at = datetime.fromisoformat(f"{text[:17]}59{text[19:]}" if is_leap_second else text)
-            return millis_of(at, self._zone) + (1000 if is_leap_second else 0)
+            time_read = datetime.fromisoformat(
+                f"{text[:17]}59{text[19:]}" if is_leap_second else text
+            )
+            return millis_of(time_read, self._zone) + (1000 if is_leap_second else 0)
         except (ValueError, OverflowError):
             raise _no(value, "ISO 8601 time") from None
 
@@ -116,9 +121,9 @@ class Rfc3164:
         remembered_millis = self._remembered.get(value, now)
         if remembered_millis is not None:
             return remembered_millis
-        at = self._read(value, now)
-        self._remembered.put(value, at)
-        return at
+        millis = self._read(value, now)
+        self._remembered.put(value, millis)
+        return millis
 
     def _read(self, value: Any, now: int) -> int:
         match = _RFC3164.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -134,10 +139,10 @@ class Rfc3164:
                 year, month, day, hour, minute, 59 if is_leap_second else second, micros
             )
 
-        at = latest(in_year, now, self._zone)
-        if at is None:
+        millis = latest(in_year, now, self._zone)
+        if millis is None:
             raise _no(value, "time such as Nov 20 14:37:00")
-        return at + (1000 if is_leap_second else 0)
+        return millis + (1000 if is_leap_second else 0)
 
 
 class Pattern:
@@ -165,11 +170,11 @@ class Pattern:
         remembered_millis = self._remembered.get(value, now)
         if remembered_millis is not None:
             return remembered_millis
-        at = self._read(value.strip(), now)
-        if at is None:
+        millis = self._read(value.strip(), now)
+        if millis is None:
             raise _no(value, f"time in the format {self._pattern}")
-        self._remembered.put(value, at)
-        return at
+        self._remembered.put(value, millis)
+        return millis
 
     def _read(self, text: str, now: int) -> int | None:
         def in_year(year: int) -> datetime:
@@ -211,11 +216,11 @@ def latest(in_year: Callable[[int], datetime], now: int, zone: tzinfo) -> int | 
     this_year = (_EPOCH + timedelta(milliseconds=now)).year
     for year in range(this_year + 1, this_year - 9, -1):
         try:
-            at = millis_of(in_year(year), zone)
+            millis = millis_of(in_year(year), zone)
         except (ValueError, OverflowError):
             continue
-        if at <= now + _DAY:
-            return at
+        if millis <= now + _DAY:
+            return millis
     return None
 
 

@@ -110,10 +110,10 @@ class Joiner:
 
     def messages(self, lines: Lines, *, final: bool) -> Messages:
         joining = _Joining()
-        for at, (body, span) in enumerate(
+        for index, (body, span) in enumerate(
             zip(lines.bodies, pairwise(lines.positions), strict=True)
         ):
-            is_broken = lines.unfinished and at == len(lines.bodies) - 1
+            is_broken = lines.unfinished and index == len(lines.bodies) - 1
             end = span[1] if is_broken else span[1] - self._unit
             if joining.section and end - joining.section[0].start > self._most:
                 joining.close()
@@ -188,8 +188,8 @@ class Joiner:
     @staticmethod
     def _firsts(grouping: Grouping, messages: list[_Message], bodies: list[bytes]) -> list[int]:
         section_starts = []
-        for at, message in enumerate(messages):
-            previous_message = messages[at - 1] if at else None
+        for index, message in enumerate(messages):
+            previous_message = messages[index - 1] if index else None
             is_apart = previous_message is None or previous_message.alone or message.alone
             is_apart = (
                 is_apart
@@ -199,7 +199,7 @@ class Joiner:
             is_apart = is_apart or bool(
                 previous_message and previous_message.origin.stream != message.origin.stream
             )
-            section_starts.append(is_apart or grouping.begins(bodies[at]))
+            section_starts.append(is_apart or grouping.begins(bodies[index]))
         starts = [message.start for message in messages]
         return grouping.firsts(section_starts, starts, [message.end for message in messages])
 

@@ -130,16 +130,20 @@ class WideLines:
 
     def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
         break_positions = sorted(
-            at for newline in self._newlines for at in self._breaks(newline, chunk, position)
+            break_position
+            for newline in self._newlines
+            for break_position in self._breaks(newline, chunk, position)
         )
         bodies: list[bytes] = []
         positions, start, replaced_counts = [position], 0, dict[int, int]()
-        for at in break_positions if most is None else break_positions[:most]:
-            byte_order = self._newlines[chunk[at : at + self.unit]]
+        for break_position in break_positions if most is None else break_positions[:most]:
+            byte_order = self._newlines[chunk[break_position : break_position + self.unit]]
             bodies.append(
-                self._text(chunk[start:at], position + start, byte_order, replaced_counts)
+                self._text(
+                    chunk[start:break_position], position + start, byte_order, replaced_counts
+                )
             )
-            start = at + self.unit
+            start = break_position + self.unit
             positions.append(position + start)
         sizes = [end - start - self.unit for start, end in pairwise(positions)]
         rest_size = len(chunk) - start
@@ -169,11 +173,12 @@ class WideLines:
 
     def _breaks(self, newline: bytes, chunk: bytes, position: int) -> list[int]:
         break_positions = []
-        at = chunk.find(newline)
-        while at >= 0:
-            if not (position + at) % self.unit:
-                break_positions.append(at)
-            at = chunk.find(newline, at + self.unit)  # line feeds do not overlap
+        break_position = chunk.find(newline)
+        while break_position >= 0:
+            if not (position + break_position) % self.unit:
+                break_positions.append(break_position)
+            # Line feeds do not overlap.
+            break_position = chunk.find(newline, break_position + self.unit)
         return break_positions
 
     def _text(self, raw: bytes, position: int, order: str, replaced: dict[int, int]) -> bytes:
@@ -223,9 +228,9 @@ def utf8(text: str) -> bytes:
 
 def _decode_all(lines: Lines, name: str) -> None:
     texts = [body.decode(name, "replace") for body in lines.bodies]
-    for at in [at for at, text in enumerate(texts) if _REPLACEMENT in text]:
-        if count := _replaced(texts[at], lines.bodies[at], name):
-            lines.replaced[lines.positions[at]] = count
+    for index in [index for index, text in enumerate(texts) if _REPLACEMENT in text]:
+        if count := _replaced(texts[index], lines.bodies[index], name):
+            lines.replaced[lines.positions[index]] = count
     lines.bodies = list(map(utf8, texts))
 
 

@@ -86,12 +86,12 @@ class Messages(msgspec.Struct):
 
     def _whole(self, lines: int) -> int:
         line_count = count = 0
-        for at in range(len(self.bodies)):
-            if at and (self.origins is None or not self.origins[at].within):
+        for index in range(len(self.bodies)):
+            if index and (self.origins is None or not self.origins[index].within):
                 if line_count > lines:
-                    return count or at
-                count = at
-            line_count += self.count(at)
+                    return count or index
+                count = index
+            line_count += self.count(index)
         return count or len(self.bodies)
 
 
@@ -142,14 +142,14 @@ class Grouping:
     ) -> list[int]:
         """The indexes of the lines that begin a message."""
         first_indexes: list[int] = []
-        for at, is_first in enumerate(begins):
+        for index, is_first in enumerate(begins):
             if (
                 is_first
                 or not first_indexes
-                or at - first_indexes[-1] >= self._most_lines
-                or ends[at] - starts[first_indexes[-1]] > self._most_bytes
+                or index - first_indexes[-1] >= self._most_lines
+                or ends[index] - starts[first_indexes[-1]] > self._most_bytes
             ):
-                first_indexes.append(at)
+                first_indexes.append(index)
         return first_indexes
 
 

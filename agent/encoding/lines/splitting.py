@@ -22,7 +22,7 @@ def lines_of(
         return split(chunk, line_break, position, most)
     bodies = chunk.split(bytes([line_break]), -1 if most == ALL else most)
     bodies.pop()
-    at = position
+    line_position = position
     positions = [position]
-    positions += [at := at + len(body) + 1 for body in bodies]
+    positions += [line_position := line_position + len(body) + 1 for body in bodies]
     return bodies, positions, max(map(len, bodies), default=0)

@@ -139,8 +139,8 @@ def _drafts_of(
 def _large(shipped: Shipped, path_of: PathOf) -> list[Draft]:
     """Drafts for a batch with many runs. The last one covers it, since the others precede it."""
     parts = []
-    for at in range(0, len(shipped.runs), MOST_RUNS):
-        runs = shipped.runs[at : at + MOST_RUNS]
+    for start in range(0, len(shipped.runs), MOST_RUNS):
+        runs = shipped.runs[start : start + MOST_RUNS]
         passage = bare_passage(shipped.topic, shipped.topic_id, runs, path_of)
         parts.append(Draft({"passages": [passage]}, (), shipped.window_millis))
     if shipped.base_offset >= 0:

@@ -137,7 +137,7 @@ class PublishedFiles:
             if self._is_news(self._said.get(source), state, is_over=is_over):
                 self._now[source] = state
                 files.append(file_json(known_source))
-        return [files[at : at + _AT_ONCE] for at in range(0, len(files), _AT_ONCE)]
+        return [files[start : start + _AT_ONCE] for start in range(0, len(files), _AT_ONCE)]
 
     def journalled(self) -> None:
         """Notes that the last result of `to_publish` was journalled."""
@@ -267,11 +267,14 @@ class Ledger:
             self._journal.moves_published(moved_sources)
             return ()
         batches = [
-            self._outgoing(draft, at, target, now_millis) for at, draft in enumerate(pending_drafts)
+            self._outgoing(draft, index, target, now_millis)
+            for index, draft in enumerate(pending_drafts)
         ]
         self._journal.parcel(Parcel(batches, (), {}))
         recent_paths = {
-            path: at for path, at in self._paths_said.items() if now - at < PATH_SECONDS
+            path: said_at
+            for path, said_at in self._paths_said.items()
+            if now - said_at < PATH_SECONDS
         }
         self._paths_said = recent_paths | paths
         self._files.journalled()
