@@ -177,8 +177,8 @@ class Attention:
         return followed.status()
 
     def _is_quiet(self, followed: Followed, now: float) -> bool:
-        since = max(followed.look.idle_since, followed.look.roused_at)
-        return now - since > followed.look.patience
+        quiet_since = max(followed.look.idle_since, followed.look.roused_at)
+        return now - quiet_since > followed.look.patience
 
     def _let_rest(self, followed: Followed, now: float) -> None:
         del self._busy[followed]

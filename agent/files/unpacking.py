@@ -192,8 +192,8 @@ def archives_of(followed: Followed) -> list[str]:
         if has_compressed_name(path)
         and may_be_archive(followed.remembered(), status.st_mtime_ns, status.st_ctime_ns)
     }
-    newest = sorted(statuses, key=lambda path: -statuses[path].st_ctime_ns)
-    return newest[:_MOST_ARCHIVES]
+    newest_paths = sorted(statuses, key=lambda path: -statuses[path].st_ctime_ns)
+    return newest_paths[:_MOST_ARCHIVES]
 
 
 def _write_whole(fd: int, data: bytes, at: int) -> None:

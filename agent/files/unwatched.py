@@ -297,8 +297,8 @@ def _is_near(time_ns: int, stamp: Stamp) -> bool:
 
 
 def _born_ns(path: str) -> int:
-    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    path_fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        return born_ns(fd)
+        return born_ns(path_fd)
     finally:
-        os.close(fd)
+        os.close(path_fd)

@@ -175,9 +175,8 @@ class JournalContents(msgspec.Struct):
     def finished(self, source: SourceId, number: int, millis: int) -> None:
         self.check_known((source,))
         known_source = self.known[source]
-        seen_millis = max(
-            known_source.seen_millis, millis
-        )  # not before its creation, even if the clock is
+        # Not before its creation, even if the clock is.
+        seen_millis = max(known_source.seen_millis, millis)
         self.known[source] = replace(known_source, finished=True, seen_millis=seen_millis)
         self._count(number)
         self.ending[source] = number
@@ -281,14 +280,14 @@ class JournalContents(msgspec.Struct):
             number for batch in self.open.values() for number in batch.outgoing.covers
         }
         if self.withheld:
-            oldest_number: dict[str, int] = {}
+            oldest_numbers: dict[str, int] = {}
             for batch in self.open.values():
                 topic, number = batch.outgoing.batch.target.topic, batch.place[0]
-                oldest_number[topic] = min(number, oldest_number.get(topic, number))
+                oldest_numbers[topic] = min(number, oldest_numbers.get(topic, number))
             covered_numbers.update(
                 number
                 for number, first_open in self.withheld.items()
-                if oldest_number.get(self.statements[number].topic, first_open + 1) <= first_open
+                if oldest_numbers.get(self.statements[number].topic, first_open + 1) <= first_open
             )
         return tuple(
             statement

@@ -117,9 +117,8 @@ class TopicHeartbeats:
     def topics(self, topics: Set[str]) -> None:
         """Sets the topics of the current inputs."""
         for new_topic in topics - self._topics.keys():
-            self._marked[new_topic] = (
-                time.time_ns() // 1_000_000
-            )  # only a later scan knows its files
+            # Only a later scan knows its files.
+            self._marked[new_topic] = time.time_ns() // 1_000_000
         self._topics = {topic: self._topics.get(topic) or Heartbeat() for topic in topics}
 
     @property

@@ -264,9 +264,9 @@ class Publication:
             self._write_to_ledger(unpublished_runs)
             return
         # A run is only committed once the one before it is visible: at most this one is not.
-        was_run_visible = self._commit_log.is_visible(newest)
+        was_visible = self._commit_log.is_visible(newest)
         self.publish(self._commit_log.read(newest))
-        if not was_run_visible:
+        if not was_visible:
             self.rolled_forward = newest
 
     def _restore_markers(self, newest: int) -> None:

@@ -150,8 +150,8 @@ def _whole(passage: Passage, windows: list[Json], runs: list[Json]) -> Json:
         "partition": passage.partition,
         "leader_epoch": passage.leader_epoch,
         "offsets": [
-            {"first": first, "count": after - first}
-            for first, after in minus(
+            {"first": first, "count": end - first}
+            for first, end in minus(
                 ((passage.first, passage.next_offset),), half_open(passage.missing)
             )
         ],

@@ -96,8 +96,8 @@ def load(
                 stopping=stopping,
             )
             report_health(context, brokers, began_millis)
-            with ThreadPoolExecutor(config.tasks.tables, "table") as threads:
-                outcomes = list(threads.map(lambda table: run_table(context, table), tables))
+            with ThreadPoolExecutor(config.tasks.tables, "table") as executor:
+                outcomes = list(executor.map(lambda table: run_table(context, table), tables))
             watcher.finishing("reporting to the ledger")
             report_successes(context, tables, outcomes, began_millis)
             report_health(context, brokers, began_millis)

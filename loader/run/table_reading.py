@@ -321,8 +321,8 @@ class TableReading:
         if not self._landed_without_spark(job, directory, again=name != PIECES):
             tasks = TASKS_PER_CORE * context.spark.cores
             job = msgspec.structs.replace(job, groups=grouped(job.slices, tasks))
-            advanced = self._advanced(job.groups, again=name != PIECES)
-            context.spark.land(job, context.store.uri(directory), advanced)
+            report_progress = self._advanced(job.groups, again=name != PIECES)
+            context.spark.land(job, context.store.uri(directory), report_progress)
         return staged(context.store, directory, sources)
 
     def _landed_without_spark(self, job: LandingJob, directory: str, *, again: bool) -> bool:
@@ -331,10 +331,10 @@ class TableReading:
         is_small = is_little(job, context.config.tasks.without_spark)
         if context.config.format is not FileFormat.PARQUET or not is_small:
             return False
-        advanced = self._advanced(job.groups, again=again)
+        report_progress = self._advanced(job.groups, again=again)
 
         def done(slices: int) -> None:
-            advanced(slices)
+            report_progress(slices)
             self._load.check_stopped()
 
         try:

@@ -29,9 +29,8 @@ def batches_of(
     compression = plan.batches.compression
     target_bytes = plan.batches.bytes
     if compression is BatchCompression.NONE:
-        target_bytes = min(
-            target_bytes, most_bytes * 2 // 3
-        )  # an even share may be half as much again
+        # An even share may be half as much again.
+        target_bytes = min(target_bytes, most_bytes * 2 // 3)
     batches: list[Outgoing] = []
     eventless: list[Run] = []
     for batch_pieces in cut_into_batches(pieces, plan.window_millis, target_bytes):
