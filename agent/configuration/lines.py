@@ -103,7 +103,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Redaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A pattern of text that must not leave this host. Matches are replaced in events and dead
+    """A pattern of text that must not leave this host: matches are replaced in events and dead
     letters, before filters apply."""
 
     pattern: Pattern

@@ -34,7 +34,7 @@ class TooLarge(Exception):
 
 
 def is_little(job: LandingJob, records: int) -> bool:
-    """Whether the job reads at most `most` records."""
+    """Whether the job reads at most `records` records."""
     return sum(piece.end - piece.first + AS_RECORDS for piece in job.slices) <= records
 
 

@@ -20,12 +20,12 @@ SMALL_BATCH: Final = 128 * 1024
 
 
 def cut_into_batches(
-    pieces: Sequence[Piece], window_millis: int, wanted_bytes: int
+    pieces: Sequence[Piece], window_millis: int, target_bytes: int
 ) -> list[list[Piece]]:
     """Returns the pieces of each batch. `target_bytes` is the size of a batch before
     compression."""
     total = sum(whole_piece.size for whole_piece in pieces)
-    share = total / max(1, round(total / wanted_bytes))
+    share = total / max(1, round(total / target_bytes))
     cutter = _Cutter(window_millis, max(share, 1.0))
     for piece in pieces:
         cutter.take(piece)
