@@ -167,7 +167,7 @@ def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool
         shared.handles.check_kept(left.fd, left.path if known_source is None else known_source.path)
     except OSError:
         if known_source is None:
-            input_files.not_clear(_seen_now(left.path, left, shared), "refused (follow_links)")
+            input_files.report_lost(_seen_now(left.path, left, shared), "refused (follow_links)")
         raise
     if known_source is None:
         followed = _seen_now(left.path, left, shared)

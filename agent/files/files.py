@@ -32,9 +32,9 @@ from agent.files.listing import Listing, Survey
 from agent.files.missed_names import MissedNames, known_places, since_boot
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.source_ends import (
+    end_due_sources,
     is_undecided,
     left_unread,
-    part,
     release_deleted,
     settle_orphans,
     unpack,
@@ -198,7 +198,7 @@ class Files:
         unpacking = time.thread_time() + _UNPACKING
         for input_files in self._by_input.values():
             unpack(input_files, self._by_input.values(), shared, unpacking)
-        self._missed_names.hear(previous_millis)
+        self._missed_names.process_events(previous_millis)
         # The process may have been suspended since the look began.
         retry_millis = max(millis, int(shared.wall() * 1000))
         self._missed_names.report_passing_names(
@@ -207,7 +207,7 @@ class Files:
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY
             for input_files in self._by_input.values():
-                part(input_files, shared)
+                end_due_sources(input_files, shared)
             release_deleted(list(self._by_input.values()), shared)
         reported_happenings, shared.reported = shared.reported, []
         return reported_happenings
@@ -215,7 +215,7 @@ class Files:
     def keep(self, now: float) -> None:
         """Hands open files to the keeper, after the results of `look` were journalled, so that a
         file kept as a source is one that the journal knows."""
-        self._missed_names.was_looked()
+        self._missed_names.look_journalled()
         if self._keeping is not None:
             self._keeping.flush(now)
 
@@ -369,7 +369,7 @@ class Files:
             self._next_scan = now + max(self._scan_interval, seconds / _SCANNING)
             self._listed_ns = self._scanned_ns = self._looked_ns
             self.scanned_millis = began_millis
-            self._missed_names.was_scanned()
+            self._missed_names.scan_completed()
         elif now >= self._next_listing:
             self._told = changed_folders = watcher.changed
             watcher.changed = set()
@@ -419,7 +419,7 @@ class Files:
         if previous_look is not None and listing.complete:
             input_files.before = None
             times = previous_look.millis * _MILLIS, self._shared.attention.millis * _MILLIS
-            self._missed_names.say(
+            self._missed_names.report_blind_time(
                 *(input_files, previous_look, listing),
                 known=known_files,
                 written=input_files.written_unread(*times),
@@ -516,7 +516,7 @@ class Files:
             return
         shared = self._shared
         if followed.trouble is not None:
-            input_files.fails(followed, followed.trouble)
+            input_files.close_unreadable(followed, followed.trouble)
             return
         if followed.suspect:
             self._question(input_files, followed)

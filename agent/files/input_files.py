@@ -137,7 +137,7 @@ class InputFiles:
                 self._looked = True
                 self._miss_remembered(listing, by_identity)
 
-    def not_clear(self, followed: Followed, what: str) -> None:
+    def report_lost(self, followed: Followed, what: str) -> None:
         """Reports that a file without a source was lost with unread content, if it had any."""
         if not followed.source and (followed.size or not followed.sealed):
             now_millis = int(self._shared.wall() * 1000)
@@ -150,7 +150,7 @@ class InputFiles:
         shared = self._shared
         status = os.fstat(fd)
         if old.size:
-            self.not_clear(old, "truncated")
+            self.report_lost(old, "truncated")
         self.give_up(old)
         path = old.current_path
         followed = Followed(path, old.identity, status, shared.handles)
@@ -203,13 +203,13 @@ class InputFiles:
                 traces_by_path[path] = traces
         return traces_by_path
 
-    def fails(self, followed: Followed, error: OSError) -> None:
+    def close_unreadable(self, followed: Followed, error: OSError) -> None:
         """Closes an open file that can no longer be read."""
         self._shared.cannot_read(followed.current_path, error)
         self._shared.handles.close(followed)
         if not followed.source:
             path, since_millis = followed.current_path, followed.look.met_millis
-            self._never_read(self.barred.bar(followed.identity, path, since_millis))
+            self._never_read(self.barred.add_file(followed.identity, path, since_millis))
 
     def _retry(self, followed: Followed) -> None:
         if followed.trouble is not None:
@@ -217,7 +217,7 @@ class InputFiles:
             if followed.trouble is None:
                 self._can_read(followed.identity)
 
-    def meet_renamed(
+    def follow_renamed(
         self, path: str, former: str, since_millis: int, is_there: Callable[[], bool]
     ) -> bool:
         """Follows a file whose `path` the input does not match, if the file was created meanwhile
@@ -241,7 +241,7 @@ class InputFiles:
             self._seek(followed, listing)
             return
         if followed.fd is None:
-            self.not_clear(followed, "gone")
+            self.report_lost(followed, "gone")
             self.drop(followed)
             return
         try:
@@ -290,7 +290,7 @@ class InputFiles:
 
     def give_up(self, followed: Followed) -> None:
         """Removes a file without closing its descriptor."""
-        self.barred.admit(followed.identity)
+        self.barred.remove_file(followed.identity)
         self._shared.attention.drop(followed)
         self._shared.handles.take(followed)
         self._shared.handles.notable.discard(followed)
@@ -349,7 +349,7 @@ class InputFiles:
 
     def lose_file(self, followed: Followed) -> None:
         """Drops a file that is gone from its path and inode; its source becomes an orphan."""
-        self.not_clear(followed, "gone")
+        self.report_lost(followed, "gone")
         self.drop(followed)
         self.again.add(folder_of(followed.current_path))
         if followed.source:
@@ -479,10 +479,10 @@ class InputFiles:
     ) -> None:
         self._shared.cannot_read(path, error)
         if is_meant:
-            self._never_read(self.barred.bar(identity, path, self._seen_millis))
+            self._never_read(self.barred.add_file(identity, path, self._seen_millis))
 
     def _can_read(self, identity: Identity, born_ns: int = 0) -> None:
-        self._never_read(self.barred.admit(identity, born_ns))
+        self._never_read(self.barred.remove_file(identity, born_ns))
 
     @property
     def _seen_millis(self) -> int:

@@ -197,7 +197,7 @@ class MissedNames:
                 input_files.why_before = self._why
                 input_files.wants_all = True
 
-    def say(
+    def report_blind_time(
         self,
         input_files: InputFiles,
         before: Looked,
@@ -234,7 +234,7 @@ class MissedNames:
                 previous_traces = self._written.get(input_files, {})
                 self._written[input_files] = input_files.written_unread(*times) | previous_traces
 
-    def hear(self, before: int) -> None:
+    def process_events(self, before: int) -> None:
         """Processes events after the folders were listed: first those from before the listing, then
         newer ones, which the listing may not show."""
         self._follow(before)
@@ -327,7 +327,7 @@ class MissedNames:
             for input_files in every_input:
                 if (former_place := _missed(input_files, came)) is not None:
                     former_path = below(*former_place)
-                    has_followed |= input_files.meet_renamed(
+                    has_followed |= input_files.follow_renamed(
                         path, former_path, came.since, is_there
                     )
         return has_followed
@@ -390,7 +390,7 @@ class MissedNames:
         is_filling = watcher.is_filling and watcher.number > previous.number
         return bool(has_changed or is_filling or len(watcher.untold) != self._untold)
 
-    def was_scanned(self) -> None:
+    def scan_completed(self) -> None:
         """Notes a complete scan, after which more inputs may have a complete history."""
         self._inputs_changed = True
         self._gone_on_with.clear()
@@ -402,7 +402,7 @@ class MissedNames:
         if watcher.is_full:  # with events still needed by pending names
             watcher.overflowed = True
 
-    def was_looked(self) -> None:
+    def look_journalled(self) -> None:
         """Notes that all results of the last look are journalled."""
         self._known = None
         begun_millis = int(self._begun * 1000)

@@ -334,7 +334,7 @@ def _unwatched(
     )
 
 
-def part(input_files: InputFiles, shared: SharedByInputs) -> None:
+def end_due_sources(input_files: InputFiles, shared: SharedByInputs) -> None:
     """Ends the sources that are due to end."""
     for followed in list(input_files.leaving):
         if not followed.leaving:

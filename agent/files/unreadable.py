@@ -79,7 +79,7 @@ class UnreadableFiles:
         folders = (folder.since_millis for folder in self._folders.values())
         return min((millis, *files, *folders))
 
-    def bar(self, identity: Identity, path: str, since_millis: int) -> list[NeverRead]:
+    def add_file(self, identity: Identity, path: str, since_millis: int) -> list[NeverRead]:
         """Adds a file that cannot be read. Returns the file that it has replaced, if any."""
         born_ns, previous_file = born_at(path), self._files.get(identity)
         if previous_file is not None and not were_made_apart(previous_file.born_ns, born_ns):
@@ -87,7 +87,7 @@ class UnreadableFiles:
         self._files[identity] = _File(path, since_millis, born_ns)
         return [] if previous_file is None else [previous_file.never_read()]
 
-    def admit(self, identity: Identity, born: int = 0) -> list[NeverRead]:
+    def remove_file(self, identity: Identity, born: int = 0) -> list[NeverRead]:
         """Removes a file that can be read now. Returns the unread file that it has replaced, if
         any. `born` is its creation time; 0 if unknown."""
         previous_file = self._files.pop(identity, None)

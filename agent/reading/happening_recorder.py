@@ -76,7 +76,7 @@ class HappeningRecorder:
             self._note(self._waiting[0], now)
             self._waiting.popleft()
 
-    def are_behind(self, unread: Iterable[Followed], now: float) -> None:
+    def start_lag(self, unread: Iterable[Followed], now: float) -> None:
         """Starts the lag of files with unread bytes, whether or not they can be read now."""
         for followed in unread:
             intake = self.intakes.get(followed.source)

@@ -178,7 +178,7 @@ class Pipeline:
         """
         self._now_millis = time.time_ns() // 1_000_000
         is_behind, ready_files = False, self._files.ready()
-        self.recorder.are_behind(ready_files, now)
+        self.recorder.start_lag(ready_files, now)
         for followed in ready_files:
             intake = self.recorder.intake(followed)
             if intake is None or not intake.is_due(now):
@@ -258,7 +258,7 @@ class Pipeline:
         self.full = str(error)
         now = self._clock()
         self.recorder.expect(self._files.look(now))  # handles keep what is deleted
-        self.recorder.are_behind(self._files.ready(), now)
+        self.recorder.start_lag(self._files.ready(), now)
         self._stopping.wait(_PAUSE_WHEN_FULL)
 
     def _end(self) -> None:

@@ -176,7 +176,7 @@ class LandedSlice(msgspec.Struct):
             self._dead[letter.reason] += 1
             self._died_at(letter.timestamp, 1)
 
-    def died_unnamed(self, time: int, count: int) -> None:
+    def dead_without_letters(self, time: int, count: int) -> None:
         """Counts dead records of a batch that has too many to write a dead letter for each."""
         self._unnamed += count
         self._died_at(time, count)

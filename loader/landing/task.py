@@ -268,7 +268,7 @@ class Landing:
         if self._only_hours and hour_of(time) not in self._only_hours:
             self._slice.of_other_hours(count)
         else:
-            self._slice.died_unnamed(time, count)
+            self._slice.dead_without_letters(time, count)
 
     def _from_first(self, arrived: Arrived) -> Arrived:
         first_offset = pa.scalar(self._piece.first, pa.int64())
