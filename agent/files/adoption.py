@@ -197,7 +197,7 @@ def _passed(time_ns: int, shared: SharedByInputs) -> float:
 
 def _seen_now(path: str, left: _Left, shared: SharedByInputs) -> Followed:
     followed = Followed(path, left.identity, left.status, shared.handles)
-    shared.attention.meet(followed, shared.now)
+    shared.attention.note_first_look(followed, shared.now)
     return followed
 
 

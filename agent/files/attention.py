@@ -50,12 +50,12 @@ class Attention:
         self._busy[followed] = None
         self.note(followed)
 
-    def meet(self, followed: Followed, now: float) -> None:
+    def note_first_look(self, followed: Followed, now: float) -> None:
         """Records the first look at a file."""
         followed.look.idle_since = now
         followed.look.looked_millis, followed.look.met_millis = self.millis, self.last_millis
 
-    def recall(self, followed: Followed, millis: int, size: int | None = None) -> None:
+    def note_earlier_look(self, followed: Followed, millis: int, size: int | None = None) -> None:
         """Records an earlier look, at `millis`, perhaps by another process, and the size at that
         look."""
         followed.look.looked_millis = max(followed.look.looked_millis, millis)
@@ -67,7 +67,7 @@ class Attention:
         if followed.source and followed.is_unseen:
             self.begun.add(followed)
 
-    def exchange(self, followed: Followed, size: int, mtime_ns: int) -> None:
+    def note_moved(self, followed: Followed, size: int, mtime_ns: int) -> None:
         """Sets size and time after the source has moved to another file."""
         followed.look.size, followed.look.mtime_ns = size, mtime_ns
 

@@ -157,7 +157,7 @@ class InputFiles:
         begun_ns = shared.attention.millis * 1_000_000
         followed.follow_on(old, begun_ns, is_meant=self.survey.means(path))
         followed.belong(self.input)
-        shared.attention.meet(followed, shared.now)
+        shared.attention.note_first_look(followed, shared.now)
         if old.source:
             followed.become(shared.new_source(), self.input, Progress(0))
             self.orphans.append((old, followed))
@@ -454,7 +454,7 @@ class InputFiles:
             and known_source.finished
             and status.st_size <= known_source.progress.position
         ):
-            self.memory.believe(sighting)
+            self.memory.note_checked(sighting)
             os.close(fd)
             return
         if known_source is None and not is_meant:
@@ -464,7 +464,7 @@ class InputFiles:
             self._lose_remembered(identity)
         followed = Followed(former or sighting.path, identity, status, shared.handles)
         followed.call(sighting.path)
-        shared.attention.meet(followed, shared.now)
+        shared.attention.note_first_look(followed, shared.now)
         followed.belong(self.input)
         if known_source is not None:
             self.go_on(followed, known_source)
@@ -525,7 +525,7 @@ class InputFiles:
             return
         followed.resume(known)
         shared.attention.may_begin(followed)
-        shared.attention.recall(followed, known.seen_millis)
+        shared.attention.note_earlier_look(followed, known.seen_millis)
         followed.belong(self.input)
         shared.report(Appeared(followed, known_before=True))
         former_path = known.last_path or known.path
@@ -543,7 +543,9 @@ class InputFiles:
         path = known.last_path or known.path
         followed = Followed(path, identity, None, self._shared.handles)
         attention = self._shared.attention
-        attention.recall(followed, max(known.seen_millis, self.caught_up_millis), known.size)
+        attention.note_earlier_look(
+            followed, max(known.seen_millis, self.caught_up_millis), known.size
+        )
         followed.resume(known)
         attention.rest(followed, self._shared.now)
         return followed

@@ -398,7 +398,7 @@ class MissedNames:
     def reached_was_written(self, position: HistoryPosition) -> None:
         watcher = self._shared.watcher
         self._reached = position
-        watcher.dealt_with(position.needed_from)
+        watcher.position_journalled(position.needed_from)
         if watcher.is_full:  # with events still needed by pending names
             watcher.overflowed = True
 

@@ -181,7 +181,7 @@ def _go_on_unpacked(
     status = os.fstat(fd)
     old.end.destroyed_up_to = max(old.size, old.end.destroyed_up_to)
     old.unpack((status.st_dev, status.st_ino), shared.now)
-    shared.attention.exchange(old, status.st_size, status.st_mtime_ns)
+    shared.attention.note_moved(old, status.st_size, status.st_mtime_ns)
     shared.attention.rest(old, shared.now)
     input_files.hold(old, fd)
     shared.report(Unpacked(old, unpacking.archive))
@@ -253,7 +253,7 @@ def _go_on_at(
         has_less = previous_size > max(at.size, old.progress.position)
         old.end.destroyed_up_to = previous_size if has_less else 0
         old.move(at.identity, at.path, head, at.size)
-        shared.attention.exchange(old, at.size, at.mtime_ns)
+        shared.attention.note_moved(old, at.size, at.mtime_ns)
     shared.attention.rest(old, shared.now)
     input_files.hold(old, fd)
     shared.report(Renamed(old, former_path))

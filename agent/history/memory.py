@@ -162,7 +162,7 @@ class EventMemory:
         """Whether it is time to journal the position up to which events are no longer needed."""
         return self._end - self._recorded_at > self._segment.size // 4
 
-    def dealt_with(self) -> None:
+    def position_journalled(self) -> None:
         """Notes that the position was journalled."""
         self._recorded_at = self._end
 

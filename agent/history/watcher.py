@@ -212,11 +212,11 @@ class Watcher:
         """Whether it is time to journal the position up to which events are processed."""
         return self._memory is not None and self._memory.is_filling
 
-    def dealt_with(self, number: int) -> None:
+    def position_journalled(self, number: int) -> None:
         """Notes that events before this one are no longer needed by a successor."""
         self._needed_from = number
         if self._memory is not None:
-            self._memory.dealt_with()
+            self._memory.position_journalled()
 
     @property
     def last_look(self) -> LastLook:

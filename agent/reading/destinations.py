@@ -286,7 +286,7 @@ class Destinations:
         for values_by_source in (self._headers, self._inputs, self._followed):
             values_by_source.clear()
 
-    def lose(self, lost: Lost) -> None:
+    def state_loss(self, lost: Lost) -> None:
         """States the loss of bytes of a source that can no longer be read, as a run of its own."""
         followed = lost.followed
         progress = followed.progress
@@ -347,7 +347,7 @@ class Destinations:
         for altered in parcel.altered:
             feed = self._feeds.get(altered.input)
             if feed is not None:
-                feed.counts.alter(altered.altered)
+                feed.counts.add_altered(altered.altered)
 
 
 def _now_millis() -> int:

@@ -70,7 +70,7 @@ class FeedCounts(msgspec.Struct):
     dropped_values: int = 0
     unread_files: int = 0
 
-    def alter(self, altered: Altered) -> None:
+    def add_altered(self, altered: Altered) -> None:
         """Adds altered text. Cut lines were counted when they were read."""
         match altered.kind:
             case Alteration.REPLACED:
@@ -157,7 +157,7 @@ class Feed(msgspec.Struct, eq=False):
             self._limited_at = now
         return allowed_lines
 
-    def took(self, cut: Cut, path: str, now: float) -> None:
+    def count_cut(self, cut: Cut, path: str, now: float) -> None:
         """Counts a cut of the file at `path`, which was handed on."""
         lines = cut.lines + sum(max(0, excepted.count) for excepted in cut.excepted)
         self.bucket = self.bucket.taken(lines, now)

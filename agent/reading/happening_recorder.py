@@ -81,7 +81,7 @@ class HappeningRecorder:
         for followed in unread:
             intake = self.intakes.get(followed.source)
             if intake is not None:
-                intake.is_behind(now)
+                intake.note_unread(now)
 
     def start_over(self) -> None:
         """Resets the intakes after readers have changed."""
@@ -163,7 +163,7 @@ class HappeningRecorder:
             lost.bytes,
             lost.reason,
         )
-        self._destinations.lose(lost)
+        self._destinations.state_loss(lost)
 
     def _ended(self, followed: Followed) -> None:
         self._destinations.end(followed)

@@ -36,7 +36,7 @@ class Intake:
         self._final_at = 0.0
         self._held: Cut | None = None
 
-    def is_behind(self, now: float) -> None:
+    def note_unread(self, now: float) -> None:
         """Notes that the source has unread bytes."""
         if self.behind_since is None:
             self.behind_since = now
@@ -47,7 +47,7 @@ class Intake:
             return False
         return self.followed.size != self._stuck_at or now >= self._final_at
 
-    def has_read(self, now: float) -> None:
+    def cut_added(self, now: float) -> None:
         """Notes that the last cut was added."""
         if not self.followed.unread:
             self.behind_since, self.read_at = None, now

@@ -222,8 +222,8 @@ class Pipeline:
         if not self.destinations.add(destination, intake.followed, feed, cut):
             intake.put_off(now + _PUT_OFF_SECONDS)
             return False
-        feed.took(cut, intake.followed.current_path, now)
-        intake.has_read(now)
+        feed.count_cut(cut, intake.followed.current_path, now)
+        intake.cut_added(now)
         if destination.is_full:
             self.destinations.close(destination)
         return True

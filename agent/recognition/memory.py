@@ -102,7 +102,7 @@ class Memory:
         sighting_before = self._looked_into.get(identity)
         return sighting_before is not None and is_unchanged(sighting_before, sighting)
 
-    def believe(self, sighting: Sighting) -> None:
+    def note_checked(self, sighting: Sighting) -> None:
         """Notes that the file was checked, and belongs to a remembered source."""
         self._looked_into[sighting.identity] = sighting
 

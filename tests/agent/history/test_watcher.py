@@ -146,7 +146,7 @@ def test_whoever_reads_finds_the_same(tmp_path_factory: pytest.TempPathFactory, 
             if chance.random() < 0.2:  # what is settled need not be kept
                 living.names, dying.names = [], []
                 reached = dying.number
-                dying.dealt_with(reached)
+                dying.position_journalled(reached)
                 assert dying._memory is not None
                 assert dying._memory._renew(reached, 0)
     finally:
