@@ -316,8 +316,8 @@ class Watcher:
 
     def collect(self) -> None:
         """Collects events into `grown`, `gone` (files that were removed without further writes),
-        `changed`, `names`, `left` and `overflowed`, which the caller empties. The event in `names`
-        that a folder has left its path has a key of `left` as cookie."""
+        `changed`, `names`, `left` and `overflowed`, which the caller empties. If a folder has left
+        its path, the event in `names` has a key of `left` as its cookie."""
         if self._inotify is None or self._memory is None:
             return
         for event in self._memory.read(self._inotify.fileno(), self._needed_from):

@@ -216,7 +216,7 @@ class JournalContents(msgspec.Struct):
         self.acknowledged_offsets.setdefault(target, offset - 1)
 
     def forget(self, source: SourceId) -> None:
-        """Forgets a source once nothing of it is open or unpublished; not if it is journalled again
+        """Forgets a source once nothing of it is open or unpublished, unless it is journalled again
         before that."""
         if source in self.known:
             self.leaving[source] = None

@@ -274,8 +274,8 @@ class Journal:
             self._writer.renew_if_due()
 
     def forget(self, source: SourceId) -> None:
-        """Forgets a source, once nothing of it is open or unpublished; not if it is journalled
-        again before that."""
+        """Forgets a source once nothing of it is open or unpublished, unless it is journalled again
+        before that."""
         pieces = self._framed(EntryKind.FORGOTTEN, encode(entries.ForgottenEntry(source)))
         with self._lock:
             self._writer.prepare()

@@ -56,7 +56,7 @@ class Heartbeat:
         return self._mark is None
 
     def mark(self, millis: int, sizes: Mapping[SourceId, int]) -> None:
-        """Sets a mark for a scan that found files of these sizes."""
+        """Sets a mark for a scan, which found files of these sizes."""
         self._mark = Mark(millis, dict(sizes))
 
     def read(self, position: Callable[[SourceId], int | None]) -> bool:

@@ -47,8 +47,8 @@ class DamageMarkers:
         names: Mapping[Hour, Collection[str]],
         hours: Mapping[Hour, HourState],
     ) -> None:
-        """Updates the markers by the outcomes of a check. `names` are those of all files in the
-        hours' folders; `hours` are the manifest's."""
+        """Updates the markers by the outcomes of a check. `names` has the names of all files in the
+        hours' folders, `hours` the manifest's hours."""
         for outcome in outcomes:
             present_names = names.get(outcome.hour, ())
             state = hours.get(outcome.hour, NO_HOUR)

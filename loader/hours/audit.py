@@ -42,7 +42,7 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 class _AuditError(Exception):
-    """The error of a failed question; its text continues `the audit at …, which`."""
+    """The error of a failed query; its text continues `the audit at …, which`."""
 
     def __init__(self, words: str, *, refused: bool = False) -> None:
         super().__init__(words)
