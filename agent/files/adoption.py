@@ -82,9 +82,7 @@ class Adoption:
             return
         files, self._files = self._files, []
         unclaimed_identities = {
-            (known_source.device, known_source.inode)
-            for known_source in unclaimed
-            if not known_source.finished
+            (source.device, source.inode) for source in unclaimed if not source.finished
         }
         adopted_count = 0
         for left_file in files:
@@ -154,29 +152,25 @@ def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool
     if identity in input_files.files:
         return False
     content = FoundFile.of(left.fd, size)
-    known_source = _source_of(input_files, left, content)
-    if known_source is None and not (left.is_new and input_files.survey.means(left.path)):
+    source = _source_of(input_files, left, content)
+    if source is None and not (left.is_new and input_files.survey.means(left.path)):
         return False
-    if (
-        known_source is not None
-        and known_source.finished
-        and size <= known_source.progress.position
-    ):
+    if source is not None and source.finished and size <= source.progress.position:
         return False
     try:
-        shared.handles.check_kept(left.fd, left.path if known_source is None else known_source.path)
+        shared.handles.check_kept(left.fd, left.path if source is None else source.path)
     except OSError:
-        if known_source is None:
+        if source is None:
             input_files.report_lost(_seen_now(left.path, left, shared), "refused (follow_links)")
         raise
-    if known_source is None:
+    if source is None:
         followed = _seen_now(left.path, left, shared)
-    elif kept(known_source, content.beside(known_source)) is IdentityVerdict.SAME:
-        followed = _seen_now(known_source.last_path or known_source.path, left, shared)
-        input_files.go_on(followed, known_source)
+    elif kept(source, content.beside(source)) is IdentityVerdict.SAME:
+        followed = _seen_now(source.last_path or source.path, left, shared)
+        input_files.go_on(followed, source)
     else:  # truncated: recognition decides as for any other file
-        input_files.memory.remove(known_source)
-        followed = input_files.remembered(known_source)
+        input_files.memory.remove(source)
+        followed = input_files.remembered(source)
         shared.report(Appeared(followed, known_before=True))
     followed.belong(input_files.input)
     shared.attention.rest(followed, shared.now - _passed(left.status.st_mtime_ns, shared))
@@ -204,11 +198,11 @@ def _seen_now(path: str, left: _Left, shared: SharedByInputs) -> Followed:
 def _source_of(input_files: InputFiles, left: _Left, content: FoundFile) -> KnownSource | None:
     """The source of a file that was open all the time, by its device and inode."""
     memory, is_followed = input_files.memory, input_files.files.__contains__
-    unfinished_sources = memory.unfinished_at(left.identity)
-    for path in dict.fromkeys(source.last_path or source.path for source in unfinished_sources):
+    sources = memory.unfinished_at(left.identity)
+    for path in dict.fromkeys(source.last_path or source.path for source in sources):
         if known_source := memory.find(sighting_from(left.status, path), content, is_followed):
             return known_source
-    for known_source in reversed(unfinished_sources):
+    for known_source in reversed(sources):
         if kept(known_source, content.beside(known_source)) is not IdentityVerdict.LOST:
             return known_source
     return memory.find(sighting_from(left.status, ""), content, is_followed)

@@ -115,9 +115,7 @@ def _is_sought(input_files: InputFiles, old: Followed) -> bool:
         if fingerprint is not old and fingerprint.source
     ]
     other_fingerprints += [
-        known_source.fingerprint
-        for known_source in input_files.memory.all()
-        if known_source.id != old.source
+        source.fingerprint for source in input_files.memory.all() if source.id != old.source
     ]
     return all(fingerprint.digest != old.fingerprint.digest for fingerprint in other_fingerprints)
 

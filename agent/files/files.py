@@ -564,15 +564,15 @@ class Files:
 
     def _claim(self, new: Mapping[str, InputFiles], names: Collection[str]) -> None:
         """Assigns unclaimed sources to new inputs, and to inputs that have been renamed."""
-        for known_source in list(self._unclaimed.values()):
-            input_files = new.get(known_source.input)
-            if known_source.input not in names:
-                input_files = _new_input_of(known_source, new.values())
+        for source in list(self._unclaimed.values()):
+            input_files = new.get(source.input)
+            if source.input not in names:
+                input_files = _new_input_of(source, new.values())
                 if input_files is not None:
-                    self._missed_names.remember(input_files, known_source.input)
+                    self._missed_names.remember(input_files, source.input)
             if input_files is not None:
-                del self._unclaimed[known_source.id]
-                input_files.remember(known_source)
+                del self._unclaimed[source.id]
+                input_files.remember(source)
                 input_files.is_new = False
 
     def _remove(self, name: str) -> None:
@@ -587,19 +587,17 @@ class Files:
                 self._release(input_files, followed)
         for unpacking in input_files.unpacking.values():
             unpacking.close()
-        self._unclaimed |= {
-            known_source.id: known_source for known_source in input_files.memory.all()
-        }
+        self._unclaimed |= {source.id: source for source in input_files.memory.all()}
 
     def _change(self, input_files: InputFiles, new: FileInput) -> None:
         self._left += input_files.change(new, self._before_listing)
         for followed in list(input_files.files.values()):
             if not input_files.survey.means(followed.path):
                 self._release(input_files, followed)
-        for known_source in list(self._unclaimed.values()):
-            if known_source.input == new.name and input_files.survey.means(known_source.path):
-                del self._unclaimed[known_source.id]
-                input_files.remember(known_source)
+        for source in list(self._unclaimed.values()):
+            if source.input == new.name and input_files.survey.means(source.path):
+                del self._unclaimed[source.id]
+                input_files.remember(source)
 
     def _release(self, input_files: InputFiles, followed: Followed) -> None:
         self._shared.attention.refresh(followed, self._shared.now)

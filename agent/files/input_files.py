@@ -400,7 +400,7 @@ class InputFiles:
                 for missing_file in self.files.values()
                 if missing_file.fd is None
             }
-            missing_inodes |= {known_source.inode for known_source in self.memory.unfinished()}
+            missing_inodes |= {source.inode for source in self.memory.unfinished()}
             self._missing_paths = paths_by_inode(sorted(listing.folders), missing_inodes)
         return self._missing_paths
 
@@ -442,32 +442,28 @@ class InputFiles:
             return
         try:
             file = FoundFile.of(fd, status.st_size)
-            known_source = self.memory.find(sighting, file, by_identity.__contains__)
+            source = self.memory.find(sighting, file, by_identity.__contains__)
         except OSError as error:
             os.close(fd)
             self._cannot_read(identity, sighting.path, error, is_meant=is_meant)
             return
         shared.can_read(sighting.path)
         self._can_read(identity, file.born_ns)
-        if (
-            known_source is not None
-            and known_source.finished
-            and status.st_size <= known_source.progress.position
-        ):
+        if source is not None and source.finished and status.st_size <= source.progress.position:
             self.memory.note_checked(sighting)
             os.close(fd)
             return
-        if known_source is None and not is_meant:
+        if source is None and not is_meant:
             os.close(fd)
             return
-        if known_source is None:
+        if source is None:
             self._lose_remembered(identity)
         followed = Followed(former or sighting.path, identity, status, shared.handles)
         followed.call(sighting.path)
         shared.attention.note_first_look(followed, shared.now)
         followed.belong(self.input)
-        if known_source is not None:
-            self.go_on(followed, known_source)
+        if source is not None:
+            self.go_on(followed, source)
         elif (
             status.st_size and not self._looked
         ):  # it may have been a source that a damaged journal has forgotten
@@ -552,9 +548,9 @@ class InputFiles:
 
     def _lose_remembered(self, identity: Identity) -> None:
         """Makes orphans of remembered sources whose inode belongs to another file now."""
-        for known_source in self.memory.unfinished_at(identity):
-            self.memory.remove(known_source)
-            followed = self.remembered(known_source)
+        for source in self.memory.unfinished_at(identity):
+            self.memory.remove(source)
+            followed = self.remembered(source)
             self._shared.report(Appeared(followed, known_before=True))
             self.orphans.append((followed, None))
 
@@ -575,15 +571,13 @@ class InputFiles:
         self, listing: Listing, by_identity: dict[Identity, list[Sighting]]
     ) -> None:
         """Handles remembered sources that the first complete listing did not find."""
-        for known_source in self.memory.unfinished():
-            identity = known_source.device, known_source.inode
+        for source in self.memory.unfinished():
+            identity = source.device, source.inode
             if identity in self.files:
                 self._lose_remembered(identity)
-            elif identity not in by_identity and listing.covers(
-                known_source.last_path or known_source.path
-            ):
-                self.memory.remove(known_source)
-                followed = self.remembered(known_source)
+            elif identity not in by_identity and listing.covers(source.last_path or source.path):
+                self.memory.remove(source)
+                followed = self.remembered(source)
                 self._shared.report(Appeared(followed, known_before=True))
                 self.files[identity] = followed
                 self.originals.note(followed)

@@ -483,8 +483,7 @@ class MissedNames:
 def known_places(input_files: InputFiles) -> set[Place]:
     known_sources = input_files.memory.all()
     places = {
-        (known_source.last_path or known_source.path, (known_source.device, known_source.inode))
-        for known_source in known_sources
+        (source.last_path or source.path, (source.device, source.inode)) for source in known_sources
     }
     return places | {
         (followed.current_path, followed.identity) for followed in input_files.files.values()

@@ -294,17 +294,17 @@ def end(
         unwatched = _unwatched(followed, known_size, unseen, shared, since=since_millis, why=why)
         shared.report(EndUnseen(followed, unwatched))
     input_files.drop(followed)
-    known_source = followed.known(shared.wall())
+    source = followed.known(shared.wall())
     if followed.nameless or followed.identity in input_files.files:
         shared.report(Forgettable(followed.source))  # device and inode are or will soon be reused
     elif on_disk:
         size, mtime_ns = followed.size, followed.mtime_ns
         sighting = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
-        input_files.memory.add(known_source, sighting)
+        input_files.memory.add(source, sighting)
         if not input_files.survey.means(followed.current_path):
             input_files.outside[followed.current_path] = None
     else:
-        input_files.memory.add(known_source)
+        input_files.memory.add(source)
 
 
 def _traces_of(input_files: InputFiles, old: Followed, following: Followed | None) -> Traces:

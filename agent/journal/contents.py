@@ -387,7 +387,7 @@ class JournalContents(msgspec.Struct):
     ) -> Shipped:
         outgoing = done.outgoing
         target = outgoing.batch.target
-        chosen_partition = self.partitions.get(target.topic)
+        chosen = self.partitions.get(target.topic)
         crc = header.crc if done.numbers is None else done.numbers.crc
         counts = sorted(outgoing.windows, key=lambda each: each.start)
         size = outgoing.batch.size
@@ -400,7 +400,7 @@ class JournalContents(msgspec.Struct):
         return Shipped(
             number=outgoing.number,
             topic=target.topic,
-            topic_id=chosen_partition.topic_id if chosen_partition else "",
+            topic_id=chosen.topic_id if chosen else "",
             partition=target.partition,
             leader_epoch=leader_epoch,
             base_offset=base_offset,

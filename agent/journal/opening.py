@@ -119,9 +119,9 @@ def _copied(
     copied_contents = recovered.contents
     owner = _new_owner(binding)
     contents = JournalContents(owner.agent_id, keeps_statements=copied_contents.keeps_statements)
-    for known_source in copied_contents.sources():
-        progress = Progress(known_source.progress.position, mark=known_source.progress.mark)
-        contents.source(replace(known_source, id=SourceId(new_id()), progress=progress))
+    for source in copied_contents.sources():
+        progress = Progress(source.progress.position, mark=source.progress.mark)
+        contents.source(replace(source, id=SourceId(new_id()), progress=progress))
     events = sum(batch.outgoing.batch.records for batch in copied_contents.open.values())
     message = (
         f"{directory} is a copy of the data_dir of agent {copied_contents.agent_id} "

@@ -41,11 +41,11 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         partitions=tuple(
             entries.PartitionEntry(
                 topic,
-                chosen_partition.topic_id,
-                chosen_partition.partition,
-                chosen_partition.partitions,
+                chosen.topic_id,
+                chosen.partition,
+                chosen.partitions,
             )
-            for topic, chosen_partition in contents.partitions.items()
+            for topic, chosen in contents.partitions.items()
         ),
         acknowledged_offsets=tuple(
             (*target, offset) for target, offset in contents.acknowledged_offsets.items()
@@ -146,8 +146,7 @@ def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
     contents.silent |= contents.leaving.keys()
     contents.ending |= {SourceId(source): number for source, number in part.ending}
     contents.partitions |= {
-        chosen_partition.topic: conversion.chosen_of(chosen_partition)
-        for chosen_partition in part.partitions
+        chosen.topic: conversion.chosen_of(chosen) for chosen in part.partitions
     }
     contents.acknowledged_offsets |= {
         TopicPartition(topic, partition): offset

@@ -29,13 +29,11 @@ def problems_of(
         is_folder = refusal.path == one_line(str(Path(inputs_dir)))
         kind = ProblemKind.UNREADABLE if is_folder else ProblemKind.REJECTED
         yield Problem(kind, refusal.path, refusal.why)
-    standing_reasons = parts.shipper.standing()
+    reasons = parts.shipper.standing()
     for input_ in inputs:
         topics = (input_.topic, input_.topic + DEAD_SUFFIX)
         topic_problems = [
-            f"topic {topic}: {standing_reasons[topic]}"
-            for topic in topics
-            if topic in standing_reasons
+            f"topic {topic}: {reasons[topic]}" for topic in topics if topic in reasons
         ]
         feed = parts.pipeline.feeds.get(input_.label)
         if feed is not None and feed.reader is None:
@@ -63,24 +61,21 @@ class LastingProblems:
 
     def look(self, problems: Iterable[Problem], now_millis: int) -> tuple[Problem, ...]:
         """Returns the problems that last."""
-        lasting_problems, previous_problems, seen_problems = (
+        lasting, previous, current = (
             self._lasting,
             self._seen,
             dict[_Subject, Problem](),
         )
         for problem in problems:
             subject = problem.kind, problem.subject
-            problem_before = previous_problems.get(subject) or lasting_problems.get(subject)
-            seen_problems[subject] = replace(
+            problem_before = previous.get(subject) or lasting.get(subject)
+            current[subject] = replace(
                 problem, since=problem_before.since if problem_before else now_millis
             )
-        self._seen = seen_problems
+        self._seen = current
         self._lasting = {
             subject: problem
-            for subject, problem in {**previous_problems, **seen_problems}.items()
-            if (subject in seen_problems)
-            + (subject in previous_problems)
-            + (subject in lasting_problems)
-            > 1
+            for subject, problem in {**previous, **current}.items()
+            if (subject in current) + (subject in previous) + (subject in lasting) > 1
         }
         return tuple(self._lasting.values())

@@ -122,8 +122,8 @@ def _file(
     intake: Intake, acknowledged: Mapping[SourceId, int], parts: AgentParts, now: float
 ) -> FileStatus:
     followed = intake.followed
-    known_source = parts.journal.known_source(followed.source)
-    position = known_source.progress.position if known_source else 0
+    source = parts.journal.known_source(followed.source)
+    position = source.progress.position if source else 0
     acknowledged_position = acknowledged.get(followed.source, position)
     lag = max(0, followed.size - acknowledged_position)
     return FileStatus(
@@ -200,13 +200,13 @@ def _topics(config: AgentConfig, inputs: Sequence[Input], parts: AgentParts) -> 
 
 
 def _topic(name: str, inputs: Sequence[Input], parts: AgentParts) -> TopicStatus:
-    chosen_partition = parts.journal.chosen(name)
+    chosen = parts.journal.chosen(name)
     schema = _schema(name, inputs, parts.schemas)
     counts = parts.shipper.counts.topics.get(name)
     batches, size = parts.shipper.in_flight(name)
     return TopicStatus(
         name=name,
-        partitions=(chosen_partition.partition,) if chosen_partition else (),
+        partitions=(chosen.partition,) if chosen else (),
         schema_id=schema.id if schema else -1,
         schema_version=schema.version if schema else -1,
         stalled=parts.shipper.stalled().get(name, ""),

@@ -82,14 +82,10 @@ class Memory:
 
     def unfinished(self) -> Iterator[KnownSource]:
         for sources in list(self._by_identity.values()):
-            yield from [known_source for known_source in sources if not known_source.finished]
+            yield from [source for source in sources if not source.finished]
 
     def unfinished_at(self, identity: Identity) -> list[KnownSource]:
-        return [
-            known_source
-            for known_source in self._by_identity.get(identity, ())
-            if not known_source.finished
-        ]
+        return [source for source in self._by_identity.get(identity, ()) if not source.finished]
 
     def is_unchanged(self, sighting: Sighting, wall: float) -> bool:
         """Whether the file is that of a finished source, was checked, and is unchanged since."""

@@ -109,7 +109,7 @@ class Settled(msgspec.Struct):
 
 def settled(contests: Mapping[Named, Sequence[Contender]], topic: str, topic_id: str) -> Settled:
     """Decides contests. Contenders are in the order in which they landed or are in the log."""
-    settled_contests = Settled()
+    settled = Settled()
     buried_offsets: dict[int, list[Interval]] = defaultdict(list)
     freed_intervals: dict[str, list[Interval]] = defaultdict(list)
     for (source, seq), contenders in sorted(contests.items()):
@@ -137,15 +137,15 @@ def settled(contests: Mapping[Named, Sequence[Contender]], topic: str, topic_id:
                 from_time=event.time,
                 to_time=event.time + 1,
             )
-            _note(settled_contests.collisions, collision)
-    settled_contests.buried = {
+            _note(settled.collisions, collision)
+    settled.buried = {
         (topic, partition): merged(intervals) for partition, intervals in buried_offsets.items()
     }
     if freed_intervals:
-        settled_contests.freed = {
+        settled.freed = {
             topic: {source: merged(intervals) for source, intervals in freed_intervals.items()}
         }
-    return settled_contests
+    return settled
 
 
 def _note(collisions: list[Collision], collision: Collision) -> None:

@@ -89,16 +89,14 @@ class TopicSources:
         for run in report.sources:
             epoch_sources = self._of_epoch(report.partition, run.leader_epoch)
             written_intervals = half_open(run.intervals)
-            repeated_intervals = self._twice(
-                run.source, written_intervals, report.partition, landed_by_source
-            )
+            repeats = self._twice(run.source, written_intervals, report.partition, landed_by_source)
             if epoch_sources is not landed_by_source:
-                landed_intervals = epoch_sources.setdefault(run.source, GrowingIntervals())
-                for interval in minus(written_intervals, repeated_intervals):
-                    landed_intervals.add(*interval)
-            if repeated_intervals:
+                intervals = epoch_sources.setdefault(run.source, GrowingIntervals())
+                for interval in minus(written_intervals, repeats):
+                    intervals.add(*interval)
+            if repeats:
                 repeated_by_source[run.source] = union(
-                    repeated_by_source.get(run.source, ()), repeated_intervals
+                    repeated_by_source.get(run.source, ()), repeats
                 )
         return repeated_by_source
 
@@ -112,11 +110,11 @@ class TopicSources:
     def all(self) -> Iterator[tuple[str, int, Intervals]]:
         """All sources, each with its partition, or SEVERAL, and its written events."""
         for partition, landed_by_source in self._landed.items():
-            for source, landed_intervals in landed_by_source.items():
+            for source, intervals in landed_by_source.items():
                 if source not in self._several:
-                    yield source, partition, landed_intervals.intervals
-        for source, landed_intervals in self._several.items():
-            yield source, SEVERAL, landed_intervals.intervals
+                    yield source, partition, intervals.intervals
+        for source, intervals in self._several.items():
+            yield source, SEVERAL, intervals.intervals
 
     def _of_epoch(self, partition: int, leader_epoch: int) -> dict[str, GrowingIntervals]:
         """The sources of a partition's batches of one epoch; kept apart only if there are several
@@ -126,8 +124,7 @@ class TopicSources:
         if (sources := self._by_epoch.get((partition, leader_epoch))) is None:
             if first_epoch != leader_epoch and self._by_epoch[partition, first_epoch] is all_landed:
                 self._by_epoch[partition, first_epoch] = {
-                    source: landed_intervals.copy()
-                    for source, landed_intervals in all_landed.items()
+                    source: intervals.copy() for source, intervals in all_landed.items()
                 }
             sources = self._by_epoch[partition, leader_epoch] = (
                 {} if first_epoch != leader_epoch else all_landed
@@ -141,18 +138,18 @@ class TopicSources:
         partition: int,
         by_source: dict[str, GrowingIntervals],
     ) -> Intervals:
-        landed_intervals = by_source.get(source)
-        if landed_intervals is None:
-            landed_intervals = by_source[source] = GrowingIntervals()
+        intervals = by_source.get(source)
+        if intervals is None:
+            intervals = by_source[source] = GrowingIntervals()
         if source not in self._several and self._is_elsewhere(source, partition):
             self._several[source] = self._everywhere(source)
         all_intervals = self._several.get(source)
         if all_intervals is None:
-            return _taken(landed_intervals, written)
-        repeated_intervals = _taken(all_intervals, written)
-        for interval in minus(written, repeated_intervals):
-            landed_intervals.add(*interval)
-        return repeated_intervals
+            return _taken(intervals, written)
+        repeats = _taken(all_intervals, written)
+        for interval in minus(written, repeats):
+            intervals.add(*interval)
+        return repeats
 
     def _is_elsewhere(self, source: str, partition: int) -> bool:
         known_sources = self._known.get(source)
@@ -174,12 +171,12 @@ class TopicSources:
 
 def _taken(landed: GrowingIntervals, intervals: Intervals) -> Intervals:
     """Adds the intervals, and returns what had been added before."""
-    repeated_intervals: list[Intervals] = []
+    repeats: list[Intervals] = []
     for interval in intervals:
         new_intervals = landed.add(*interval)
         if new_intervals != (interval,):
-            repeated_intervals.append(minus((interval,), new_intervals))
-    return union(*repeated_intervals) if repeated_intervals else ()
+            repeats.append(minus((interval,), new_intervals))
+    return union(*repeats) if repeats else ()
 
 
 def seen_in(known: Sequence[KnownSources], logs: Iterable[Partition]) -> dict[Partition, Seen]:

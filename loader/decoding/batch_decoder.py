@@ -73,24 +73,21 @@ class BatchDecoder:
         rows = writer.native.batch(header, unpacked, schema_id)
         if rows is None:
             return None
-        fitting_rows, reasons_by_offset = self._assembly.rows(rows, writer.conversion)
-        dead_records: list[Dead] = []
-        if reasons_by_offset:
+        fitting_rows, reasons = self._assembly.rows(rows, writer.conversion)
+        letters: list[Dead] = []
+        if reasons:
             try:
                 unfit_records = [
-                    record for record in records(batch.data) if record.offset in reasons_by_offset
+                    record for record in records(batch.data) if record.offset in reasons
                 ]
             except BatchError:
                 return None
-            dead_records = [
-                _dead(record, reasons_by_offset[record.offset], schema_id)
-                for record in unfit_records
-            ]
+            letters = [_dead(record, reasons[record.offset], schema_id) for record in unfit_records]
         counts = {schema_id: header.record_count}
-        return self._assembly.decoded([fitting_rows], tuple(dead_records), counts)
+        return self._assembly.decoded([fitting_rows], tuple(letters), counts)
 
     def _singly(self, batch: FetchedBatch) -> Decoded:
-        read_records, dead_records, unnamed_range = _read(batch)
+        read_records, letters, unnamed_range = _read(batch)
         records_by_prefix: defaultdict[bytes | None, list[Record]] = defaultdict(list)
         for record in read_records:
             records_by_prefix[record.value and record.value[:PREFIX_SIZE]].append(record)
@@ -98,21 +95,17 @@ class BatchDecoder:
         counts: dict[int, int] = {}
         for prefix, group in records_by_prefix.items():
             if prefix is None:
-                dead_records += (
-                    _dead(record, Unusable(NO_VALUE, "a null value")) for record in group
-                )
+                letters += (_dead(record, Unusable(NO_VALUE, "a null value")) for record in group)
                 continue
             try:
                 schema_id, _ = split(prefix)
             except BadMessage as error:
-                dead_records += (
-                    _dead(record, Unusable(NOT_FRAMED, str(error))) for record in group
-                )
+                letters += (_dead(record, Unusable(NOT_FRAMED, str(error))) for record in group)
                 continue
             counts[schema_id] = len(group)
-            self._group(schema_id, group, batches, dead_records)
-        dead_records.sort(key=lambda letter: letter.offset)
-        decoded = self._assembly.decoded(batches, tuple(dead_records), counts)
+            self._group(schema_id, group, batches, letters)
+        letters.sort(key=lambda letter: letter.offset)
+        decoded = self._assembly.decoded(batches, tuple(letters), counts)
         return (
             replace(decoded, unnamed=unnamed_range)
             if unnamed_range[0] < unnamed_range[1]
@@ -131,10 +124,8 @@ class BatchDecoder:
         if isinstance(writer, Unusable):
             dead += (_dead(record, writer, schema_id) for record in group)
             return
-        raw_bodies, reasons_by_index = writer.read([record.value or b"" for record in group])
-        dead += (
-            _dead(group[index], reason, schema_id) for index, reason in reasons_by_index.items()
-        )
+        raw_bodies, reasons = writer.read([record.value or b"" for record in group])
+        dead += (_dead(group[index], reason, schema_id) for index, reason in reasons.items())
         if not raw_bodies.places:
             return
         readable_records = [group[index] for index in raw_bodies.places]
@@ -165,7 +156,7 @@ def _read(batch: FetchedBatch) -> tuple[list[Record], list[Dead], tuple[int, int
         missing_offsets = (
             at for at in range(header.base_offset, header.next_offset) if at not in present_offsets
         )
-        dead_records = [
+        letters = [
             Dead(
                 offset=offset,
                 timestamp=header.base_timestamp,
@@ -178,7 +169,7 @@ def _read(batch: FetchedBatch) -> tuple[list[Record], list[Dead], tuple[int, int
         ]
         end_offset = next(missing_offsets, header.next_offset)
         read_records = [record for record in read_records if record.offset < end_offset]
-        return read_records, dead_records, (end_offset, header.next_offset)
+        return read_records, letters, (end_offset, header.next_offset)
     return read_records, [], NOTHING
 
 

@@ -75,9 +75,7 @@ class Duplicates:
     def end_part(self, leader_epoch: int) -> None:
         """Assigns the events that were new since the last part to this epoch."""
         self._parts += self._part(leader_epoch)
-        self._in_parts = {
-            source: landed_intervals.intervals for source, landed_intervals in self._landed.items()
-        }
+        self._in_parts = {source: intervals.intervals for source, intervals in self._landed.items()}
 
     def runs(self, leader_epoch: int) -> tuple[SourceRun, ...]:
         """The new events by source; those since the last part are assigned to this epoch."""
@@ -156,29 +154,29 @@ class Duplicates:
         for source, seq, start, end in zip(
             names, first_seqs, starts.to_pylist(), cuts, strict=True
         ):
-            new_intervals = self._new(source, seq, seq + end - start)
-            if repeated_count := end - start - size(new_intervals):
+            intervals = self._new(source, seq, seq + end - start)
+            if repeated_count := end - start - size(intervals):
                 self._repeat(source, repeated_count)
-            for first, after in new_intervals:
+            for first, after in intervals:
                 yield start + first - seq, start + after - seq
 
     def _new(self, source: str, first: int, after: int) -> Intervals:
         new_intervals = missing(self._landed_before(source), first, after)
         if not new_intervals or source in self._scattered:
             return new_intervals
-        landed_intervals = self._landed.get(source)
-        if landed_intervals is None:
+        intervals = self._landed.get(source)
+        if intervals is None:
             if self._tracked >= self._most_tracked:
                 self.untracked += size(new_intervals)
                 return new_intervals
-            landed_intervals = self._landed[source] = GrowingIntervals()
-        previous_length = len(landed_intervals)
+            intervals = self._landed[source] = GrowingIntervals()
+        previous_length = len(intervals)
         new_intervals = tuple(
-            part for interval in new_intervals for part in landed_intervals.add(*interval)
+            part for interval in new_intervals for part in intervals.add(*interval)
         )
-        self._tracked += len(landed_intervals) - previous_length
-        if len(landed_intervals) > self._most_intervals or self._tracked > self._most_tracked:
-            self._tracked -= len(landed_intervals) - 1
+        self._tracked += len(intervals) - previous_length
+        if len(intervals) > self._most_intervals or self._tracked > self._most_tracked:
+            self._tracked -= len(intervals) - 1
             self._scattered.add(source)
             del self._landed[source]
         return new_intervals

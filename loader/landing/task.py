@@ -105,12 +105,10 @@ def landed(
                 if isinstance(batch, PassedOver):
                     landing.nothing(batch, given_up=is_given_up)
                     continue
-                decoded_batch = decoder.decode(batch)
+                decoded = decoder.decode(batch)
                 if piece.buried:
-                    decoded_batch = without_losers(
-                        decoded_batch, batch.data, half_open(piece.buried)
-                    )
-                yield from landing.take(batch.header, decoded_batch, given_up=is_given_up)
+                    decoded = without_losers(decoded, batch.data, half_open(piece.buried))
+                yield from landing.take(batch.header, decoded, given_up=is_given_up)
     except Corrupt as error:
         first = max(error.first, 0)
         end = first + max(error.count, 1)

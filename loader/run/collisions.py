@@ -78,21 +78,21 @@ class Comparison:
     def settle(self, folders: Sequence[str]) -> Settled:
         """Compares and decides. `folders` have the reports of the slices. Raises TooManyDuplicates,
         and errors of reading."""
-        settled_contests = Settled()
+        settled = Settled()
         sources = sources_of(self._load.context.store, folders)
         with WriterSchemas(self._spec) as schemas:
             for topic in dict.fromkeys(piece.topic for piece in self._slices):
                 pieces = [piece for piece in self._slices if piece.topic == topic]
                 for seqs in _portions(self._repeats(pieces)):
                     contests = self._contests(pieces, sources, seqs, schemas)
-                    settled_contests.add(self._settled(pieces[0], contests))
-                    if len(settled_contests.collisions) > MOST_COLLISIONS:
+                    settled.add(self._settled(pieces[0], contests))
+                    if len(settled.collisions) > MOST_COLLISIONS:
                         raise TooManyDuplicates(
                             f"table {self._load.name}: more than {MOST_COLLISIONS:,} stretches of"
                             f" {topic} have the source and seq of other events, but different"
                             " content; nothing was committed. --max-records loads fewer at a time"
                         )
-        return settled_contests
+        return settled
 
     def _repeats(self, pieces: Sequence[Slice]) -> Seqs:
         seqs: dict[str, list[Interval]] = defaultdict(list)
@@ -168,17 +168,15 @@ class Comparison:
 
     def _known_of(self, topic: Slice, contested: Seqs) -> dict[str, Intervals]:
         """Those of these events that landed before."""
-        landed_intervals: dict[str, Intervals] = {}
+        intervals: dict[str, Intervals] = {}
         for sources in self._known:
             if sources.topic == topic.topic:
                 for source in contested.keys() & sources.landed.keys():
                     contested_intervals = intersection(
                         contested[source], intervals_of(sources.landed[source])
                     )
-                    landed_intervals[source] = union(
-                        landed_intervals.get(source, ()), contested_intervals
-                    )
-        return landed_intervals
+                    intervals[source] = union(intervals.get(source, ()), contested_intervals)
+        return intervals
 
     def _former(self, remaining: Seqs) -> Iterator[Manifest]:
         """Earlier manifests, the newest first, while any event is still to be found."""
@@ -326,24 +324,18 @@ def _places(
     ]
     for passage in passages:
         seqs = {
-            source: contested_intervals
+            source: intervals
             for source in contested.keys() & passage.sources.keys()
-            if (
-                contested_intervals := intersection(
-                    contested[source], half_open(passage.sources[source])
-                )
-            )
+            if (intervals := intersection(contested[source], half_open(passage.sources[source])))
         }
         if seqs:
             key = passage.partition, passage.leader_epoch
             epoch_passages = [
-                epoch_passage
-                for epoch_passage in passages
-                if (epoch_passage.partition, epoch_passage.leader_epoch) == key
+                part for part in passages if (part.partition, part.leader_epoch) == key
             ]
             offsets = (
-                min(epoch_passage.first for epoch_passage in epoch_passages),
-                max(epoch_passage.next_offset for epoch_passage in epoch_passages),
+                min(part.first for part in epoch_passages),
+                max(part.next_offset for part in epoch_passages),
             )
             yield (passage.topic, passage.partition), offsets, seqs
 

@@ -291,17 +291,13 @@ class TableReading:
         check_duplicates(self._load.name, [*results.reports.values()], self._terms())
         self._load.doing("comparing duplicates")
         comparison = Comparison(self._load, self._spec(only_hours), slices, results, known)
-        settled_contests = comparison.settle(
-            [f"{self.folder}/{PIECES}", f"{self.folder}/{PIECES}-{AGAIN}"]
-        )
-        self._collisions = tuple(settled_contests.collisions)
-        if not settled_contests.buried and not settled_contests.freed:
+        settled = comparison.settle([f"{self.folder}/{PIECES}", f"{self.folder}/{PIECES}-{AGAIN}"])
+        self._collisions = tuple(settled.collisions)
+        if not settled.buried and not settled.freed:
             return results
-        for warning in settled_contests.warnings():
+        for warning in settled.warnings():
             self._load.warn(warning)
-        return self._landed_once(
-            settled_contests.slices(slices), settled_contests.known(known), only_hours, SETTLED
-        )
+        return self._landed_once(settled.slices(slices), settled.known(known), only_hours, SETTLED)
 
     def _landed(
         self,

@@ -85,12 +85,10 @@ def _time(events: Events, at: int) -> int:
 
 
 def _without(events: Events, oversized: frozenset[int]) -> Events:
-    remaining_indexes = [at for at in range(len(events.bodies)) if at not in oversized]
+    indexes = [at for at in range(len(events.bodies)) if at not in oversized]
     return Events(
-        events.times
-        if isinstance(events.times, int)
-        else [events.times[at] for at in remaining_indexes],
-        [events.positions[at] for at in remaining_indexes],
-        [events.bodies[at] for at in remaining_indexes],
-        None if events.keys is None else [events.keys[at] for at in remaining_indexes],
+        events.times if isinstance(events.times, int) else [events.times[at] for at in indexes],
+        [events.positions[at] for at in indexes],
+        [events.bodies[at] for at in indexes],
+        None if events.keys is None else [events.keys[at] for at in indexes],
     )

@@ -115,20 +115,18 @@ class JsonTails:
         dropped_fields = DroppedFields()
         for name, count in unknown_fields.items():
             dropped_fields.add([name], count)
-        remaining_indexes = [index for index, body in enumerate(bodies) if body is None]
-        if not remaining_indexes:
+        indexes = [index for index, body in enumerate(bodies) if body is None]
+        if not indexes:
             return Tails(bodies, taken_columns, {}, dropped_fields)
-        other_tails = self._converted([lines[index] for index in remaining_indexes], dropped_fields)
-        if len(remaining_indexes) == len(lines):
+        other_tails = self._converted([lines[index] for index in indexes], dropped_fields)
+        if len(indexes) == len(lines):
             return other_tails
         for column, other_column in zip(
             (bodies, *taken_columns), (other_tails.bodies, *other_tails.taken), strict=True
         ):
-            for index, value in zip(remaining_indexes, other_column, strict=True):
+            for index, value in zip(indexes, other_column, strict=True):
                 column[index] = value
-        refusals = {
-            remaining_indexes[index]: reason for index, reason in other_tails.refused.items()
-        }
+        refusals = {indexes[index]: reason for index, reason in other_tails.refused.items()}
         return Tails(bodies, taken_columns, refusals, dropped_fields)
 
     def dropped_by(self, lines: Iterable[bytes]) -> DroppedFields:

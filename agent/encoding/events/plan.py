@@ -65,7 +65,7 @@ class JsonColumns:
         rules, now = self._rules, made.now
         made.timeless = rules.when is None
         tails = self._tails.encode(bodies)
-        dropped_fields, shipped_indexes = tails.dropped, list[int]()
+        dropped_fields, indexes = tails.dropped, list[int]()
         if not tails.refused and not rules.filters and not rules.key and self._quickly(tails, made):
             return
         for index, body in enumerate(tails.bodies):
@@ -99,11 +99,11 @@ class JsonColumns:
                 continue
             assert body is not None
             made.event(index, time, body)
-            shipped_indexes.append(index)
+            indexes.append(index)
             if rules.key:
                 made.keys.append(rules.key_of(value))
-        if dropped_fields.counts and len(shipped_indexes) < len(bodies):
-            dropped_fields = self._tails.dropped_by(bodies[index] for index in shipped_indexes)
+        if dropped_fields.counts and len(indexes) < len(bodies):
+            dropped_fields = self._tails.dropped_by(bodies[index] for index in indexes)
         made.dropped = dropped_fields
 
     def _quickly(self, tails: Tails, made: Made) -> bool:

@@ -148,39 +148,36 @@ class Joiner:
             joining.close()
 
     def _grouped(self, joining: _Joining, lines: Lines, end: int, *, final: bool) -> Messages:
-        done_messages = joining.done
-        bodies = [b"".join(message.texts) for message in done_messages]
-        first_indexes = list(range(len(done_messages)))
+        messages = joining.done
+        bodies = [b"".join(message.texts) for message in messages]
+        first_indexes = list(range(len(messages)))
         is_held = False
         if self._grouping is not None:
-            first_indexes = self._firsts(self._grouping, done_messages, bodies)
+            first_indexes = self._firsts(self._grouping, messages, bodies)
             next_position = end if joining.section else end + lines.begun
             if (
                 first_indexes
                 and not final
-                and not done_messages[-1].alone
-                and not done_messages[-1].origin.fault
+                and not messages[-1].alone
+                and not messages[-1].origin.fault
             ):
                 is_held = self._grouping.may_go_on(
-                    len(done_messages) - first_indexes[-1],
-                    next_position - done_messages[first_indexes[-1]].start,
+                    len(messages) - first_indexes[-1],
+                    next_position - messages[first_indexes[-1]].start,
                 )
             if is_held:
-                end = done_messages[first_indexes[-1]].start
+                end = messages[first_indexes[-1]].start
                 bodies = bodies[: first_indexes[-1]]
-                done_messages = done_messages[: first_indexes.pop()]
-        bounds = [*first_indexes, len(done_messages)]
+                messages = messages[: first_indexes.pop()]
+        bounds = [*first_indexes, len(messages)]
         return Messages(
             [b"\n".join(bodies[first:last]) for first, last in pairwise(bounds)],
-            [*(done_messages[first].start for first in first_indexes), end],
+            [*(messages[first].start for first in first_indexes), end],
             [
-                sum(
-                    len(section_message.origin.spans)
-                    for section_message in done_messages[first_index:last_index]
-                )
+                sum(len(piece.origin.spans) for piece in messages[first_index:last_index])
                 for first_index, last_index in pairwise(bounds)
             ],
-            [_together(done_messages[first:last]) for first, last in pairwise(bounds)],
+            [_together(messages[first:last]) for first, last in pairwise(bounds)],
             unfinished=is_held,
             half=lines.rest > 0 or bool(joining.section),
         )
@@ -189,15 +186,13 @@ class Joiner:
     def _firsts(grouping: Grouping, messages: list[_Message], bodies: list[bytes]) -> list[int]:
         section_starts = []
         for index, message in enumerate(messages):
-            previous_message = messages[index - 1] if index else None
-            is_apart = previous_message is None or previous_message.alone or message.alone
+            previous = messages[index - 1] if index else None
+            is_apart = previous is None or previous.alone or message.alone
             is_apart = (
-                is_apart
-                or bool(previous_message and previous_message.origin.fault)
-                or bool(message.origin.fault)
+                is_apart or bool(previous and previous.origin.fault) or bool(message.origin.fault)
             )
             is_apart = is_apart or bool(
-                previous_message and previous_message.origin.stream != message.origin.stream
+                previous and previous.origin.stream != message.origin.stream
             )
             section_starts.append(is_apart or grouping.begins(bodies[index]))
         starts = [message.start for message in messages]
@@ -205,10 +200,8 @@ class Joiner:
 
 
 def _together(messages: list[_Message]) -> Origin:
-    first_origin = messages[0].origin
+    origin = messages[0].origin
     if len(messages) == 1:
-        return first_origin
+        return origin
     spans = [span for message in messages for span in message.origin.spans]
-    return Origin(
-        first_origin.stream, first_origin.time, first_origin.attrs, spans, first_origin.fault
-    )
+    return Origin(origin.stream, origin.time, origin.attrs, spans, origin.fault)

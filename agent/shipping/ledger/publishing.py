@@ -388,8 +388,8 @@ class Ledger:
         return known_source.path if known_source else ""
 
     def _topic_id(self, topic: str) -> str:
-        chosen_partition = self._journal.chosen(topic)
-        return chosen_partition.topic_id if chosen_partition else ""
+        chosen = self._journal.chosen(topic)
+        return chosen.topic_id if chosen else ""
 
 
 _NO_HEADER: Final = {"time": 0, "host": "", "app": "", "source": "", "seq": 0, "position": 0}
