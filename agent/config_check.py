@@ -88,8 +88,8 @@ def _with_files(input_: Input, opening: Opening) -> InputCheck:
     remarks += [f"cannot read {_named(paths)}: {reason}" for reason, paths in unreadable.items()]
     for path, failure in listing.failures.items():
         remarks.append(f"{one_line(path)}: {failure.strerror or failure}")
-    if compressed := len(listing.sightings) - len(readable_files):
-        remarks.append(f"{compressed} compressed files will not be read")
+    if compressed_count := len(listing.sightings) - len(readable_files):
+        remarks.append(f"{compressed_count} compressed files will not be read")
     if not files and not listing.failures:
         remarks.append("no file matches at present")
     return InputCheck(

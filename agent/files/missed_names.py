@@ -94,13 +94,13 @@ class MissedNames:
         watcher = self._shared.watcher
         earlier_events = [event for event in watcher.names if event.number < reached.number]
         watcher.names = [event for event in watcher.names if event.number >= reached.number]
-        removed = follow(earlier_events, self._came, self._in_moved_folders)
+        histories = follow(earlier_events, self._came, self._in_moved_folders)
         pending_names = dict(reached.pending)
 
         def unsettled(named: Iterable[NameHistory[str]]) -> list[NameHistory[str]]:
             return [history for history in named if history.number in pending_names]
 
-        self._went = unsettled(removed)
+        self._went = unsettled(histories)
         self._came = {
             place: history
             for place, history in self._came.items()
@@ -169,13 +169,13 @@ class MissedNames:
         """Whether events were lost; or, if files are polled, whether the last look was long ago.
         Call it at each look."""
         self._looked_at = self._boot()
-        passed = self._looked_at - self._before
+        passed_seconds = self._looked_at - self._before
         if self._shared.watcher.overflowed:
             self._why = "the kernel's event queue overflowed"
             self._came.clear()
             return True
-        self._why = f"the agent was suspended for {passed:.0f} s"
-        return polling and passed > max(_FROZEN, 2 * scan_interval)
+        self._why = f"the agent was suspended for {passed_seconds:.0f} s"
+        return polling and passed_seconds > max(_FROZEN, 2 * scan_interval)
 
     @property
     def was_suspended(self) -> bool:
@@ -248,10 +248,10 @@ class MissedNames:
         watcher = self._shared.watcher
         names, watcher.names = watcher.names, []
         if names:
-            removed = follow(names, self._came, self._in_moved_folders)
-            self._went += removed
+            histories = follow(names, self._came, self._in_moved_folders)
+            self._went += histories
             self._named = names[-1].number
-            for history in chain(removed, self._came.values(), *self._in_moved_folders.values()):
+            for history in chain(histories, self._came.values(), *self._in_moved_folders.values()):
                 history.since = history.since or before
                 if self._known is not None and not history.is_new:
                     # It existed, and the previous process had not made a source of it.
@@ -272,8 +272,8 @@ class MissedNames:
             self._shared.watcher.left.clear()
         if not (self._went or self.waits or self._written):
             return
-        removed, self._went = self._went, []
-        removed += self._settle_moved_folders()
+        histories, self._went = self._went, []
+        histories += self._settle_moved_folders()
         if self._read_renamed(every_input, before):
             self.note_what_was_written(every_input)
         self._report_maybe_emptied(before, now)
@@ -288,14 +288,14 @@ class MissedNames:
             elif not any(input_files.survey.means(path) for input_files in every_input):
                 del self._came[folder, name]
                 if path not in followed:
-                    removed.append(history)  # it was not read under a path that matched
+                    histories.append(history)  # it was not read under a path that matched
             elif not _is_below(folder, self._unlisted) and (
                 path in followed or os.path.lexists(path)
             ):
                 del self._came[folder, name]
         waiting_names, self._gone = self._gone, {}
         for input_files in every_input:
-            candidates = [*waiting_names.get(input_files, ()), *removed]
+            candidates = [*waiting_names.get(input_files, ()), *histories]
             self._report_missed(
                 input_files, self._not_unpacked(input_files, candidates, new_archives), now
             )
@@ -335,17 +335,17 @@ class MissedNames:
     def _settle_moved_folders(self) -> list[NameHistory[str]]:
         """Locates names in moved folders by the folder's present path. Returns those gone."""
         watcher = self._shared.watcher
-        removed = []
+        histories = []
         for watch in self._listed_moves & self._in_moved_folders.keys():
             folder = watcher.path_of(watcher.left[watch])
             for history in self._in_moved_folders.pop(watch):
                 place = folder or "", history.places[-1][1]
                 if folder is None or not os.path.lexists(below(*place)):
-                    removed.append(history)
+                    histories.append(history)
                 elif place not in self._came:  # otherwise its new path has an event, too
                     history.places.append(place)
                     self._came[place] = history
-        return removed
+        return histories
 
     @property
     def waits(self) -> bool:
@@ -419,7 +419,7 @@ class MissedNames:
         """Reports files that may have been emptied while the process was suspended. Leaves out
         files that came by a move or hard link, since their content was made elsewhere; a symbolic
         link counts however it came."""
-        passed = self._looked_at - self._before
+        passed_seconds = self._looked_at - self._before
         written_files, self._written = self._written, {}
         new_names = {below(*place): history for place, history in self._came.items()}
         for input_files, paths in written_files.items():
@@ -433,7 +433,9 @@ class MissedNames:
             for folder, maybe_emptied in by_folder(traces_by_path).items():
                 traces = Traces.CHANGED if maybe_emptied.names else Traces.BRIEF
                 names = maybe_emptied.names or maybe_emptied.briefly
-                duration = f"{passed:.0f} s" if passed >= 1 else "less than a second"
+                duration = (
+                    f"{passed_seconds:.0f} s" if passed_seconds >= 1 else "less than a second"
+                )
                 reason = f"no look for {duration}; {may_be_emptied(names)}"
                 topic = input_files.input.topic
                 unwatched = of_folder(topic, folder, before, now, reason, traces=traces)

@@ -109,16 +109,16 @@ class UnreadableFiles:
                 for unreadable_file in by_identity.get(identity, ())
             )
         }
-        removed = {
+        removed_files = {
             identity: file
             for identity, file in self._files.items()
             if identity not in present_paths and listing.covers(file.path)
         }
-        for identity in removed:
+        for identity in removed_files:
             del self._files[identity]
         return [
             (identity, file.never_read())
-            for identity, file in removed.items()
+            for identity, file in removed_files.items()
             if survey.means(file.path)
         ]
 

@@ -201,8 +201,11 @@ def blind_since(
     times that the clock may have shown in between."""
     begin, end = looked.millis, now_millis + 1
     if end <= begin:
-        passed = max(0, booted_millis - looked.booted_millis)
-        begin, end = min(begin, now_millis - passed), max(begin + passed, now_millis) + 1
+        passed_millis = max(0, booted_millis - looked.booted_millis)
+        begin, end = (
+            min(begin, now_millis - passed_millis),
+            max(begin + passed_millis, now_millis) + 1,
+        )
         reason += "; the clock was set back"
     return Blind(topic, begin, end, reason)
 

@@ -68,7 +68,7 @@ def follow(
     """
     moved_histories: defaultdict[int, list[NameHistory[F]]] = defaultdict(list)  # one for each path
     arrived_cookies = set()
-    removed = []
+    removed_histories = []
     for folder, mask, cookie, name, number in events:
         place = folder, name
         if mask & IGNORED:
@@ -80,14 +80,14 @@ def follow(
             if history is None:
                 history = NameHistory(place, mask, number, is_new=False)
             if mask & DELETE:
-                removed.append(history)
+                removed_histories.append(history)
             else:
                 moved_histories[cookie].append(history)
         elif mask & CREATE:  # a file known at that path is not gone, but was moved with its folder
             there[place] = NameHistory(place, mask, number, is_new=True)
         elif mask & MOVED_TO:
             if place in there:  # something is renamed over it
-                removed.append(there.pop(place))
+                removed_histories.append(there.pop(place))
             arrived_cookies.add(cookie)
             if moved_histories[cookie]:
                 there[place] = history = moved_histories[cookie].pop(0)
@@ -95,5 +95,5 @@ def follow(
             else:
                 there[place] = NameHistory(place, mask, number, is_new=True)
     for cookie, histories in moved_histories.items():
-        removed += histories if cookie not in arrived_cookies else []
-    return removed
+        removed_histories += histories if cookie not in arrived_cookies else []
+    return removed_histories

@@ -268,8 +268,8 @@ class Destinations:
             self.close(destination)
 
     def _may_leave_early(self, now: float) -> bool:
-        allowed = now >= self._departures.due and not self._config.journal_sync
-        return allowed and self._journal.ledger_keeps_up
+        is_allowed = now >= self._departures.due and not self._config.journal_sync
+        return is_allowed and self._journal.ledger_keeps_up
 
     def close_all(self) -> None:
         self.hand_over_again()

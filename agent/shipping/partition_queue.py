@@ -195,10 +195,10 @@ class PartitionQueue:
             self._move(successor)
         elif self._refusal is not None and not self._cured(now):
             return
-        elif sent := [
+        elif sent_batches := [
             sending for sending in self.sendings if sending.numbers and not sending.place
         ]:
-            self._ask([sending.as_sent() for sending in sent], now)
+            self._ask([sending.as_sent() for sending in sent_batches], now)
         else:
             self._begin(now)
 

@@ -61,16 +61,16 @@ class BatchDecoder:
         """Returns None if the batch cannot be decoded whole."""
         header = batch.header
         try:
-            unpacked = decompress(Codec(header.codec), batch.data[HEADER_SIZE:])
+            data = decompress(Codec(header.codec), batch.data[HEADER_SIZE:])
         except (BatchError, ValueError):
             return None
-        schema_id = first_schema_id(unpacked)
+        schema_id = first_schema_id(data)
         if schema_id is None:
             return None
         writer = self._writers.of(schema_id)
         if isinstance(writer, Unusable) or writer.native is None:
             return None
-        rows = writer.native.batch(header, unpacked, schema_id)
+        rows = writer.native.batch(header, data, schema_id)
         if rows is None:
             return None
         fitting_rows, reasons = self._assembly.rows(rows, writer.conversion)

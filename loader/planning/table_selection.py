@@ -37,11 +37,11 @@ def tables_of(config: LoaderConfig, topics: Iterable[str]) -> tuple[TableSource,
         )
         for name, table in config.tables.items()
     ]
-    assigned = {topic for table in config.tables.values() for topic in table.topics}
+    assigned_topics = {topic for table in config.tables.values() for topic in table.topics}
     own_tables = [
         TableSource(name=topic, topics=(SourceTopic(topic=topic, cluster=config.cluster),))
         for topic in matching(topics, config.topics, config.exclude)
-        if topic not in assigned
+        if topic not in assigned_topics
     ]
     for table in own_tables:
         if table.name in config.tables:

@@ -173,13 +173,13 @@ class TableRun:
         tries again."""
         if completeness is None and not previously_complete:
             return
-        committed = self.outcome.run
+        committed_run = self.outcome.run
         try:
             close_hours(self._load, latest, completeness, previously_complete, self._commit)
         except (RunTaken, Interrupted):
             raise
         except LoaderError as error:
-            if committed is None:
+            if committed_run is None:
                 raise
             self._load.warn(f"no hour was closed: {error}")
 

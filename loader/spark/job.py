@@ -108,11 +108,11 @@ def watching(spark: SparkSession, table: str, advanced: Callable[[int], None]) -
     """Reports the number of finished tasks of jobs that this thread starts within the context."""
     context, group = spark.sparkContext, f"{table}-{uuid.uuid4().hex}"
     context.setJobGroup(group, f"Penstock: {table}", interruptOnCancel=True)
-    finished = threading.Event()
+    finished_event = threading.Event()
 
     def watch() -> None:
         tracker = context.statusTracker()
-        while not finished.wait(POLL_SECONDS):
+        while not finished_event.wait(POLL_SECONDS):
             stages = (
                 stage_id
                 for job in tracker.getJobIdsForGroup(group)
@@ -127,7 +127,7 @@ def watching(spark: SparkSession, table: str, advanced: Callable[[int], None]) -
     try:
         yield
     finally:
-        finished.set()
+        finished_event.set()
         watcher.join()
         context.setLocalProperty("spark.jobGroup.id", "")
 

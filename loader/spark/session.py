@@ -132,10 +132,10 @@ def driver_environment(
     if runs_here(master):
         address = environ.get(LOCAL_ADDRESS, "127.0.0.1")
         return {**_interpreter(sys.executable), LOCAL_ADDRESS: address}
-    configured = conf.get(INTERPRETER) or environ.get("PYSPARK_PYTHON")
+    interpreter_setting = conf.get(INTERPRETER) or environ.get("PYSPARK_PYTHON")
     if packed is None:
-        return _interpreter(configured) if configured else {}
-    interpreter = configured or f"python{packed.python_version}"
+        return _interpreter(interpreter_setting) if interpreter_setting else {}
+    interpreter = interpreter_setting or f"python{packed.python_version}"
     if shutil.which(interpreter, path=environ.get("PATH")) is None:
         raise EnvironmentFailed(
             f"`{interpreter}`, the executors' interpreter, is not on this host, where Spark needs "

@@ -85,10 +85,12 @@ def _time(events: Events, at: int) -> int:
 
 
 def _without(events: Events, oversized: frozenset[int]) -> Events:
-    indexes = [at for at in range(len(events.bodies)) if at not in oversized]
+    indexes = [index for index in range(len(events.bodies)) if index not in oversized]
     return Events(
-        events.times if isinstance(events.times, int) else [events.times[at] for at in indexes],
-        [events.positions[at] for at in indexes],
-        [events.bodies[at] for at in indexes],
-        None if events.keys is None else [events.keys[at] for at in indexes],
+        events.times
+        if isinstance(events.times, int)
+        else [events.times[index] for index in indexes],
+        [events.positions[index] for index in indexes],
+        [events.bodies[index] for index in indexes],
+        None if events.keys is None else [events.keys[index] for index in indexes],
     )
