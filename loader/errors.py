@@ -220,8 +220,8 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
 def cure_of(error: Exception, table: str, config: str = "") -> str:
     """Advice for this error and table, with commands that name the loader's configuration file."""
     advice = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
-    version = _VERSION.search(str(error))
-    schema = f" {version[1]} --version {version[2]}" if version else ""
+    version_match = _VERSION.search(str(error))
+    schema = f" {version_match[1]} --version {version_match[2]}" if version_match else ""
     load = load_command(table, config)
     if isinstance(error, FilesDiffer):
         return "; ".join(_repairs(error, load))

@@ -141,8 +141,8 @@ def continued(topic: str, facts: PartitionFacts, state: PartitionState) -> Start
 def _diverged(facts: PartitionFacts, reached: int, gap: Callable[..., Gap]) -> Start:
     """The start in a diverged log: where the known common part ends. It is unknown how much of the
     rest is the same, so all of it is read."""
-    same_to = facts.earliest if facts.divergence is None else facts.divergence.same_to
-    start = max(facts.earliest, same_to)
+    same_up_to = facts.earliest if facts.divergence is None else facts.divergence.same_to
+    start = max(facts.earliest, same_up_to)
     gap_found = gap(
         min(facts.end, reached) if facts.divergence is None else start,
         reached,
