@@ -36,7 +36,7 @@ _LIMITS: Final = [1 << (7 * size - 1) for size in range(1, 10)]
 
 
 def write_long(out: bytearray, value: Any) -> None:
-    """Appends to `out`. Raises TypeError for other values than integers, OverflowError."""
+    """Appends to `out`. Raises TypeError for values that are not integers, or OverflowError."""
     if value.__class__ is not int:
         value = whole(value)
     if not -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:

@@ -380,7 +380,7 @@ def certificates() -> None:
 
 
 def main() -> None:
-    """Run the command that the arguments name, and exit."""
+    """Runs the command that the arguments name, and exits."""
     open_streams()
     completion = os.environ.get(VARIABLE)
     sys.exit(complete(penstock, completion) if completion else _run())

@@ -15,8 +15,8 @@ from penstock.command_line import penstock
 
 
 def outlines(group: LazyGroup) -> dict[str, Outline]:
-    """The outlines of all commands below a group that have modules of their own, which are
-    imported."""
+    """Imports all commands below a group that have modules of their own, and returns their
+    outlines."""
     outlines_by_name: dict[str, Outline] = {}
     for lazy in group.table.values():
         command = lazy.command()

@@ -31,7 +31,7 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def tag(self) -> str:
-        """`py311`."""
+        """The Python tag of wheels, such as `py311`."""
         return "py" + self.python.replace(".", "")
 
     def platforms(self) -> list[str]:

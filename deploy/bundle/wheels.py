@@ -168,8 +168,8 @@ def built(source: Path, into: Path) -> Path:
 
 
 def run_pip(command: str, *options: str, more: Mapping[str, str] | None = None) -> None:
-    """Runs pip with the user's settings and `more` in its environment. Raises SystemExit if it
-    fails."""
+    """Runs pip with the user's settings, and with `more` in its environment. Raises SystemExit if
+    it fails."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", command, "--quiet"]
     result = subprocess.run(
         [*pip, *options],

@@ -25,7 +25,7 @@ class InUse(Exception):
 
 
 class DirectoryLock:
-    """Held from construction until closed. Raises InUse after `patience_s`, or OSError."""
+    """A lock, held from construction until closed. Raises InUse after `patience_s`, or OSError."""
 
     def __init__(self, path: Path, *, mode: int = 0o600, patience_s: float = 0.0) -> None:
         self._path = path

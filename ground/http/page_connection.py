@@ -36,7 +36,7 @@ class PageConnection:
         return isinstance(self._socket, ssl.SSLSocket) and bool(self._socket.getpeercert())
 
     async def receive(self, most: int) -> bytes:
-        """Returns b"" at the end of the stream."""
+        """Returns the received data, b"" at the end of the stream."""
         return await self._when_it_can(partial(self._socket.recv, most), self._readable)
 
     async def send(self, data: bytes) -> None:

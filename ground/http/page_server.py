@@ -68,7 +68,7 @@ class _Refused(Exception):
 
 
 class PageServer:
-    """Listens from construction on; `start` begins to answer.
+    """A server that listens from construction on; `start` begins to answer.
 
     `pages` maps paths to functions, called on this server's thread for each request. Without a
     `door` everyone may see them.

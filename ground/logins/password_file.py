@@ -30,7 +30,7 @@ _MOST_REMEMBERED: Final = 10_000
 
 
 class BadPasswordFile(Exception):
-    """The file is unusable; names file and line."""
+    """The file is unusable; the message names file and line."""
 
 
 class SlowHash(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ _LONGEST: Final = 16 * 1024
 
 
 class BadTokenFile(Exception):
-    """The file is unusable; names file and line."""
+    """The file is unusable; the message names file and line."""
 
 
 class TokenFile:

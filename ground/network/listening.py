@@ -67,7 +67,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_everywhere(host: str) -> bool:
-    """Whether it is the wildcard address, to which clients cannot connect."""
+    """Whether the host is the wildcard address, to which clients cannot connect."""
     try:
         return ip_address(host).is_unspecified
     except ValueError:

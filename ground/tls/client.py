@@ -1,4 +1,4 @@
-"""TLS of a client: the certificates it trusts, and its own. The server's side is in `server_tls`.
+"""TLS of a client: the certificates it trusts, and its own. The server's side is in `server`.
 
 A `Tls` is configuration; `ClientTls` provides contexts for connections. Files may be replaced while
 the program runs: every new connection uses the current ones. If those are unusable, the old ones

@@ -81,7 +81,7 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         )
 
     def check(self) -> None:
-        """Checks an entry, also an absent one. Raises UsageError."""
+        """Checks an entry, whether to be present or absent. Raises UsageError."""
         principal_of(self.principal)
         if self.state is State.PRESENT or self.producer or self.consumer or self.deny:
             self.rules()

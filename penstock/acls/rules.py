@@ -1,5 +1,5 @@
-"""Command-line arguments for resources, operations and principals; their ACLs; the display of an
-ACL."""
+"""Command-line arguments for resources, operations and principals, the ACLs that they stand for,
+and their display."""
 
 import ipaddress
 from collections.abc import Callable, Iterable
@@ -84,7 +84,7 @@ class ResourceParam(click.ParamType[ResourcePattern]):
 
 
 def resource_options(command: F) -> F:
-    """Adds the parameters of `patterns`."""
+    """Adds the options whose values are the parameters of `patterns`."""
     for option in (
         click.option("--prefixed", is_flag=True, help="Names are prefixes."),
         click.option("--on-cluster", "cluster", is_flag=True, help="The cluster itself."),
@@ -155,7 +155,7 @@ def check_operation(operation: Operation, pattern: ResourcePattern) -> None:
 
 
 def row(rule: Rule) -> dict[str, object]:
-    """A row of the table, and of JSON, in Kafka's words."""
+    """An ACL as a row of the table and of JSON, in Kafka's words."""
     pattern, acl = rule
     return {
         "principal": acl.principal,

@@ -34,8 +34,8 @@ def carry_out(
     done: str,
     rounds: int,
 ) -> None:
-    """Plans and carries out moves until no more are needed, at most for this number of rounds:
-    topics may be created meanwhile. `nothing` and `done` are the messages at the end."""
+    """Plans and carries out moves until no more are needed, in at most `rounds` rounds, as topics
+    may be created meanwhile. `nothing` and `done` are the messages at the end."""
     moved: Plan = {}
     before = state.placement
     topics = {topic for topic, _ in state.moving}

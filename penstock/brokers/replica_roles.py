@@ -33,7 +33,7 @@ class BrokerRoles(msgspec.Struct):
 
     @property
     def under_replicated(self) -> int:
-        """The number of under-replicated partitions that it leads."""
+        """The number of under-replicated partitions that the broker leads."""
         return sum(
             replica.role == LEADS and is_under(replica.partition) for replica in self.replicas
         )

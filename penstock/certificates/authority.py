@@ -82,7 +82,8 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authority:
-    """The authority in a directory. Raises Refused if it has none, or its files do not match."""
+    """The authority in a directory. Raises Refused if the directory has none, or its files do not
+    match."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -43,7 +43,7 @@ def new_key() -> Key:
 
 
 def key_pem(key: Key) -> bytes:
-    """Encodes a key, without a password: programs would have to store it beside the key."""
+    """Encodes a key, unencrypted: programs would have to store a password beside the key."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,

@@ -18,7 +18,7 @@ _LONGEST_LINE: Final = 256 * 1024
 
 def default_places() -> list[Path]:
     """The logs of this machine: of `penstock up` in this directory, and of installed programs.
-    Raises Failed without the permission to look for them."""
+    Raises Failed if the user may not look for them."""
     places = []
     denied = ""
     for folder in (_PIPELINE, _SYSTEM):

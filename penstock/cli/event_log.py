@@ -20,7 +20,7 @@ FORMATS: Final[tuple[LogFormat, ...]] = ("text", "json")
 
 
 def log_to_stderr(log_format: LogFormat) -> None:
-    """Send the events of all packages to stderr."""
+    """Sends the events of all packages to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter() if log_format == "json" else _TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

@@ -34,7 +34,7 @@ class WrongConfiguration(CommandError):
 
 
 def usage_words(error: click.UsageError) -> str:
-    """The message; click's own are adapted to the style of the others."""
+    """The message of a usage error; click's own messages are adapted to our style."""
     message = error.format_message()
     for theirs, ours in _WORDS.items():
         message = message.replace(theirs, ours)

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def open_streams() -> None:
-    """Open closed streams, and escape characters that a stream's encoding lacks."""
+    """Opens closed streams, and escapes characters that a stream's encoding lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nothing = os.open(os.devnull, os.O_RDWR)
@@ -33,7 +33,7 @@ def open_streams() -> None:
 
 
 def give_up(stream: TextIO) -> None:
-    """Redirect a broken stream to /dev/null.
+    """Redirects a broken stream to /dev/null.
 
     Buffered output would otherwise fail again with the next line, and at exit.
     """
@@ -57,7 +57,7 @@ def print_json(document: Any) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Row], *, styles: Mapping[str, str] = _PLAIN
 ) -> None:
-    """Print rows under their columns' names. `styles`: colours of values on a terminal."""
+    """Prints rows under their columns' names. `styles`: colours of values on a terminal."""
     cells = [[_text(row[column]) for column in columns] for row in rows]
     titles = [column.replace("_", " ") for column in columns]
     numeric = [
@@ -112,7 +112,7 @@ def _text(value: Any) -> str:
 
 
 def say(text: str, *, colour: str | None = None) -> None:
-    """Print one line to stdout, coloured on a terminal, with control characters escaped."""
+    """Prints one line to stdout, coloured on a terminal, with control characters escaped."""
     click.secho(one_line(text), fg=colour)
 
 

@@ -101,7 +101,7 @@ def time_millis(text: str) -> int:
 
 
 def duration_millis(text: str) -> int:
-    """Parse a duration such as 2h or P1DT6H. Raises ValueError."""
+    """Parses a duration such as 2h or P1DT6H. Raises ValueError."""
     match = _DURATION.fullmatch(text)
     if match is None or not any(match.groups()):
         raise ValueError(text)
@@ -111,7 +111,7 @@ def duration_millis(text: str) -> int:
 
 
 def parse_every(text: str) -> int:
-    """`1h`, `30m`, `1d`, `90s`, or plain seconds. Raises ValueError."""
+    """Parses `1h`, `30m`, `1d`, `90s`, or plain seconds. Raises ValueError."""
     match = _EVERY.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r} is not an interval such as 30m, 1h, 1d, or 900 for seconds")
@@ -143,7 +143,7 @@ def hour(text: str) -> TimeRange:
 
 
 def time_text(millis: int) -> str:
-    """The time in words, without seconds if they are 0. An audit may answer any number."""
+    """The time in words, without seconds if they are 0. An audit may return any number."""
     try:
         time = datetime.fromtimestamp(millis / _SECOND_MILLIS, UTC)
     except (ValueError, OverflowError, OSError):

@@ -80,7 +80,7 @@ def load(
     overrides: Sequence[str] = (),
     environment: Mapping[str, str] = os.environ,
 ) -> T:
-    """The file's configuration, with `overrides` (key=value) put over it.
+    """The file's configuration, in which `overrides` (key=value) replace values.
 
     Without a file the overrides are all there is. Raises ConfigurationError, and nothing else.
     """
@@ -110,7 +110,7 @@ def _construct(kind: type[Any], value: Any) -> Any:
 
 
 class _Filled(msgspec.Struct, frozen=True):
-    """A scalar's text after the environment was filled in."""
+    """A scalar's text after the substitution of environment variables."""
 
     text: str
     plain: bool
@@ -118,7 +118,8 @@ class _Filled(msgspec.Struct, frozen=True):
 
 
 class _Reader(msgspec.Struct, frozen=True):
-    """Values of nodes. One that is wrong is noted among the mistakes, and `_WRONG`."""
+    """Reads the values of nodes. A wrong value becomes `_WRONG`, and is noted among the
+    mistakes."""
 
     environment: Mapping[str, str]
     mistakes: Mistakes
@@ -239,7 +240,7 @@ class _Reader(msgspec.Struct, frozen=True):
         raise ConfigurationError(node.where, key, f"has no value; expected {describe(kind)}")
 
     def fill(self, node: ScalarNode, key: str) -> _Filled:
-        """The text with ${NAME} replaced; the environment's part is never shown in an error."""
+        """The text with ${NAME} replaced; errors never show values from the environment."""
         secret = False
 
         def replace(match: re.Match[str]) -> str:

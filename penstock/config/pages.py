@@ -14,7 +14,7 @@ _BETWEEN: Final = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL
 
 
 class NoPlace(Exception):
-    """The page has no place for its table, or several."""
+    """The page has no place for its table, or more than one."""
 
 
 def with_tables(

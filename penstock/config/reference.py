@@ -183,7 +183,7 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """The keys of one struct. The program's own has no name."""
+    """The keys of one struct. The section of the program's own struct has no name."""
 
     name: str
     about: str
@@ -197,7 +197,7 @@ def sections(program: type[msgspec.Struct]) -> tuple[Section, ...]:
 
 
 def found(among: Sequence[Section], words: Sequence[str]) -> list[Key]:
-    """The keys that contain all these words, in any case; those with the words in their name
+    """The keys that contain all these words, ignoring case; those with the words in their name
     first."""
     keys = [key for section in among for key in section.keys]
     matching = [

@@ -45,7 +45,7 @@ class Profile(NamedTuple):
         return self.content.address(key) if self.content else ""
 
     def names(self, key: str, addresses: str) -> bool:
-        """Whether the profile has all of these, separated by commas."""
+        """Whether the profile's value of `key` contains all these comma-separated addresses."""
         own = {_bare(address) for address in self.value(key).split(",")}
         return bool(addresses) and {_bare(address) for address in addresses.split(",")} <= own
 
@@ -74,8 +74,9 @@ def profile_option(command: F) -> F:
 def address_option(
     key: str, *names: str, default: str, variable: str, is_needed: bool = True, **more: Any
 ) -> Callable[[F], F]:
-    """An option whose default is the profile's value of `key`, else `default`; None if it is not
-    always needed, so that no command fails for a profile that it may not read."""
+    """An option whose default is the profile's value of `key`, else `default`. Unless `is_needed`
+    the default is None, so that commands that do not need the option work with an unreadable
+    profile."""
     option = click.option(
         *names,
         default=(lambda: default_address(key, default)) if is_needed else None,
@@ -146,8 +147,8 @@ def profile() -> Profile:
 
 
 def readable_profile() -> Profile:
-    """The same, but empty if the user may not read the default file. Options that need a value of
-    it have failed before."""
+    """The profile of the running command; empty if the user may not read the default file. Options
+    that need one of its values have failed before."""
     context = click.get_current_context(silent=True)
     path = _default_file()
     if context is None or (

@@ -93,8 +93,8 @@ def needed_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeep
 
 @contextmanager
 def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Session"]:
-    """A session on the brokers' map; with `may_be_new`, it is created if missing. Errors become
-    Failed."""
+    """A session on the brokers' map; with `may_be_new`, the map is created if missing. Errors
+    become Failed."""
     try:
         # Imported here because hosts with an agent alone have no kazoo.
         from cluster.records.identity import find_cluster_id  # noqa: PLC0415

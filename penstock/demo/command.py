@@ -44,7 +44,7 @@ _INTERRUPTED: Final = 130
 
 
 def show_outcome(outcome: DemonstrationOutcome) -> None:
-    """Print the outcome. Its last sentence distinguishes loss from missing proof."""
+    """Prints the outcome. Its last sentence distinguishes loss from missing proof."""
     print_table(_COLUMNS, [*map(dict, _rows(outcome))])
     print()
     if outcome.kills:

@@ -42,7 +42,8 @@ def landed_files(table: Path) -> list[Path]:
 
 
 def landed_numbers(warehouse: Path, sample: Sample) -> Iterator[int]:
-    """The number of each row, in file order. OSError or ArrowException for an unreadable file."""
+    """The number of each row, in file order. Raises OSError or ArrowException for an unreadable
+    file."""
     for path in landed_files(warehouse / sample.copy):
         column = "number" if sample.typed else "message"
         # Not a dataset: that would make columns of the folders' names.
@@ -62,7 +63,7 @@ def number_of(value: Any) -> int:
 def stored_numbers(
     brokers: Brokers, registry: RegistryClient, topic: str, *, typed: bool
 ) -> Iterator[int]:
-    """The number of each message of a topic, in order. ClientError or RegistryError."""
+    """The number of each message of a topic, in order. Raises ClientError or RegistryError."""
     decoder = Decoder(registry.schema)
     field = "number" if typed else "message"
     with Consumer(brokers, topic, Beginning(), to_end=True) as consumer:

@@ -51,18 +51,18 @@ class ApplicationProcess:
 
     @property
     def ended(self) -> str:
-        """The exit code or signal, in words; empty while it runs."""
+        """The exit code or signal, in words; empty while the process runs."""
         return self._child.ended
 
     def stop(self) -> None:
-        """Ask it to end, after which it has a tally."""
+        """Asks the application to stop; its tally is available afterwards."""
         self._child.terminate()
 
     def kill(self) -> None:
         self._child.kill()
 
     def tally(self) -> WrittenTally:
-        """Its tally. Raises OSError or DecodeError if it was killed."""
+        """The application's tally. Raises OSError or DecodeError if it was killed."""
         return kept(self._directory / TALLY)
 
 
@@ -72,7 +72,7 @@ def applications_of(places: Places) -> Path:
 
 
 def write_inputs(places: Places) -> None:
-    """Write the agent's inputs, before the pipeline starts. Raises OSError."""
+    """Writes the agent's inputs, before the pipeline starts. Raises OSError."""
     directory = applications_of(places)
     directory.mkdir(parents=True)
     places.inputs.mkdir(parents=True)
@@ -82,7 +82,8 @@ def write_inputs(places: Places) -> None:
 
 
 class Demonstration:
-    """Runs once, in the context of its pipeline. All methods raise DemoFailed."""
+    """One run of the demonstration, in the context of its pipeline. All methods raise
+    DemoFailed."""
 
     def __init__(self, watch: Watch, *, seconds: float, seed: int | None) -> None:
         """Without a seed, no program is killed."""

@@ -52,7 +52,7 @@ class Arrivals(NamedTuple):
 
 
 def arrivals(numbers: Iterable[int], written: int) -> Arrivals:
-    """Sort out the numbers of arrived events; those below `written` were written."""
+    """Sorts out the numbers of arrived events; those below `written` were written."""
     counted = Counter(numbers)
     return Arrivals(
         events=counted.total(),

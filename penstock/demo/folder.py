@@ -26,7 +26,8 @@ _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class Folder:
-    """A context. The folder stays if `kept` is set within it, or if the demonstration failed."""
+    """The folder of a demonstration. A context that removes it at the end, unless `kept` is set, or
+    the demonstration failed."""
 
     def __init__(self, directory: Path | None, *, keep: bool) -> None:
         """Raises DemoFailed if the named folder is not empty, or cannot be used."""

@@ -9,7 +9,7 @@ from penstock.directory.errors import AlreadyRunning
 
 
 class Lock(DirectoryLock):
-    """Held until it is closed. Raises AlreadyRunning or OSError."""
+    """The lock, held until it is closed. Raises AlreadyRunning or OSError."""
 
     def __init__(self, path: Path) -> None:
         try:

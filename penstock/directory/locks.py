@@ -90,12 +90,12 @@ class Locks(NamedTuple):
         return self.folder / "audit.tokens"
 
     def for_commands(self, server: str) -> Path:
-        """The credentials of commands: `brokers`, `registry`, `audit`."""
+        """The file with the credentials of commands for `server`: brokers, registry or audit."""
         return self.folder / f"{server}.yaml"
 
 
 def at_brokers(locks: Locks, user: str) -> Settings:
-    """The user's `security`."""
+    """The value of the key `security` with the user's credentials."""
     return {
         "tls": {"ca": str(locks.ca)},
         "login": {
@@ -107,7 +107,7 @@ def at_brokers(locks: Locks, user: str) -> Settings:
 
 
 def at_registry(locks: Locks, user: str) -> Settings:
-    """The user's `registry_security`."""
+    """The value of the key `registry_security` with the user's credentials."""
     return {
         "tls": {"ca": str(locks.ca)},
         "user": user,
@@ -116,7 +116,7 @@ def at_registry(locks: Locks, user: str) -> Settings:
 
 
 def at_audit(locks: Locks, user: str) -> Settings:
-    """The user's `audit_security`."""
+    """The value of the key `audit_security` with the user's token."""
     return {"tls": {"ca": str(locks.ca)}, "token_file": str(locks.token(user))}
 
 

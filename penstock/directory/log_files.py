@@ -20,7 +20,7 @@ _LONGEST_LINE: Final = 500
 
 
 def open_log(path: Path) -> int:
-    """A descriptor for a program's output. Raises OSError."""
+    """Opens a program's log file, and returns its descriptor. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     return os.open(path, flags, 0o644)

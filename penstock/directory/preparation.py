@@ -306,7 +306,7 @@ def follow(places: Places, follows: Sequence[Follow]) -> None:
 
 
 def follow_text(places: Places, follows: Sequence[Follow]) -> str:
-    """The file's text: one input for each topic."""
+    """The text of a file of inputs: one input for each topic."""
     topics = dict.fromkeys(followed.topic for followed in follows)
     own = [f"{glob.escape(name)}/**" for name in _names_of(places.directory, follows)]
     inputs: list[dict[str, Any]] = [

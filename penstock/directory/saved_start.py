@@ -43,7 +43,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_start(directory: Path) -> SavedStart:
-    """Reads the file. Raises DirectoryUnusable."""
+    """Reads the options of the last start. Raises DirectoryUnusable."""
     path = Places(directory).saved_start
     try:
         has_keys = Locks.of(Places(directory)).ca.exists()
@@ -82,7 +82,7 @@ def _known(ports: Mapping[str, int], names: Collection[str]) -> dict[str, Any]:
 
 
 def save_start(places: Places, start: SavedStart) -> None:
-    """Writes the file. Raises OSError."""
+    """Saves the options of this start. Raises OSError."""
     content = _Content(
         version=VERSION,
         ports=start.ports._asdict(),

@@ -86,7 +86,7 @@ class AuditCheck:
         self._since = -1  # by the audit's clock
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Does nothing: requests leave no connection open."""
 
     def look(self) -> Sequence[Reason]:
         try:

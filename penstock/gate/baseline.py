@@ -118,7 +118,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_baseline(path: Path, baseline: Baseline) -> None:
-    """Write the file atomically."""
+    """Writes the file atomically."""
     try:
         replace_file(path, msgspec.json.encode(baseline))
     except OSError as error:

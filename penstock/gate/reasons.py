@@ -32,7 +32,7 @@ class Check(Protocol):
     about: str
 
     def look(self) -> Sequence[Reason]:
-        """Check once. Empty if the check passes now."""
+        """Checks once, and returns the reasons why the check fails; none if it passes."""
 
     def close(self) -> None: ...
 

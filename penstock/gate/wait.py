@@ -10,7 +10,7 @@ _LOOKS_SECONDS: Final = 1.0
 
 
 class Waited(NamedTuple):
-    """The outcome; without reasons, the gate has passed."""
+    """The outcome of waiting; without reasons, the gate has passed."""
 
     reasons: Sequence[Reason]
     seconds: float
@@ -23,7 +23,7 @@ def wait(
     steady: float,
     tell: Callable[[Sequence[Reason]], None],
 ) -> Waited:
-    """Run all checks every second, and call `tell` when the reasons have changed. The result has
+    """Runs all checks every second, and calls `tell` when the reasons have changed. The result has
     the reasons of the last round. If all checks pass when the limit is reached, they get the time
     to hold for `steady` seconds."""
     began = time.monotonic()

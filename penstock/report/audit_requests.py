@@ -98,8 +98,8 @@ def ask(
 
 
 def restart_audit(audit: HttpUrl, directory: str = "") -> Cure:
-    """A restart by the `penstock up` of this directory, or the one whose `environment` the shell
-    has read."""
+    """The command that restarts the audit, by the `penstock up` of this directory, or the one whose
+    `environment` the shell has read."""
     if not directory and os.environ.get(address_variables.AUDIT) == str(audit):
         directory = os.environ.get(address_variables.UP, "")
     return ProgramCommands(commands=CommandsConfig(up=directory)).restart("audit")

@@ -42,7 +42,7 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def report_page(report: ReportAnswer) -> str:
-    """The whole file."""
+    """The report as an HTML document."""
     headline = headline_on(verdict(report), report.topics)
     words = remarked(headline, report.topics)
     title = f"{headline.badge} {time_text(report.from_time)} to {time_text(report.to_time)} UTC"

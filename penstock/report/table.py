@@ -71,7 +71,7 @@ def show_report(
     newer: ReportAnswer | None = None,
     alerts: Sequence[NotedAlert] = (),
 ) -> None:
-    """Print the report. `everything`: also details of topics without faults. Only faults are shown
+    """Prints the report. `everything`: also details of topics without faults. Only faults are shown
     of anything `newer` than the report."""
     headline = headline_on(verdict(report), report.topics)
     words = remarked(headline, report.topics)

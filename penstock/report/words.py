@@ -112,7 +112,7 @@ def faults_of(kinds: Kinds, state: State) -> list[State]:
 
 
 def marked(states: Sequence[State]) -> str:
-    """`changed, ✗ missing`: without the mark of the first state, which the caller shows."""
+    """The states with marks, such as `changed, ✗ missing`; the caller shows the first mark."""
     first, *others = states
     return ", ".join((first.value, *(f"{MARKS[state]} {state.value}" for state in others)))
 

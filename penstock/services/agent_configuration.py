@@ -47,7 +47,8 @@ def load_inputs(path: Path) -> tuple[Input, ...]:
 
 
 def or_rejected(read: Callable[[], T]) -> T:
-    """`read()`, for a running program: raises ConfigRejected in place of ConfigurationError."""
+    """Returns `read()` for a running program: raises ConfigRejected in place of
+    ConfigurationError."""
     try:
         return read()
     except ConfigurationError as error:

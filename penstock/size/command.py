@@ -36,7 +36,7 @@ class SizeType(click.ParamType[float]):
 
 
 class Cores(float):
-    """Number of cores, right-aligned, with significant digits only."""
+    """A number of cores, right-aligned, with significant digits only."""
 
     def __str__(self) -> str:
         return _digits(self)

@@ -93,7 +93,7 @@ def is_own(topic: str) -> bool:
 
 
 def cluster_part(metadata: ClusterMetadata, beginnings: Offsets, ends: Offsets) -> ClusterPart:
-    """Pure."""
+    """The brokers' part, computed from their answers. Pure."""
     replicas: Counter[int] = Counter()
     leads: Counter[int] = Counter()
     for topic in metadata.topics.values():
@@ -145,7 +145,7 @@ class BrokerPageQuery:
         self._client.close()
 
     def ask(self) -> Sequence[str]:
-        """A line for each problem. Raises NoStatus."""
+        """Requests the page, and returns a line for each problem. Raises NoStatus."""
         body = body_of(self._client, _PAGE, within=self._within)
         first, *remarks = body.decode(errors="replace").splitlines() or [""]
         if first == _READY_ANONYMOUS:

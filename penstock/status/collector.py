@@ -82,12 +82,12 @@ class StatusCollector:
         self.close()
 
     def close(self) -> None:
-        """Close all connections, without waiting for outstanding answers."""
+        """Closes all connections, without waiting for outstanding answers."""
         for part in self._all:
             part.close()
 
     def ask(self) -> PipelineStatus:
-        """The status of everything now."""
+        """Collects the present status of all parts."""
         for part in self._all:
             part.ask()
         deadline = time.monotonic() + self._within

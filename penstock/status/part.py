@@ -25,7 +25,7 @@ class Silent(Exception):
 
 
 class NoStatus(Exception):
-    """The reason, as the end of a sentence. It may quote the answer."""
+    """The part has no status; the message is the end of a sentence, and may quote the answer."""
 
 
 class Part(Generic[T]):
@@ -45,14 +45,14 @@ class Part(Generic[T]):
         self._guard = threading.Lock()
 
     def close(self) -> None:
-        """Close, without waiting for an outstanding answer."""
+        """Closes, without waiting for an outstanding answer."""
         with self._guard:
             self._closed = True
             if self._answer is None or self._answer.done():
                 self._end()
 
     def ask(self) -> None:
-        """Start the query, unless it is running or its answer is recent."""
+        """Starts the query, unless it is running or its answer is recent."""
         answer = self._answer
         if answer is not None and not answer.done():
             return
@@ -66,7 +66,8 @@ class Part(Generic[T]):
         ).start()
 
     def answer(self, deadline: float) -> T:
-        """The answer, for which it waits until `deadline`. Raises Silent, or the query's error."""
+        """Returns the answer, after waiting until `deadline` at most. Raises Silent, or the query's
+        error."""
         assert self._answer is not None, "not asked yet"
         if self._answer.done():
             return self._answer.result()

@@ -119,7 +119,7 @@ class Topics:
         return {name: value for name, value in sorted(merged.items()) if value is not None}
 
     def do(self, plan: Plan, *, only_check: bool = False) -> None:
-        """Carry out a plan, or have the brokers validate it."""
+        """Carries out a plan, or has the brokers validate it."""
         before, after, name = plan.before, plan.after, plan.name
         if after is None:
             admin.delete_topic(self._brokers, name)

@@ -26,11 +26,11 @@ def print_shared(
     *,
     count: int | None,
 ) -> None:
-    """Print messages until Ctrl-C, or `count` of them. The member leaves its group at the end."""
+    """Prints messages until Ctrl-C, or `count` of them. The member leaves its group at the end."""
     brokers.topic(lines.topic, Operation.READ)
 
     def commit() -> None:
-        """Commit, after all output has been flushed."""
+        """Commits, after all output has been flushed."""
         sys.stdout.flush()
         try:
             consumer.commit()

@@ -41,7 +41,7 @@ class Holdings(NamedTuple):
 
 
 def holdings(data_dir: Path) -> Holdings:
-    """Read a data directory. Raises StorageError or DirectoryInUse."""
+    """Reads a data directory. Raises StorageError or DirectoryInUse."""
     if not data_dir.is_dir():
         raise ForeignDataDirectory(f"{data_dir} is not a directory")
     directory = DataDirectory(data_dir)

@@ -60,7 +60,7 @@ class Child:
 
     @property
     def ended(self) -> str:
-        """The exit code or signal, in words; empty while it runs."""
+        """The exit code or signal, in words; empty while the program runs."""
         code = self._process.poll()
         if code is None:
             return ""
@@ -75,11 +75,11 @@ class Child:
         self._process.terminate()
 
     def crash(self) -> None:
-        """Kill the process, but none that it has started."""
+        """Kills the process, but none that it has started."""
         self._process.kill()
 
     def kill(self) -> None:
-        """Kill it with its process group."""
+        """Kills the process with its process group."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

@@ -59,7 +59,7 @@ class ProgramDescriptors:
         return {"NOTIFY_SOCKET": "@" + address[1:].decode(), "FDSTORE": str(self.most)}
 
     def listen_to(self, pid: int) -> None:
-        """Accept messages of this process only."""
+        """Accepts messages of this process only."""
         with self._lock:
             self._sender = pid
 
@@ -70,7 +70,7 @@ class ProgramDescriptors:
             return dict(self._kept)
 
     def close(self) -> None:
-        """Close all kept files. May be called twice."""
+        """Closes all kept files. May be called twice."""
         if self._closed:
             return
         self._closed = True

@@ -167,7 +167,7 @@ class LocalPipeline:
         return self._supervisor.stopped
 
     def kill(self, name: str) -> None:
-        """Kill one program with SIGKILL, like a crash; it is started again."""
+        """Kills one program with SIGKILL, like a crash; it is started again."""
         self._supervisor.crash(name)
 
     def begin_to_stop(self) -> None:
@@ -175,11 +175,11 @@ class LocalPipeline:
         self._supervisor.begin_to_stop()
 
     def kill_all(self) -> None:
-        """Kill all programs at once; the next start is like one after a crash."""
+        """Kills all programs at once; the next start is like one after a crash."""
         self._supervisor.kill_all()
 
     def stop(self) -> None:
-        """Stop all programs and wait for their end. An interruption kills them."""
+        """Stops all programs and waits for their end. An interruption kills them."""
         try:
             self.begin_to_stop()
             while not self.stopped:

@@ -1,4 +1,4 @@
-"""Preconditions of a start: all that are not met, one line for each.
+"""Checks the preconditions of a start, and explains each that is not met in one line.
 
 Checking changes nothing, except that the directory is created.
 """

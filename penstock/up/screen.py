@@ -91,7 +91,7 @@ class PlainScreen:
         self._say(shown(text))
 
     def close(self) -> None:
-        """Nothing to restore."""
+        """Does nothing: there is no terminal to restore."""
 
     def _figures(self, status: PipelineStatus) -> None:
         self._rates.add(status)
@@ -186,7 +186,7 @@ class Screen(Protocol):
         """Shows a lasting line; with `until`, until lines of that topic have arrived."""
 
     def close(self) -> None:
-        """Restore the terminal, and leave the notes on it. May be called twice."""
+        """Restores the terminal, and leaves the notes on it. May be called twice."""
 
 
 def screen_for(stream: TextIO, places: Places, addresses: Addresses) -> Screen:

@@ -107,7 +107,7 @@ def _line(cells: Sequence[tuple[Text, int, bool]], width: int) -> Text:
 
 
 class ScreenState(msgspec.Struct, frozen=True):
-    """The input of a picture."""
+    """Everything that one frame of the screen shows."""
 
     programs: Sequence[ProgramStatus]
     status: PipelineStatus | None

@@ -42,7 +42,7 @@ class StopRequests:
             signal.signal(number, handler)
 
     def wait(self, seconds: float) -> None:
-        """Wait for the next request, the end of a child, or the end of the time."""
+        """Waits for the next request, the end of a child, or the timeout."""
         with suppress(Empty):
             self._signals.get(timeout=seconds)
 

@@ -67,7 +67,7 @@ class Supervisor:
         self.stopping = False
 
     def turn(self) -> tuple[ProgramStatus, ...]:
-        """Look at all programs once, and return their statuses."""
+        """Looks at all programs once, and returns their statuses."""
         for program in self._watched.values():
             program.look()
         if self.stopping:
@@ -104,16 +104,16 @@ class Supervisor:
             program.start_no_more()
 
     def restart(self, name: str) -> None:
-        """Restart one program, unless the pipeline is stopping."""
+        """Restarts one program, unless the pipeline is stopping."""
         if not self.stopping:
             self._watched[name].restart()
 
     def crash(self, name: str) -> None:
-        """Kill one program, like a crash, if it runs."""
+        """Kills one program, like a crash, if it runs."""
         self._watched[name].crash()
 
     def kill_all(self) -> None:
-        """Kill all programs at once."""
+        """Kills all programs at once."""
         self.begin_to_stop()
         for program in self._watched.values():
             program.kill()
@@ -169,7 +169,7 @@ class _Watched:
 
     @property
     def must_restart_now(self) -> bool:
-        """Whether it must be restarted in the next turn."""
+        """Whether the program must be restarted in the next turn."""
         dead = self.phase is ProgramPhase.DEAD
         return dead and self._program.keeps_open and self._clock() >= self._retry
 

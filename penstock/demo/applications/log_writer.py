@@ -60,7 +60,7 @@ class Rotation(Protocol):
         """The file's name while it is written to."""
 
     def give_way(self, directory: Path, number: int) -> None:
-        """Make room for the next file; this one is closed."""
+        """Makes room for the next file, after the current one was closed."""
 
 
 class Shifted(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ class NewNames(msgspec.Struct, frozen=True):
         return f"{self.stem}-{number}.log"
 
     def give_way(self, directory: Path, number: int) -> None:
-        """Nothing to do, as the next file has another name."""
+        """Does nothing, as the next file has another name."""
 
 
 class RotatedLog:
@@ -109,7 +109,7 @@ class RotatedLog:
         self._file = self._begun()
 
     def write(self, text: str) -> None:
-        """Write and flush the text, into one file."""
+        """Writes and flushes the text, into one file."""
         if self._file.tell() >= self._most_bytes:
             self._file.close()
             self._rotation.give_way(self._directory, self.files)
@@ -137,7 +137,7 @@ class Application(NamedTuple):
 
 
 def write(application: Application, directory: Path, stop: Event) -> WrittenTally:
-    """Write into the directory until `stop` is set. Returns the tally."""
+    """Writes into the directory until `stop` is set; returns the tally."""
     chance = random.Random(application.name)  # noqa: S311  # the same in each demonstration
     log = RotatedLog(directory, application.rotation, application.most_bytes)
     began = now = time.monotonic()

@@ -1,4 +1,4 @@
-"""A service for payments, with a log as Java's programs write it: some errors have a stack trace.
+"""A payment service, with a log like a Java program's: some errors have a stack trace.
 
 2026-11-20 07:12:00,123 INFO  [worker-3] shop.payments.Ledger - #17 booked 12.50 EUR of order 4
 2026-11-20 07:12:00,125 ERROR [worker-1] shop.payments.Gateway - #18 order 5 was not booked
@@ -48,7 +48,7 @@ def _stack_trace(chance: Random) -> list[str]:
 
 
 def pace(seconds: float) -> float:
-    """Orders are booked in batches: busy for three seconds of twelve."""
+    """The rate of bookings, which come in batches: busy for three seconds of twelve."""
     return 900 if seconds % 12 < 3 else 150
 
 

@@ -70,7 +70,7 @@ class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
-    """Check the disk and, unless `offline`, the registry and brokers. Schemas that the agent would
+    """Checks the disk and, unless `offline`, the registry and brokers. Schemas that the agent would
     register are registered."""
     path = Path(config.inputs_dir) if config.inputs_dir else None
     directory = InputsDirectory(path, config.inputs, _read_file)
@@ -101,8 +101,8 @@ def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
 
 
 def check_inputs_file(file: Path, beside: Path | None, *, offline: bool) -> AgentCheck:
-    """Check one file of `inputs_dir` with all others of the agent whose configuration is `beside`.
-    It replaces a file of the same name. Raises ConfigurationError."""
+    """Checks one file of `inputs_dir` together with the other files of the agent whose
+    configuration is `beside`. It replaces a file of the same name. Raises ConfigurationError."""
     inputs = load_inputs(file)
     if beside is None:
         return check_agent(AgentConfig(inputs=inputs), offline=True)
@@ -136,7 +136,7 @@ def _ask_registry(
 
 
 def show_report(report: AgentCheck) -> None:
-    """Print the inputs and topics."""
+    """Prints the inputs and topics."""
     columns = ("input", "topic", "format", "files", "bytes", "schema")
     print_section(columns, [_input(checked) for checked in report.inputs])
     print_section(("topic", "partitions"), [_topic(topic) for topic in report.topics])

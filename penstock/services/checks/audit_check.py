@@ -64,7 +64,7 @@ class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_audit(config: AuditConfig, *, offline: bool) -> AuditCheck:
-    """Check the configuration and, unless `offline`, the brokers and registries."""
+    """Checks the configuration and, unless `offline`, the brokers and registries."""
     hosts = -1
     problems = []
     if config.inventory:
@@ -158,7 +158,7 @@ def problems_of_ledger(configs: Mapping[str, str | None], retention: float) -> I
 
 
 def show_report(report: AuditCheck) -> None:
-    """Print the clusters and the size of the inventory."""
+    """Prints the clusters and the size of the inventory."""
     rows = [
         {
             "cluster": cluster.name,

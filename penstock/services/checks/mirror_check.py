@@ -50,7 +50,7 @@ class MirrorCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_mirror(config: MirrorConfig, *, offline: bool) -> MirrorCheck:
-    """Check the configuration and, unless `offline`, both clusters and the target's registry."""
+    """Checks the configuration and, unless `offline`, both clusters and the target's registry."""
     problems = [*broken_locks(config)]
     remarks = [*_remarks(config)]
     topics: tuple[TopicCheck, ...] = ()
@@ -115,7 +115,7 @@ def _change_words(change: Change) -> str:
 
 
 def show_report(report: MirrorCheck) -> None:
-    """Print the topics."""
+    """Prints the topics."""
     rows = [
         {
             "topic": topic.topic,

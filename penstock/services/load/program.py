@@ -54,12 +54,12 @@ log = logging.getLogger("penstock.load")
 
 
 def next_run(now: float, every: int) -> int:
-    """The first time of a load after `now`."""
+    """The time of the first load after `now`."""
     return (int(now // every) + 1) * every
 
 
 def missed(began: float, ended: float, every: int) -> int:
-    """The number of times that passed during a run."""
+    """The number of loads that were due during a run."""
     return int(ended // every) - int(began // every)
 
 

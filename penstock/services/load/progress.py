@@ -45,13 +45,13 @@ class LoadWatcher(TableWatcher, Protocol):
     """A watcher that also gets the steps before tables and between loads."""
 
     def preparing(self, step: str) -> None:
-        """A step for all tables; empty when it is done."""
+        """Shows a step for all tables; an empty text ends it."""
 
     def at_work(self) -> AbstractContextManager[object]:
         """A context that is open while a load runs."""
 
     def turn(self) -> None:
-        """Called several times a second while a load runs."""
+        """Updates what is shown; called several times a second while a load runs."""
 
 
 class LoadLog:
@@ -74,7 +74,7 @@ class LoadLog:
             log.info("%s", step)
 
     def finishing(self, step: str) -> None:
-        """A final step, which is logged only if it takes long."""
+        """Notes a final step, which is logged only if it takes long."""
         self._note_step("", step)
 
     def turn(self) -> None:

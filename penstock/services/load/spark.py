@@ -236,7 +236,7 @@ class SparkWhenNeeded:
         return self._work is not None
 
     def work(self) -> "SparkWork":
-        """The running Spark, which is started if necessary. Raises LoaderError."""
+        """Returns the running Spark, which is started if necessary. Raises LoaderError."""
         with self._starting:
             if self.failure is not None:
                 raise self.failure

@@ -143,7 +143,7 @@ class _Source:
             raise _unread(error) from None
 
     def read(self, size: int) -> bytes:
-        """Read up to `size` bytes; fewer at the end."""
+        """Reads up to `size` bytes; fewer at the end."""
         if self.limit is not None and self.position + size > self.limit:
             raise BadAvroFile(f"its header has more than {self.limit:,} bytes")
         try:

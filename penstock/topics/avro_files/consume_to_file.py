@@ -69,7 +69,7 @@ class BlockWriter:
             self._hand_on()
 
     def flush(self) -> None:
-        """End the block, unless it is empty."""
+        """Ends the block, unless it is empty."""
         if self._file.block_count:
             self._file.flush()
             self._hand_on()
@@ -166,7 +166,7 @@ class FileConsumer:
         self._offsets: dict[int, list[int]] = {}  # of each partition, the first and the last
 
     def run(self, consumer: Consumer, *, as_json: bool) -> int:
-        """Write the file. Returns the exit code."""
+        """Writes the file; returns the exit code."""
         started = time.monotonic()
         with Interruption() as interruption, self._output() as output:
             writer = BlockWriter(output, self._target.schema, self._codec)

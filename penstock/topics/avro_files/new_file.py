@@ -21,7 +21,7 @@ STDOUT: Final = Path("-")
 
 
 def check_destination(path: Path, *, overwrite: bool) -> None:
-    """Check the destination, before any server is contacted."""
+    """Checks the destination, before any server is contacted."""
     if path != STDOUT:
         _check_free(path, overwrite=overwrite)
     elif sys.stdout.isatty():
@@ -48,7 +48,7 @@ class Output(Protocol):
     ) -> None: ...
 
     def write(self, data: bytes) -> None:
-        """Write all of the data now."""
+        """Writes all of the data now."""
 
     def publish(self) -> None:
         """Makes the file visible under its name."""
@@ -117,7 +117,7 @@ class NewFile:
         self._size += len(data)
 
     def publish(self) -> None:
-        """Sync the file and its directory, and give it its name."""
+        """Syncs the file and its directory, and gives the file its name."""
         try:
             os.fsync(self._file.fileno())
             if not self._published:

@@ -30,7 +30,7 @@ class RegisteredTopicSchema(NamedTuple):
 
 
 def version_of(client: RegistryClient, topic: str, which: Which) -> RegisteredTopicSchema:
-    """The requested version. SchemaError if it does not exist or cannot be used."""
+    """The requested version. Raises SchemaError if it does not exist or cannot be used."""
     found = client.version(subject_of_topic(topic), which)
     return _of(found, client.resolved(found))
 

@@ -1,5 +1,5 @@
 """The release folder on the controller: the names of its files, and checks for missing or damaged
-ones.
+files.
 
 `make release` writes it. A folder may contain several releases, each with a file of checksums. The
 file that a host needs depends on its processor and, for servers, on its Python:

@@ -342,7 +342,7 @@ def result_of(module):
 
 
 def status_of(release):
-    """The installed and the wanted programs, and what the action must send."""
+    """The installed and the requested programs, and the files that the action must send."""
     result = {"changed": not release.is_whole, "path": release.path, "missing": []}
     if not release.is_whole:
         result["diff"] = {
