@@ -56,8 +56,10 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     state: State = State.PRESENT
 
     def __post_init__(self) -> None:
-        if unknown := [operation for operation in self.operations if operation not in OPERATIONS]:
-            raise ValueError(f"{unknown[0]!r} is none of {', '.join(OPERATIONS)}")
+        if unknown_names := [
+            operation for operation in self.operations if operation not in OPERATIONS
+        ]:
+            raise ValueError(f"{unknown_names[0]!r} is none of {', '.join(OPERATIONS)}")
 
     @property
     def resources(self) -> list[ResourcePattern]:
@@ -95,7 +97,10 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         pattern, acl = rule
         return (
             acl.principal == principal_of(self.principal)
-            and (not self.operations or acl.operation in {OPERATIONS[x] for x in self.operations})
+            and (
+                not self.operations
+                or acl.operation in {OPERATIONS[operation] for operation in self.operations}
+            )
             and (not self.resources or pattern in self.resources)
             and self.host in {ANYTHING, acl.host}
         )
@@ -110,22 +115,22 @@ def plans_of(
 ) -> list[tuple[Plan, Rule]]:
     """The plan for each rule, new rules first."""
     declared_rules: dict[Rule, None] = {}
-    for number, entry in enumerate(declared):
+    for index, entry in enumerate(declared):
         try:
             entry.check()
             if entry.state is State.PRESENT:
                 declared_rules |= dict.fromkeys(entry.rules())
         except click.UsageError as error:
-            raise WrongConfiguration(f"acls[{number}]: {error.message}") from None
-    absent = [rule for rule in declared if rule.state is State.ABSENT]
+            raise WrongConfiguration(f"acls[{index}]: {error.message}") from None
+    absent_rules = [rule for rule in declared if rule.state is State.ABSENT]
     removed = [
         rule
         for rule in present
         if (exact and rule not in declared_rules)
-        or any(removed.describes(rule) for removed in absent)
+        or any(removed.describes(rule) for removed in absent_rules)
     ]
     if contradictions := [
-        rule for rule in declared_rules if any(removed.describes(rule) for removed in absent)
+        rule for rule in declared_rules if any(removed.describes(rule) for removed in absent_rules)
     ]:
         raise WrongConfiguration(
             f"declared as present and as absent: {sentence(contradictions[0])}"
@@ -152,11 +157,11 @@ def command(
         penstock acls apply acls.yaml --dry-run
         penstock acls apply acls.yaml
     """
-    wanted = declared_in(DeclaredAcls, declared).acls
-    if exact and not wanted:
+    entries = declared_in(DeclaredAcls, declared).acls
+    if exact and not entries:
         raise WrongConfiguration("--exact with a file without rules would remove all rules")
     with connected(bootstrap) as brokers:
-        rule_plans = plans_of(wanted, rules_in(all_acls(brokers, AclFilter())), exact=exact)
+        rule_plans = plans_of(entries, rules_in(all_acls(brokers, AclFilter())), exact=exact)
         rules = {plan.name: rule for plan, rule in rule_plans}
 
         def do(plan: Plan) -> None:

@@ -37,36 +37,36 @@ class NoPlace(Exception):
 
 def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]:
     """The changes that leave this broker without replicas. Raises `NoPlace`."""
-    there = {other: rack for other, rack in racks.items() if other != broker}
+    other_racks = {other: rack for other, rack in racks.items() if other != broker}
     moving = {key: replicas for key, replicas in before.items() if broker in replicas}
     places: dict[frozenset[int], Places] = {}
-    allowed = {}
+    candidates = {}
     for key, replicas in moving.items():
-        stay = frozenset(replicas) - {broker}
-        if stay not in places:
-            places[stay] = _widest(stay, there)
-        allowed[key] = places[stay]
-    stuck = sorted(key for key, brokers in allowed.items() if not brokers)
-    if stuck:
-        topic, index = stuck[0]
+        remaining_brokers = frozenset(replicas) - {broker}
+        if remaining_brokers not in places:
+            places[remaining_brokers] = _widest(remaining_brokers, other_racks)
+        candidates[key] = places[remaining_brokers]
+    stuck_partitions = sorted(key for key, brokers in candidates.items() if not brokers)
+    if stuck_partitions:
+        topic, index = stuck_partitions[0]
         raise NoPlace(
-            f"no broker can take {len(stuck)} partitions ({topic}-{index} is on "
-            f"{','.join(map(str, before[stuck[0]]))}): there are {len(there)} other brokers, and "
+            f"no broker can take {len(stuck_partitions)} partitions ({topic}-{index} is on "
+            f"{','.join(map(str, before[stuck_partitions[0]]))}): there are {len(other_racks)} other brokers, and "
             "a broker can hold only one replica"
         )
-    loads = Counter(dict.fromkeys(there, 0))
+    loads = Counter(dict.fromkeys(other_racks, 0))
     loads.update(
-        replica for replicas in before.values() for replica in replicas if replica in there
+        replica for replicas in before.values() for replica in replicas if replica in other_racks
     )
-    gets = _evenly(allowed, loads)
-    leads = Counter(dict.fromkeys(there, 0))
-    leads.update(replicas[0] for replicas in before.values() if replicas[0] in there)
+    receivers = _evenly(candidates, loads)
+    leads = Counter(dict.fromkeys(other_racks, 0))
+    leads.update(replicas[0] for replicas in before.values() if replicas[0] in other_racks)
     after = {}
     for key, replicas in sorted(moving.items()):
-        swapped = tuple(gets[key] if replica == broker else replica for replica in replicas)
+        swapped = tuple(receivers[key] if replica == broker else replica for replica in replicas)
         if replicas[0] == broker:
             first = min(
-                (candidate for candidate in swapped if candidate in there),
+                (candidate for candidate in swapped if candidate in other_racks),
                 key=lambda candidate: leads[candidate],
             )
             leads[first] += 1
@@ -97,10 +97,12 @@ Places = tuple[int, ...]
 
 def _widest(stay: Set[int], racks: Racks) -> Places:
     """The brokers for one more replica that keep the number of racks highest."""
-    free = [rack for rack in sorted(racks) if rack not in stay]
-    used = {racks.get(broker) or broker for broker in stay}
-    apart = [broker for broker in free if (racks[broker] or broker) not in used]
-    return tuple(apart or free)
+    free_brokers = [rack for rack in sorted(racks) if rack not in stay]
+    used_racks = {racks.get(broker) or broker for broker in stay}
+    separate_brokers = [
+        broker for broker in free_brokers if (racks[broker] or broker) not in used_racks
+    ]
+    return tuple(separate_brokers or free_brokers)
 
 
 def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int]:
@@ -110,24 +112,24 @@ def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int
     chains of exchanges are made as long as one leads to a broker with two replicas less.
     """
     gets: dict[Key, int] = {}
-    of_topic: Counter[tuple[str, int]] = Counter()
+    topic_counts: Counter[tuple[str, int]] = Counter()
     for key in sorted(allowed, key=lambda key: (len(allowed[key]), key)):
         place = min(
             allowed[key],
-            key=lambda candidate: (loads[candidate], of_topic[key[0], candidate], candidate),
+            key=lambda candidate: (loads[candidate], topic_counts[key[0], candidate], candidate),
         )
         gets[key] = place
         loads[place] += 1
-        of_topic[key[0], place] += 1
-    has: _Having = {}
+        topic_counts[key[0], place] += 1
+    keys_by_broker: _Having = {}
     for key, place in gets.items():
-        has.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
-    while chain := _chain(has, loads):
+        keys_by_broker.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
+    while chain := _chain(keys_by_broker, loads):
         for key, place in chain:
             loads[gets[key]] -= 1
             loads[place] += 1
-            del has[gets[key]][allowed[key]][key]
-            has.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
+            del keys_by_broker[gets[key]][allowed[key]][key]
+            keys_by_broker.setdefault(place, {}).setdefault(allowed[key], {})[key] = None
             gets[key] = place
     return gets
 
@@ -243,8 +245,8 @@ class _Filling:
     def step(self) -> bool:
         """Moves one replica; False if no move is left."""
         while self._open:
-            to = min(self._open, key=lambda broker: (len(self._brokers[broker].keys), broker))
-            size = len(self._brokers[to].keys)
+            receiver = min(self._open, key=lambda broker: (len(self._brokers[broker].keys), broker))
+            size = len(self._brokers[receiver].keys)
             if size < self._share:
                 givers = sorted(
                     self._old, key=lambda broker: (-len(self._brokers[broker].keys), broker)
@@ -252,11 +254,11 @@ class _Filling:
                 for giver in givers:
                     if len(self._brokers[giver].keys) < size + 2:
                         break
-                    key = self._best(giver, to)
+                    key = self._best(giver, receiver)
                     if key is not None:
-                        self._move(key, giver, to)
+                        self._move(key, giver, receiver)
                         return True
-            self._open.discard(to)
+            self._open.discard(receiver)
         return False
 
     def _best(self, giver: int, to: int) -> Key | None:
@@ -284,8 +286,8 @@ class _Filling:
         if giver not in replicas or to in replicas:
             return None
         swapped = [to if replica == giver else replica for replica in replicas]
-        wider = spread(swapped, self._racks) - spread(replicas, self._racks)
-        return None if wider < 0 else (wider, replicas[0] == giver)
+        rack_gain = spread(swapped, self._racks) - spread(replicas, self._racks)
+        return None if rack_gain < 0 else (rack_gain, replicas[0] == giver)
 
     def _apart(self, giver: int, to: int, topic: str) -> int:
         return self._of_topic[topic, giver] - self._of_topic[topic, to]

@@ -114,8 +114,8 @@ def signed_certificate(
         .add_extension(issuer_key, critical=False)
     )
     if hosts:
-        names = x509.SubjectAlternativeName(map(_general_name, hosts))
-        builder = builder.add_extension(names, critical=False)
+        alternative_names = x509.SubjectAlternativeName(map(_general_name, hosts))
+        builder = builder.add_extension(alternative_names, critical=False)
     return builder.sign(authority_key, _HASH)
 
 

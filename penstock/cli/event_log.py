@@ -48,8 +48,8 @@ class _JsonFormatter(logging.Formatter):
 
 
 def _time(record: logging.LogRecord) -> str:
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-    return f"{whole}.{int(record.msecs):03d}Z"
+    seconds_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+    return f"{seconds_text}.{int(record.msecs):03d}Z"
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:

@@ -63,13 +63,13 @@ StandIn = Callable[[Lazy], click.Command]
 def _without_collection() -> Iterator[None]:
     """Exempt what the body imports from garbage collection, which would take a tenth of a program's
     start, and a tenth of a second at its end."""
-    was_enabled = gc.isenabled()
+    gc_was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
         gc.freeze()
     finally:
-        if was_enabled:
+        if gc_was_enabled:
             gc.enable()
 
 

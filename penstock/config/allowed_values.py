@@ -36,7 +36,7 @@ def alternatives(kind: inspect.Type) -> tuple[inspect.Type, ...]:
     """The members of a union; any other type by itself."""
     kind = bare(kind)
     if isinstance(kind, inspect.UnionType):
-        return tuple(inner for member in kind.types for inner in alternatives(member))
+        return tuple(alternative for member in kind.types for alternative in alternatives(member))
     return (kind,)
 
 
@@ -117,7 +117,10 @@ def _fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
         case inspect.CustomType():
             return isinstance(value, str)
         case inspect.LiteralType(values):
-            return any(type(value) is type(allowed) and value == allowed for allowed in values)
+            return any(
+                type(value) is type(allowed_value) and value == allowed_value
+                for allowed_value in values
+            )
         case inspect.EnumType(cls):
             return any(value == member.value for member in cls)
         case _:
@@ -184,17 +187,17 @@ def _one_of(values: Any) -> str:
 
 
 def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
-    lowest = kind.ge if kind.ge is not None else kind.gt
-    highest = kind.le if kind.le is not None else kind.lt
-    low = "above" if kind.ge is None else "from"
-    high = "below" if kind.le is None else "to"
+    minimum = kind.ge if kind.ge is not None else kind.gt
+    maximum = kind.le if kind.le is not None else kind.lt
+    minimum_word = "above" if kind.ge is None else "from"
+    maximum_word = "below" if kind.le is None else "to"
     words = ""
-    if lowest is not None and highest is not None:
-        words = f" {low} {lowest} {high} {highest}"
-    elif lowest is not None:
-        words = f" {low} {lowest}" if kind.ge is None else f", {lowest} or more"
-    elif highest is not None:
-        words = f" {high} {highest}" if kind.le is None else f", {highest} or less"
+    if minimum is not None and maximum is not None:
+        words = f" {minimum_word} {minimum} {maximum_word} {maximum}"
+    elif minimum is not None:
+        words = f" {minimum_word} {minimum}" if kind.ge is None else f", {minimum} or more"
+    elif maximum is not None:
+        words = f" {maximum_word} {maximum}" if kind.le is None else f", {maximum} or less"
     if kind.multiple_of is not None:
         words += f", a multiple of {kind.multiple_of}"
     return words

@@ -40,23 +40,25 @@ def links(reference: Sequence[Section], page: str = "") -> dict[type, str]:
 
 
 def _tables(reference: Sequence[Section], elsewhere: Mapping[type, str]) -> Iterator[str]:
-    below = {section.name: section for section in reference if section.name}
-    shown = {**links(reference), **elsewhere}
-    linked = {name: _target(section, shown) for name, section in below.items()}
+    named_sections = {section.name: section for section in reference if section.name}
+    all_links = {**links(reference), **elsewhere}
+    links_by_section = {
+        name: _target(section, all_links) for name, section in named_sections.items()
+    }
     for section in reference:
-        if section.name and linked[section.name] != _link(section):
+        if section.name and links_by_section[section.name] != _link(section):
             continue
         if section.name:
             yield f"### {_heading(section.name)}\n\n{section.about}\n"
         yield "| key | type | default | |\n|---|---|---|---|"
         for key in section.keys:
-            yield f"| {' | '.join(_cells(key, below, linked))} |"
+            yield f"| {' | '.join(_cells(key, named_sections, links_by_section))} |"
         yield ""
 
 
 def _target(section: Section, shown: Mapping[type, str]) -> str:
-    own = _link(section)
-    return own if section.struct is None else shown.get(section.struct, own)
+    own_link = _link(section)
+    return own_link if section.struct is None else shown.get(section.struct, own_link)
 
 
 def _cells(key: Key, below: Mapping[str, Section], linked: Mapping[str, str]) -> Iterator[str]:
@@ -66,8 +68,8 @@ def _cells(key: Key, below: Mapping[str, Section], linked: Mapping[str, str]) ->
     meaning = key.meaning.replace("|", "\\|")
     section = next((place for place in _places(key.name) if place in below), None)
     if section is not None:
-        first = meaning.partition(". ")[0] if meaning == below[section].about else meaning
-        meaning = f"{first.removesuffix('.')} ([keys]({linked[section]}))."
+        first_sentence = meaning.partition(". ")[0] if meaning == below[section].about else meaning
+        meaning = f"{first_sentence.removesuffix('.')} ([keys]({linked[section]}))."
     yield meaning
 
 
@@ -84,8 +86,8 @@ def _default(key: Key) -> str:
         return ""  # its own keys have defaults
     if is_nothing(key.default):
         return "none"
-    short = spoken(key.default, key.type)
-    return f"`{written(key.default)}`" + (f" ({short})" if short else "")
+    short_form = spoken(key.default, key.type)
+    return f"`{written(key.default)}`" + (f" ({short_form})" if short_form else "")
 
 
 def _places(name: str) -> tuple[str, ...]:

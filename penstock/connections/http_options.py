@@ -85,8 +85,12 @@ def broker_http_option(help_: str) -> Callable[[F], F]:
 
 def broker_http_of(bootstrap: str) -> str | None:
     """The HTTP ports of these brokers according to the profile; None if it names other brokers."""
-    current = profile()
-    return current.value("broker_http") if current.names("brokers", bootstrap) else None
+    current_profile = profile()
+    return (
+        current_profile.value("broker_http")
+        if current_profile.names("brokers", bootstrap)
+        else None
+    )
 
 
 def http_security(program: str, *urls: HttpUrl) -> HttpSecurity:

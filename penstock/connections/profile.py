@@ -128,9 +128,9 @@ def chosen_security(key: str, address_key: str, addresses: str, kind: type[T]) -
             return load(kind, path)
         except ConfigurationError as error:
             raise WrongConfiguration(*error.mistakes) from None
-    current = readable_profile()
-    if current.content and current.names(address_key, addresses):
-        security: T = getattr(current.content, key)
+    current_profile = readable_profile()
+    if current_profile.content and current_profile.names(address_key, addresses):
+        security: T = getattr(current_profile.content, key)
         return security
     return kind()
 
@@ -199,8 +199,8 @@ def _read(chosen: Path | None) -> Profile:
 def _default_file() -> Path | None:
     """The default file; a home folder that may not be searched, as under sudo, is skipped."""
     # Path.exists raises PermissionError, Path.expanduser an error of its own.
-    own = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
-    files = (Path(own, "penstock", SYSTEM.name), SYSTEM)
+    config_home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
+    files = (Path(config_home, "penstock", SYSTEM.name), SYSTEM)
     return next((path for path in files if os.path.exists(path)), None)  # noqa: PTH110
 
 

@@ -41,7 +41,7 @@ def zookeeper_options(address_help: str) -> Callable[[F], F]:
 
     def add(command: F) -> F:
         zookeeper = click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help=address_help)
-        secret = click.option(
+        secret_option = click.option(
             "--zookeeper-secret-file",
             type=click.Path(dir_okay=False, path_type=Path),
             metavar="FILE",
@@ -53,7 +53,7 @@ def zookeeper_options(address_help: str) -> Callable[[F], F]:
             None,
             "The brokers' `zookeeper_security`: a YAML file with those keys.",
         )
-        return profile_option(zookeeper(secret(security(command))))
+        return profile_option(zookeeper(secret_option(security(command))))
 
     return add
 

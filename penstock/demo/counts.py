@@ -105,13 +105,16 @@ def counted(
     try:
         pipeline = watch.pipeline
         reports = {topic.topic: topic for topic in asked(pipeline.offline, time_span).topics}
-        with _Cluster(pipeline.access) as first, _Cluster(pipeline.offline) as offline:
+        with (
+            _Cluster(pipeline.access) as main_cluster,
+            _Cluster(pipeline.offline) as offline_cluster,
+        ):
             for sample, tally in zip(SAMPLES, tallies, strict=True):
                 figures = Figures(
                     tally=tally,
                     report=reports.get(sample.copy),
-                    stored=first.arrivals(sample.name, sample, tally),
-                    mirrored=offline.arrivals(sample.copy, sample, tally),
+                    stored=main_cluster.arrivals(sample.name, sample, tally),
+                    mirrored=offline_cluster.arrivals(sample.copy, sample, tally),
                     landed=_landed(watch, sample, tally),
                 )
                 all_figures.append(figures)
@@ -131,8 +134,8 @@ def _landed(watch: Watch, sample: Sample, tally: WrittenTally) -> Arrivals:
 
     for _ in range(_COUNTS - 1):
         with suppress(FileNotFoundError):
-            landed = count()
-            if not any(landed.faults("landed")):
-                return landed
+            counts = count()
+            if not any(counts.faults("landed")):
+                return counts
         watch.until(lambda: False, _PAUSE_SECONDS)
     return count()

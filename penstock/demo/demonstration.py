@@ -95,19 +95,19 @@ class Demonstration:
         self._registered = False
 
     def run(self) -> DemonstrationOutcome:
-        began = time.time()
+        start = time.time()
         self._watch.until_ready(_START_SECONDS, self._register_schemas)
         tallies = self._tallies()
         lines = sum(tally.lines for tally in tallies)
         self._watch.note(f"{lines:,} lines were written. The last of them are loaded and audited.")
-        time_span = span(began, time.time())
-        unsettled = wait_for_verdict(self._watch, time_span)
+        time_span = span(start, time.time())
+        missing_reports = wait_for_verdict(self._watch, time_span)
         return DemonstrationOutcome(
             figures=counted(self._watch, tallies, time_span),
             seconds=self._seconds,
             seed=self._seed,
             kills=self._kills,
-            unsettled=unsettled,
+            unsettled=missing_reports,
         )
 
     def _register_schemas(self) -> None:
@@ -128,29 +128,29 @@ class Demonstration:
         """Run the applications, kill programs meanwhile, and return the tallies."""
         directory = applications_of(self._places)
         with ExitStack() as stack:
-            running = []
+            processes = []
             for sample in SAMPLES:
                 application = ApplicationProcess(sample, directory)
                 stack.callback(application.kill)
-                running.append(application)
+                processes.append(application)
             names = ", ".join(sample.name for sample in SAMPLES)
             self._watch.note(f"Three applications write logs for {self._seconds:g} s: {names}.")
             if self._kills:
                 moments = ", ".join(kill.words for kill in self._kills)
                 self._watch.note(f"Seed {self._seed} kills: {moments}.")
-            self._write(running)
-            for application in running:
+            self._write(processes)
+            for application in processes:
                 application.stop()
             if not self._watch.until(
-                lambda: all(application.ended for application in running), _STOP_SECONDS
+                lambda: all(application.ended for application in processes), _STOP_SECONDS
             ):
                 raise DemoFailed(f"an application did not stop within {_STOP_SECONDS:.0f} s")
-            return tuple(map(_tally, running))
+            return tuple(map(_tally, processes))
 
     def _write(self, running: list[ApplicationProcess]) -> None:
         began = time.monotonic()
-        for after, program in self._kills:
-            self._write_until(began + after, running)
+        for seconds, program in self._kills:
+            self._write_until(began + seconds, running)
             if not self._watch.until(partial(self._watch.runs, program), _RUNS_SECONDS):
                 raise DemoFailed(f"the {program} does not run: see {self._places.log(program)}")
             self._watch.pipeline.kill(program)
@@ -159,9 +159,11 @@ class Demonstration:
 
     def _write_until(self, end: float, running: list[ApplicationProcess]) -> None:
         def ended() -> bool:
-            for app in running:
-                if app.ended:
-                    raise DemoFailed(f"{app.sample.name} ended ({app.ended}): see {app.log}")
+            for process in running:
+                if process.ended:
+                    raise DemoFailed(
+                        f"{process.sample.name} ended ({process.ended}): see {process.log}"
+                    )
             return False
 
         self._watch.until(ended, end - time.monotonic())

@@ -62,9 +62,9 @@ def free_ports() -> tuple[Ports, MirrorPorts]:
     """A series of free ports. Raises OSError if there is none."""
     count = len(Ports._fields) + len(MirrorPorts._fields)
     highest = max(int(_EPHEMERAL.read_text().split()[0]), _LOWEST + 10 * count)
-    chance = random.SystemRandom()
+    rng = random.SystemRandom()
     for _ in range(_TRIES):
-        base = chance.randrange(_LOWEST, highest - count)
+        base = rng.randrange(_LOWEST, highest - count)
         if all(is_free(HOST, port) for port in range(base, base + count)):
             return Ports.beginning_at(base), MirrorPorts.beginning_at(base)
     raise OSError(f"no {count} consecutive free ports between {_LOWEST} and {highest}")

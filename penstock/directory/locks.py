@@ -176,14 +176,17 @@ def locked_settings(
         audit_client = client("audit")
         page = {key: value for key, value in settings["audit"].items() if key not in audit_client}
         registry = settings["registry"]
-        allowed = [*registry["permissions"], _permission(_MIRROR, LEDGER_TOPIC, "read", "write")]
+        permissions = [
+            *registry["permissions"],
+            _permission(_MIRROR, LEDGER_TOPIC, "read", "write"),
+        ]
         settings |= {
             "mirror": {
                 "source": {"security": at_brokers(locks, _MIRROR)},
                 "target": client(_MIRROR),
             },
             "offline-broker": broker(mirror.offline_broker),
-            "offline-registry": registry | {"permissions": allowed},
+            "offline-registry": registry | {"permissions": permissions},
             "audit": page | {"clusters": {SOURCE: audit_client, OFFLINE: audit_client}},
         }
     return settings
@@ -226,8 +229,8 @@ def _rules_of_mirror() -> Iterator[Rule]:
     read = (Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
     yield from _rules(_MIRROR, topic, ANYTHING, *read, *write)
     yield from _rules(_MIRROR, group, ANYTHING, Operation.READ, Operation.DESCRIBE)
-    writer = ResourceType.TRANSACTIONAL_ID
-    yield from _rules(_MIRROR, writer, MIRROR_ID, Operation.WRITE, Operation.DESCRIBE)
+    transactional_id = ResourceType.TRANSACTIONAL_ID
+    yield from _rules(_MIRROR, transactional_id, MIRROR_ID, Operation.WRITE, Operation.DESCRIBE)
     yield from _rules(_MIRROR, topic, _SCHEMAS_TOPIC, *write, permission=Permission.DENY)
     # The registry serves copied schemas, too.
     schemas = f"{SOURCE}.{_SCHEMAS_TOPIC}"

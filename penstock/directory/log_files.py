@@ -37,11 +37,11 @@ def cut(path: Path, longest: int = LONGEST) -> bool:
     """Truncates the file if it is too long; returns whether it was."""
     if size(path) <= longest:
         return False
-    former = path.with_name(f"{path.name}.1")
+    old_path = path.with_name(f"{path.name}.1")
     # On a full disk there is no copy, but the truncation frees space.
     with suppress(OSError):
-        former.unlink(missing_ok=True)
-        shutil.copyfile(path, former)
+        old_path.unlink(missing_ok=True)
+        shutil.copyfile(path, old_path)
     with suppress(OSError):
         os.truncate(path, 0)
     return True

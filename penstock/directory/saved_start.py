@@ -68,13 +68,13 @@ def load_start(directory: Path) -> SavedStart:
     ports = Ports(**_known(content.ports, Ports._fields))
     if content.mirror is not None:
         mirror = MirrorPorts(**_known(content.mirror, MirrorPorts._fields))
-    used = [*ports, *(mirror or ())]
-    if len(set(used)) < len(used):
+    all_ports = [*ports, *(mirror or ())]
+    if len(set(all_ports)) < len(all_ports):
         raise DirectoryUnusable(
             f"{path} names a port twice: delete it to start with the usual ports"
         )
-    secure = has_keys if content.secure is None else content.secure
-    return SavedStart(ports, secure, mirror=mirror)
+    is_secure = has_keys if content.secure is None else content.secure
+    return SavedStart(ports, is_secure, mirror=mirror)
 
 
 def _known(ports: Mapping[str, int], names: Collection[str]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class KnownFinding(msgspec.Struct, frozen=True, kw_only=True):
         if self.subject != other.subject:
             return False
         places = list(zip(self._places(), other._places(), strict=True))
-        if not all(_covers(own, theirs) for own, theirs in places):
+        if not all(_covers(own_place, other_place) for own_place, other_place in places):
             return False
         is_located = any(NOWHERE not in place for place in places)
         # Without positions, times and the number of events are compared.

@@ -73,9 +73,11 @@ class Shipped(NamedTuple):
 def write_line(path: Path) -> Line:
     """Writes a line to the file. Raises Failed."""
     token = secrets.token_hex(16)
-    written = time.time_ns() // 1_000_000
-    when = datetime.fromtimestamp(written / 1000, UTC).isoformat(timespec="milliseconds")
-    line = f"{when} penstock gate canary {token}\n".encode()
+    written_millis = time.time_ns() // 1_000_000
+    time_written = datetime.fromtimestamp(written_millis / 1000, UTC).isoformat(
+        timespec="milliseconds"
+    )
+    line = f"{time_written} penstock gate canary {token}\n".encode()
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         if path.exists() and path.lstat().st_size > _LONGEST_FILE:
@@ -88,7 +90,9 @@ def write_line(path: Path) -> Line:
             os.write(file, line)
             os.fsync(file)
             status = os.fstat(file)
-            return Line(path.absolute(), token.encode(), status.st_size, written, status.st_ino)
+            return Line(
+                path.absolute(), token.encode(), status.st_size, written_millis, status.st_ino
+            )
         finally:
             os.close(file)
     except OSError as error:
@@ -188,9 +192,9 @@ class CanaryCheck:
         if self._consumer is None:
             start = AtTime(self._line.written - _CLOCKS_MILLIS)
             self._consumer = Consumer(self._brokers, topic, start)
-        until = time.monotonic() + _POLL_SECONDS
-        while (remaining := until - time.monotonic()) > 0:
-            for message in self._consumer.poll(remaining):
+        deadline = time.monotonic() + _POLL_SECONDS
+        while (seconds_left := deadline - time.monotonic()) > 0:
+            for message in self._consumer.poll(seconds_left):
                 if self._line.token in (message.record.value or b""):
                     return True
         return False
@@ -227,23 +231,23 @@ class CanaryCheck:
 def shipped(status: Status, line: Line) -> tuple[Shipped | None, str]:
     """The offset of the line once it is acknowledged; else the reason why it is not. The inode
     distinguishes a renamed file of that path from this one."""
-    followed = [
+    followed_files = [
         file
         for file in status.files
         if file.path == str(line.path) and not file.deleted and file.inode in {0, line.inode}
     ]
     not_ready = why_not_ready(status)
-    because = f" (the agent is not ready: {not_ready})" if not_ready else ""
-    if not followed:
-        return None, f"the agent on {status.host} does not follow {line.path}{because}"
-    file = max(followed, key=lambda candidate: candidate.acknowledged)
+    suffix = f" (the agent is not ready: {not_ready})" if not_ready else ""
+    if not followed_files:
+        return None, f"the agent on {status.host} does not follow {line.path}{suffix}"
+    file = max(followed_files, key=lambda candidate: candidate.acknowledged)
     if file.acknowledged < line.end:
-        why = file.error or _stalled(status, file)
-        reason = f": {why}" if why else ""
-        unshipped = line.end - file.acknowledged
+        reason = file.error or _stalled(status, file)
+        reason = f": {reason}" if reason else ""
+        unshipped_bytes = line.end - file.acknowledged
         return (
             None,
-            f"the agent has yet to ship {unshipped:,} bytes of {line.path}{reason}{because}",
+            f"the agent has yet to ship {unshipped_bytes:,} bytes of {line.path}{reason}{suffix}",
         )
     return Shipped(status.host, file.topic, file.source), ""
 
@@ -272,9 +276,12 @@ def why_not_counted(answer: TopicAnswer, *, by_all: bool) -> str:
             return f"no broker has counted {answer.topic} yet: is `registry` configured there?"
         if cell.state not in {State.COMPLETE, State.PENDING}:
             return f"the audit's verdict on that minute of {answer.topic} is {cell.state.value}"
-        counted, read = events[TierKind.BROKER.value], events.get(TierKind.AGENT.value, 0)
-        if counted < read or TierKind.BROKER.value in cell.waits:
-            return f"the brokers have counted {counted:,} of {read:,} events of {answer.topic}"
+        stored, shipped_events = (
+            events[TierKind.BROKER.value],
+            events.get(TierKind.AGENT.value, 0),
+        )
+        if stored < shipped_events or TierKind.BROKER.value in cell.waits:
+            return f"the brokers have counted {stored:,} of {shipped_events:,} events of {answer.topic}"
         if by_all and not _is_there(cell):
             waits = ", ".join(cell.waits)
             return f"that minute of {answer.topic} is not complete: it waits for {waits}"

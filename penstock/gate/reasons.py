@@ -44,5 +44,5 @@ def worst(reasons: Sequence[Reason]) -> Trouble:
 
 def some(names: Sequence[str]) -> str:
     """The first few names, and the number of further ones."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    further_count = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {further_count:,} more" if further_count > 0 else "")

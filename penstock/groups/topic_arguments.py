@@ -27,10 +27,10 @@ class TopicArgumentType(click.ParamType[TopicArgument]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> TopicArgument:
-        topic, colon, numbers = value.partition(":")
-        if not topic or (colon and not _NUMBERS.fullmatch(numbers)):
+        topic, separator, partition_list = value.partition(":")
+        if not topic or (separator and not _NUMBERS.fullmatch(partition_list)):
             self.fail(f"{value!r} is neither a topic nor one with partitions, like views:0,3")
-        partitions = tuple(map(int, numbers.split(","))) if numbers else ()
+        partitions = tuple(map(int, partition_list.split(","))) if partition_list else ()
         return TopicArgument(topic, partitions)
 
 

@@ -83,8 +83,8 @@ def _row(key: str, address: str) -> dict[str, object]:
         case ParameterSource.ENVIRONMENT:
             origin = variable
         case _:
-            current = profile()
-            origin = str(current.path) if current.value(key) else "default"
+            current_profile = profile()
+            origin = str(current_profile.path) if current_profile.value(key) else "default"
     return _as_row(key, address, origin, _credentials(key, security, address))
 
 

@@ -138,22 +138,22 @@ class Application(NamedTuple):
 
 def write(application: Application, directory: Path, stop: Event) -> WrittenTally:
     """Writes into the directory until `stop` is set; returns the tally."""
-    chance = random.Random(application.name)  # noqa: S311  # the same in each demonstration
+    rng = random.Random(application.name)  # noqa: S311  # the same in each demonstration
     log = RotatedLog(directory, application.rotation, application.most_bytes)
-    began = now = time.monotonic()
+    start = now = time.monotonic()
     events = lines = 0
-    owed = 1.0
+    due_events = 1.0
     while not stop.is_set():
-        at = datetime.now(UTC)
-        numbers = range(events, events + int(owed))
-        text = "".join(application.event(number, at, chance) for number in numbers)
+        time_now = datetime.now(UTC)
+        numbers = range(events, events + int(due_events))
+        text = "".join(application.event(number, time_now, rng) for number in numbers)
         log.write(text)
         events += len(numbers)
         lines += text.count("\n")
         stop.wait(_TURN_SECONDS)
-        before, now = now, time.monotonic()
-        took = min(now - before, _LONGEST_TURN)
-        owed += application.pace(now - began) * took - len(numbers)
+        previous, now = now, time.monotonic()
+        elapsed = min(now - previous, _LONGEST_TURN)
+        due_events += application.pace(now - start) * elapsed - len(numbers)
     log.close()
     return WrittenTally(application=application.name, lines=lines, events=events, files=log.files)
 
