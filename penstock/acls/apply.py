@@ -56,10 +56,8 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     state: State = State.PRESENT
 
     def __post_init__(self) -> None:
-        if unknown_names := [
-            operation for operation in self.operations if operation not in OPERATIONS
-        ]:
-            raise ValueError(f"{unknown_names[0]!r} is none of {', '.join(OPERATIONS)}")
+        if unknown := [operation for operation in self.operations if operation not in OPERATIONS]:
+            raise ValueError(f"{unknown[0]!r} is none of {', '.join(OPERATIONS)}")
 
     @property
     def resources(self) -> list[ResourcePattern]:
@@ -99,7 +97,7 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             acl.principal == principal_of(self.principal)
             and (
                 not self.operations
-                or acl.operation in {OPERATIONS[operation] for operation in self.operations}
+                or acl.operation in {OPERATIONS[name] for name in self.operations}
             )
             and (not self.resources or pattern in self.resources)
             and self.host in {ANYTHING, acl.host}

@@ -59,11 +59,9 @@ def list_acls(
     resources = patterns(topics, groups, transactional_ids, cluster=cluster, prefixed=prefixed)
     if matching and (prefixed or not resources):
         raise click.UsageError("--matching needs the name of a resource")
-    pattern_type = PatternType.MATCH if matching else None
+    match = PatternType.MATCH if matching else None
     filters = [
-        AclFilter(
-            pattern.resource_type, pattern.name, pattern_type or pattern.pattern_type, principal
-        )
+        AclFilter(pattern.resource_type, pattern.name, match or pattern.pattern_type, principal)
         for pattern in resources
     ] or [AclFilter(principal=principal)]
     matches: dict[Rule, None] = {}
@@ -222,11 +220,9 @@ def test(
     acl_filter = AclFilter(resource.resource_type, resource.name, PatternType.MATCH)
     with connected(bootstrap) as brokers:
         acls = all_acls(brokers, acl_filter)
-        standing_permissions = beside_acls(brokers)
+        rights = beside_acls(brokers)
     permissions = Permissions(
-        acls,
-        standing_permissions.super_users or frozenset(),
-        allow_if_no_acl=standing_permissions.allow_if_no_acl,
+        acls, rights.super_users or frozenset(), allow_if_no_acl=rights.allow_if_no_acl
     )
     kind, name = resource.resource_type, resource.name
     decision = permissions.explain(principal.removeprefix(USER), host, chosen_operation, kind, name)
@@ -237,7 +233,7 @@ def test(
         print_json({"allowed": decision.allowed, "why": decision.why, "acl": rule and row(rule)})
     else:
         reason = f"{decision.why}: {sentence(rule)}" if rule else decision.why
-        if not decision.allowed and standing_permissions.super_users is None:
+        if not decision.allowed and rights.super_users is None:
             reason += "; this cluster does not reveal its super users"
         print(one_line(f"{'yes' if decision.allowed else 'no'}: {reason}"))
     return 0 if decision.allowed else _NOT_ALLOWED

@@ -43,14 +43,12 @@ def elect(broker: int, bootstrap: str, as_json: bool) -> None:
             raise Failed(f"no broker {broker} in the cluster")
         partitions = led_by_others(cluster, broker)
         results = elect_preferred(brokers, partitions) if partitions else {}
-    elected_partitions = sorted(key for key, error in results.items() if error is ErrorCode.none)
+    leads = sorted(key for key, error in results.items() if error is ErrorCode.none)
     errors = {key: error for key, error in results.items() if error is not ErrorCode.none}
     if as_json:
         print_json(
             {
-                "elected": [
-                    {"topic": name, "partition": index} for name, index in elected_partitions
-                ],
+                "elected": [{"topic": name, "partition": index} for name, index in leads],
                 "refused": [
                     {"topic": name, "partition": index, "why": error.name}
                     for (name, index), error in sorted(errors.items())
@@ -58,7 +56,7 @@ def elect(broker: int, bootstrap: str, as_json: bool) -> None:
             }
         )
     else:
-        say(f"broker {broker} leads {len(elected_partitions):,} partitions again")
+        say(f"broker {broker} leads {len(leads):,} partitions again")
     if errors:
         (name, index), error = min(errors.items())
         suffix = f" and {len(errors) - 1:,} more" if len(errors) > 1 else ""

@@ -46,13 +46,13 @@ def drained(before: Placement, racks: Racks, broker: int) -> dict[Key, Replicas]
         if remaining_brokers not in places:
             places[remaining_brokers] = _widest(remaining_brokers, other_racks)
         candidates[key] = places[remaining_brokers]
-    stuck_partitions = sorted(key for key, brokers in candidates.items() if not brokers)
-    if stuck_partitions:
-        topic, index = stuck_partitions[0]
+    stuck = sorted(key for key, brokers in candidates.items() if not brokers)
+    if stuck:
+        topic, index = stuck[0]
         raise NoPlace(
-            f"no broker can take {len(stuck_partitions)} partitions ({topic}-{index} is on "
-            f"{','.join(map(str, before[stuck_partitions[0]]))}): there are {len(other_racks)} other brokers, and "
-            "a broker can hold only one replica"
+            f"no broker can take {len(stuck)} partitions ({topic}-{index} is on "
+            f"{','.join(map(str, before[stuck[0]]))}): there are {len(other_racks)} other brokers, "
+            "and a broker can hold only one replica"
         )
     loads = Counter(dict.fromkeys(other_racks, 0))
     loads.update(
@@ -99,10 +99,8 @@ def _widest(stay: Set[int], racks: Racks) -> Places:
     """The brokers for one more replica that keep the number of racks highest."""
     free_brokers = [rack for rack in sorted(racks) if rack not in stay]
     used_racks = {racks.get(broker) or broker for broker in stay}
-    separate_brokers = [
-        broker for broker in free_brokers if (racks[broker] or broker) not in used_racks
-    ]
-    return tuple(separate_brokers or free_brokers)
+    elsewhere = [broker for broker in free_brokers if (racks[broker] or broker) not in used_racks]
+    return tuple(elsewhere or free_brokers)
 
 
 def _evenly(allowed: Mapping[Key, Places], loads: Counter[int]) -> dict[Key, int]:

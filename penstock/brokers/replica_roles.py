@@ -69,13 +69,11 @@ def is_under(partition: PartitionMetadata) -> bool:
 
 def why_under(partition: PartitionMetadata, cluster: ClusterMetadata) -> str:
     """Why a partition is leaderless or under-replicated, in words; empty if it is neither."""
-    missing_brokers = [
-        replica for replica in partition.replicas if replica not in partition.in_sync
-    ]
+    laggards = [replica for replica in partition.replicas if replica not in partition.in_sync]
     return "; ".join(
         [
             *_leaderless(partition, cluster),
-            *(f"{broker} {_role(broker, partition, cluster)}" for broker in missing_brokers),
+            *(f"{broker} {_role(broker, partition, cluster)}" for broker in laggards),
         ]
     )
 

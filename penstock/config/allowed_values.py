@@ -117,10 +117,7 @@ def _fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
         case inspect.CustomType():
             return isinstance(value, str)
         case inspect.LiteralType(values):
-            return any(
-                type(value) is type(allowed_value) and value == allowed_value
-                for allowed_value in values
-            )
+            return any(type(value) is type(option) and value == option for option in values)
         case inspect.EnumType(cls):
             return any(value == member.value for member in cls)
         case _:

@@ -184,20 +184,18 @@ class _Reader(msgspec.Struct, frozen=True):
                 values[name] = self.value(child, fields[name].type, prefix + name)
                 continue
             position = node.key_position(name)
-            field_of_file = fields.get(name.removesuffix(_FILE))
-            if not name.endswith(_FILE) or field_of_file is None or not is_text(field_of_file.type):
+            target = fields.get(name.removesuffix(_FILE))
+            if not name.endswith(_FILE) or target is None or not is_text(target.type):
                 values[name] = self.wrong(unknown_key(position, prefix + name, name, list(fields)))
                 misspelled_keys.add(nearest_key(name, list(fields)))
-            elif field_of_file.encode_name in node.entries:
-                both = f"set either {field_of_file.encode_name} or {name}, not both"
+            elif target.encode_name in node.entries:
+                both = f"set either {target.encode_name} or {name}, not both"
                 values[name] = self.wrong(ConfigurationError(position, prefix + name, both))
             else:
                 try:
-                    values[field_of_file.encode_name] = self.secret(
-                        child, field_of_file.type, prefix + name
-                    )
+                    values[target.encode_name] = self.secret(child, target.type, prefix + name)
                 except ConfigurationError as error:
-                    values[field_of_file.encode_name] = self.wrong(error)
+                    values[target.encode_name] = self.wrong(error)
         for name, field in fields.items():
             if field.required and name not in values and name not in misspelled_keys:
                 message = f"is missing; expected {describe(field.type)}"
@@ -213,10 +211,8 @@ class _Reader(msgspec.Struct, frozen=True):
             msgspec.convert(values, known_type(struct.cls), dec_hook=_construct)
         except msgspec.ValidationError as error:
             message = str(error)
-            named_keys = (name for match in _NAMED_KEY.finditer(message) for name in match.groups())
-            position = next(
-                (node.keys[name] for name in named_keys if name in node.keys), node.where
-            )
+            names = (name for match in _NAMED_KEY.finditer(message) for name in match.groups())
+            position = next((node.keys[name] for name in names if name in node.keys), node.where)
             return self.wrong(ConfigurationError(position, key, message))
         return values
 

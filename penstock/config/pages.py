@@ -42,17 +42,15 @@ def links(reference: Sequence[Section], page: str = "") -> dict[type, str]:
 def _tables(reference: Sequence[Section], elsewhere: Mapping[type, str]) -> Iterator[str]:
     named_sections = {section.name: section for section in reference if section.name}
     all_links = {**links(reference), **elsewhere}
-    links_by_section = {
-        name: _target(section, all_links) for name, section in named_sections.items()
-    }
+    targets = {name: _target(section, all_links) for name, section in named_sections.items()}
     for section in reference:
-        if section.name and links_by_section[section.name] != _link(section):
+        if section.name and targets[section.name] != _link(section):
             continue
         if section.name:
             yield f"### {_heading(section.name)}\n\n{section.about}\n"
         yield "| key | type | default | |\n|---|---|---|---|"
         for key in section.keys:
-            yield f"| {' | '.join(_cells(key, named_sections, links_by_section))} |"
+            yield f"| {' | '.join(_cells(key, named_sections, targets))} |"
         yield ""
 
 

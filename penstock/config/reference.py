@@ -150,12 +150,7 @@ def spoken(value: Any, type_word: str) -> str:
         return ""
     if type_word == "bytes":
         return next(
-            (
-                f"{value // unit_bytes} {name}"
-                for unit_bytes, name in _SIZES
-                if _is_whole(value, unit_bytes)
-            ),
-            "",
+            (f"{value // size} {name}" for size, name in _SIZES if _is_whole(value, size)), ""
         )
     if "seconds" in type_word and value > 120:
         parts = next((unit for unit in _TIMES if _is_whole(value, unit[0])), None)

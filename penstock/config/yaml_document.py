@@ -37,10 +37,8 @@ class ConfigurationError(Exception):
         self.mistakes: tuple[str, ...] = (line,)
 
     def __str__(self) -> str:
-        further_count = len(self.mistakes) - 1
-        return (
-            f"{self.mistakes[0]} (and {further_count} more)" if further_count else self.mistakes[0]
-        )
+        count = len(self.mistakes) - 1
+        return f"{self.mistakes[0]} (and {count} more)" if count else self.mistakes[0]
 
 
 class Mistakes:

@@ -74,10 +74,8 @@ def declaration_options(command: F) -> F:
     argument = click.argument(
         "declared", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
     )
-    dry_run_option = click.option(
-        "--dry-run", is_flag=True, help="Show the changes, and make none."
-    )
-    return argument(dry_run_option(yes_option(json_option(command))))
+    dry_run = click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
+    return argument(dry_run(yes_option(json_option(command))))
 
 
 def declared_in(kind: type[T], path: Path) -> T:

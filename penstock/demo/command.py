@@ -57,8 +57,8 @@ def show_outcome(outcome: DemonstrationOutcome) -> None:
 
 
 def _summary(outcome: DemonstrationOutcome, mark: str) -> Iterator[str]:
-    killed_programs = _listed([f"the {program}" for program in outcome.killed])
-    sentence = f"Every line arrived, once{f', although {killed_programs} were killed' if killed_programs else ''}"
+    names = _listed([f"the {program}" for program in outcome.killed])
+    sentence = f"Every line arrived, once{f', although {names} were killed' if names else ''}"
     sums = totals(outcome.figures)
     if outcome.agrees:
         yield f"✓ {sentence}:"

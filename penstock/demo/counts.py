@@ -105,16 +105,13 @@ def counted(
     try:
         pipeline = watch.pipeline
         reports = {topic.topic: topic for topic in asked(pipeline.offline, time_span).topics}
-        with (
-            _Cluster(pipeline.access) as main_cluster,
-            _Cluster(pipeline.offline) as offline_cluster,
-        ):
+        with _Cluster(pipeline.access) as main, _Cluster(pipeline.offline) as offline:
             for sample, tally in zip(SAMPLES, tallies, strict=True):
                 figures = Figures(
                     tally=tally,
                     report=reports.get(sample.copy),
-                    stored=main_cluster.arrivals(sample.name, sample, tally),
-                    mirrored=offline_cluster.arrivals(sample.copy, sample, tally),
+                    stored=main.arrivals(sample.name, sample, tally),
+                    mirrored=offline.arrivals(sample.copy, sample, tally),
                     landed=_landed(watch, sample, tally),
                 )
                 all_figures.append(figures)

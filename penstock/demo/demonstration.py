@@ -159,11 +159,9 @@ class Demonstration:
 
     def _write_until(self, end: float, running: list[ApplicationProcess]) -> None:
         def ended() -> bool:
-            for process in running:
-                if process.ended:
-                    raise DemoFailed(
-                        f"{process.sample.name} ended ({process.ended}): see {process.log}"
-                    )
+            for app in running:
+                if app.ended:
+                    raise DemoFailed(f"{app.sample.name} ended ({app.ended}): see {app.log}")
             return False
 
         self._watch.until(ended, end - time.monotonic())

@@ -43,9 +43,9 @@ class Arrivals(NamedTuple):
         if self.missing:
             yield f"{_events(self.events_missing)} not {where}: {_ranges(self.missing)}"
         if self.twice:
-            repeated = self.events - self.distinct
+            excess = self.events - self.distinct
             numbers = _shown([f"{number:,}" for number in self.twice])
-            yield f"{where} more than once: {_numbers(self.twice)} {numbers} ({repeated:,} too many)"
+            yield f"{where} more than once: {_numbers(self.twice)} {numbers} ({excess:,} too many)"
         if self.unknown:
             numbers = _shown([_number(number) for number in self.unknown])
             yield f"{where}, but never written: {numbers}"
@@ -95,10 +95,8 @@ def _number(number: int) -> str:
 
 
 def _shown(texts: list[str]) -> str:
-    hidden_count = len(texts) - _MOST_SHOWN
-    return ", ".join(texts[:_MOST_SHOWN]) + (
-        f" and {hidden_count:,} more" if hidden_count > 0 else ""
-    )
+    hidden = len(texts) - _MOST_SHOWN
+    return ", ".join(texts[:_MOST_SHOWN]) + (f" and {hidden:,} more" if hidden > 0 else "")
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,11 +228,9 @@ class DemonstrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
         """The differences in words, given that every line arrived."""
         if unproven_count := sum(figure.is_unproven for figure in self.figures):
             yield f"{self._of_topics(unproven_count)} cannot be proven"
-        doubtful_count = sum(
-            bool(figure.doubt()) and not figure.is_unproven for figure in self.figures
-        )
-        if doubtful_count:
-            yield f"the audit does not call {self._of_topics(doubtful_count)} complete"
+        doubts = sum(bool(figure.doubt()) and not figure.is_unproven for figure in self.figures)
+        if doubts:
+            yield f"the audit does not call {self._of_topics(doubts)} complete"
         if miscounted_count := sum(bool([*figure.miscounts()]) for figure in self.figures):
             yield f"the agent's counts differ for {self._of_topics(miscounted_count)}"
         if self.unsettled:

@@ -78,14 +78,14 @@ class Watch:
             return self.pipeline.ready
 
         if not self.until(ready, within):
-            late_programs = [
+            unready = [
                 program for program in self._programs.values() if not self.runs(program.name)
             ]
             raise DemoFailed(
                 f"not ready within {within:.0f} s: "
                 + "; ".join(
                     f"{program.name} is {program.phase.value}, see {program.log}"
-                    for program in late_programs
+                    for program in unready
                 )
             )
 

@@ -16,9 +16,9 @@ class Lock(DirectoryLock):
             super().__init__(path, mode=0o644)
         except InUse as error:
             holder = error.content[:20].strip()
-            holder_text = f" (process {int(holder)})" if holder.isdigit() else ""
+            suffix = f" (process {int(holder)})" if holder.isdigit() else ""
             raise AlreadyRunning(
-                f"{path.parent} is in use by another penstock up{holder_text}: stop that one, or choose "
+                f"{path.parent} is in use by another penstock up{suffix}: stop that one, or choose "
                 "another --dir"
             ) from None
         os.ftruncate(self.fileno(), 0)

@@ -176,17 +176,14 @@ def locked_settings(
         audit_client = client("audit")
         page = {key: value for key, value in settings["audit"].items() if key not in audit_client}
         registry = settings["registry"]
-        permissions = [
-            *registry["permissions"],
-            _permission(_MIRROR, LEDGER_TOPIC, "read", "write"),
-        ]
+        rights = [*registry["permissions"], _permission(_MIRROR, LEDGER_TOPIC, "read", "write")]
         settings |= {
             "mirror": {
                 "source": {"security": at_brokers(locks, _MIRROR)},
                 "target": client(_MIRROR),
             },
             "offline-broker": broker(mirror.offline_broker),
-            "offline-registry": registry | {"permissions": permissions},
+            "offline-registry": registry | {"permissions": rights},
             "audit": page | {"clusters": {SOURCE: audit_client, OFFLINE: audit_client}},
         }
     return settings

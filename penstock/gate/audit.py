@@ -94,10 +94,8 @@ class AuditCheck:
             if self._since < 0:
                 self._since = topics.now
             if topics.as_of <= self._since:
-                lag_seconds = max(0, topics.now - topics.as_of) // 1000
-                lag = "; ".join(
-                    [f"it last read the ledgers {lag_seconds:,} s ago", *topics.notices]
-                )
+                seconds = max(0, topics.now - topics.as_of) // 1000
+                lag = "; ".join([f"it last read the ledgers {seconds:,} s ago", *topics.notices])
                 return [Reason(ABOUT, Trouble.SILENCE, f"it does not keep up: {lag}")]
             return list(self._new(topics))
         except Failed as error:
@@ -125,9 +123,7 @@ class AuditCheck:
             yield Reason(ABOUT, Trouble.NEW, f"newly silent agents: {hosts} ({cure})")
 
     def _is_known(self, finding: KnownFinding) -> bool:
-        return any(
-            known_finding.covers(finding) for known_finding in self._known.get(finding.subject, ())
-        )
+        return any(fault.covers(finding) for fault in self._known.get(finding.subject, ()))
 
 
 def _agent(row: AgentRow) -> tuple[str, str, str]:

@@ -73,11 +73,9 @@ class Shipped(NamedTuple):
 def write_line(path: Path) -> Line:
     """Writes a line to the file. Raises Failed."""
     token = secrets.token_hex(16)
-    written_millis = time.time_ns() // 1_000_000
-    time_written = datetime.fromtimestamp(written_millis / 1000, UTC).isoformat(
-        timespec="milliseconds"
-    )
-    line = f"{time_written} penstock gate canary {token}\n".encode()
+    millis = time.time_ns() // 1_000_000
+    time_text = datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")
+    line = f"{time_text} penstock gate canary {token}\n".encode()
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         if path.exists() and path.lstat().st_size > _LONGEST_FILE:
@@ -90,9 +88,7 @@ def write_line(path: Path) -> Line:
             os.write(file, line)
             os.fsync(file)
             status = os.fstat(file)
-            return Line(
-                path.absolute(), token.encode(), status.st_size, written_millis, status.st_ino
-            )
+            return Line(path.absolute(), token.encode(), status.st_size, millis, status.st_ino)
         finally:
             os.close(file)
     except OSError as error:
@@ -276,12 +272,9 @@ def why_not_counted(answer: TopicAnswer, *, by_all: bool) -> str:
             return f"no broker has counted {answer.topic} yet: is `registry` configured there?"
         if cell.state not in {State.COMPLETE, State.PENDING}:
             return f"the audit's verdict on that minute of {answer.topic} is {cell.state.value}"
-        stored, shipped_events = (
-            events[TierKind.BROKER.value],
-            events.get(TierKind.AGENT.value, 0),
-        )
-        if stored < shipped_events or TierKind.BROKER.value in cell.waits:
-            return f"the brokers have counted {stored:,} of {shipped_events:,} events of {answer.topic}"
+        stored, shipped = events[TierKind.BROKER.value], events.get(TierKind.AGENT.value, 0)
+        if stored < shipped or TierKind.BROKER.value in cell.waits:
+            return f"the brokers have counted {stored:,} of {shipped:,} events of {answer.topic}"
         if by_all and not _is_there(cell):
             waits = ", ".join(cell.waits)
             return f"that minute of {answer.topic} is not complete: it waits for {waits}"

@@ -129,8 +129,7 @@ def record(
         print_json({"file": str(file), **counts})
     else:
         say(
-            f"{file}: "
-            + ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items())
+            f"{file}: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items())
         )
 
 

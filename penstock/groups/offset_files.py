@@ -34,24 +34,20 @@ def read(path: Path, alone: str | None = None) -> dict[str, Offsets]:
     except UnicodeDecodeError:
         raise Failed(f"{path}: not UTF-8 text") from None
     offsets: dict[str, Offsets] = {}
-    for line_number, columns in _lines(path, text):
+    for number, columns in _lines(path, text):
         is_alone = len(columns) == _ALONE and alone is not None
         cells = [alone, *columns] if is_alone else columns
         if len(cells) != _WITH_GROUP:
-            column_names = "group,topic,partition,offset"
+            form = "group,topic,partition,offset"
             if alone is not None:
-                column_names += ", or these without the group"
-            raise Failed(
-                f"{path}, line {line_number}: {len(cells)} columns; expected {column_names}"
-            )
+                form += ", or these without the group"
+            raise Failed(f"{path}, line {number}: {len(cells)} columns; expected {form}")
         group, topic, partition, offset = cells
-        target = TopicPartition(str(topic), _number(path, line_number, "partition", partition))
+        target = TopicPartition(str(topic), _number(path, number, "partition", partition))
         group_offsets = offsets.setdefault(str(group), {})
         if target in group_offsets:
-            raise Failed(
-                f"{path}, line {line_number}: duplicate entry for {target} of group {group}"
-            )
-        group_offsets[target] = _number(path, line_number, "offset", offset)
+            raise Failed(f"{path}, line {number}: duplicate entry for {target} of group {group}")
+        group_offsets[target] = _number(path, number, "offset", offset)
     if not offsets:
         raise Failed(f"{path}: no offsets")
     return offsets

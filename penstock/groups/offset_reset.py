@@ -70,10 +70,8 @@ def _to_options(command: F) -> F:
 
 
 def _changing_options(command: F) -> F:
-    dry_run_option = click.option(
-        "--dry-run", is_flag=True, help="Show the changes, and make none."
-    )
-    return dry_run_option(yes_option(bootstrap_option(json_option(command))))
+    dry_run = click.option("--dry-run", is_flag=True, help="Show the changes, and make none.")
+    return dry_run(yes_option(bootstrap_option(json_option(command))))
 
 
 @click.command()

@@ -110,10 +110,8 @@ def set_quotas(
     """
     changes = {_NAMES[key]: rate for key, rate in rates.items() if rate is not None}
     if not changes:
-        option_names = [f"--{name}" for name in _NAMES]
-        raise click.UsageError(
-            f"pass a quota: {', '.join(option_names[:-1])} or {option_names[-1]}"
-        )
+        options = [f"--{name}" for name in _NAMES]
+        raise click.UsageError(f"pass a quota: {', '.join(options[:-1])} or {options[-1]}")
     _alter(bootstrap, _entity(user, client_id, ip), changes, as_json=as_json)
 
 

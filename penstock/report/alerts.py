@@ -75,19 +75,19 @@ def list_alerts(*, resolved: bool, audit: HttpUrl, as_json: bool) -> None:
             f"UTC, by {one_line(silence.by)}: {one_line(silence.reason)}"
         )
     for receiver in answer.receivers:
-        trouble = f", failing: {one_line(receiver.trouble)}" if receiver.trouble else ""
+        suffix = f", failing: {one_line(receiver.trouble)}" if receiver.trouble else ""
         print(
-            f"receiver {receiver.name} ({receiver.kind}): {receiver.sent:,} messages sent{trouble}"
+            f"receiver {receiver.name} ({receiver.kind}): {receiver.sent:,} messages sent{suffix}"
         )
 
 
 def _row(alert: NotedAlert) -> dict[str, object]:
-    noted = ""
+    note = ""
     if alert.acknowledged:
         reason = one_line(alert.acknowledged.reason)
-        noted = f"acknowledged by {one_line(alert.acknowledged.by)}: {reason}"
+        note = f"acknowledged by {one_line(alert.acknowledged.by)}: {reason}"
     elif alert.silenced:
-        noted = f"silenced until {time_text(alert.silenced.until)}"
+        note = f"silenced until {time_text(alert.silenced.until)}"
     return {
         "id": alert.id,
         "severity": alert.severity,
@@ -95,7 +95,7 @@ def _row(alert: NotedAlert) -> dict[str, object]:
         "topic": one_line(alert.topic),
         "host": one_line(alert.host or ", ".join(alert.hosts)),
         "raised": time_text(alert.raised),
-        "noted": noted,
+        "noted": note,
         "words": one_line(alert.words) + (f"; holds up {alert.holds_up}" if alert.holds_up else ""),
     }
 
@@ -224,8 +224,8 @@ def try_receiver(*, name: str, config: Path, as_json: bool) -> None:
     settings = configured(AuditConfig, config, ())
     receiver = settings.alerts.all_receivers.get(name)
     if receiver is None:
-        known = ", ".join(settings.alerts.all_receivers) or "none"
-        raise Failed(f"{config} has no receiver {one_line(name)!r}; its receivers: {known}")
+        names = ", ".join(settings.alerts.all_receivers) or "none"
+        raise Failed(f"{config} has no receiver {one_line(name)!r}; its receivers: {names}")
     now = time.time_ns() // 1_000_000
     notice = trial_notice(now, page=settings.page_url, runbook=settings.runbook_url)
     try:

@@ -107,10 +107,10 @@ def restart_audit(audit: HttpUrl, directory: str = "") -> Cure:
 
 def _what_to_do(audit: HttpUrl) -> str:
     cure = restart_audit(audit)
-    said = hint("audit", str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
+    advice_text = hint("audit", str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
     if str(audit) == DEFAULT_AUDIT and address_variables.UP not in os.environ:
-        return said
-    return f"{said if said.startswith(' ') else ''}; {advice(cure)}"
+        return advice_text
+    return f"{advice_text if advice_text.startswith(' ') else ''}; {advice(cure)}"
 
 
 def _why(body: bytes) -> str:
@@ -152,8 +152,8 @@ def _one(audit: HttpUrl, topic: str, cluster: str, range_: TimeRange) -> ReportA
     }
     report = ask(audit, "report", parameters, ReportAnswer)
     if topic and not report.topics:
-        where = f" in cluster {cluster}" if cluster else ""
-        raise Failed(f"topic {topic}{where} is unknown to the audit at {audit}")
+        suffix = f" in cluster {cluster}" if cluster else ""
+        raise Failed(f"topic {topic}{suffix} is unknown to the audit at {audit}")
     return report
 
 

@@ -41,9 +41,9 @@ def remark_lines(topic: TopicReport) -> Iterator[str]:
 
 def _sentence(remark: Remark) -> str:
     file = remark.path or "other files"
-    where = f" on {remark.host}" if remark.host else ""
-    by = f" (input {remark.input})" if remark.input else ""
-    return one_line(f"{file}{where}{by}: {_what(remark)}")
+    place = f" on {remark.host}" if remark.host else ""
+    origin = f" (input {remark.input})" if remark.input else ""
+    return one_line(f"{file}{place}{origin}: {_what(remark)}")
 
 
 def _what(remark: Remark) -> str:

@@ -107,14 +107,14 @@ def faults_of(kinds: Kinds, state: State) -> list[State]:
     return (
         states
         if states and states[0] is state
-        else [state, *(other for other in states if other is not state)]
+        else [state, *(fault for fault in states if fault is not state)]
     )
 
 
 def marked(states: Sequence[State]) -> str:
     """The states with marks, such as `changed, ✗ missing`; the caller shows the first mark."""
-    first, *others = states
-    return ", ".join((first.value, *(f"{MARKS[state]} {state.value}" for state in others)))
+    worst, *others = states
+    return ", ".join((worst.value, *(f"{MARKS[state]} {state.value}" for state in others)))
 
 
 def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
@@ -159,9 +159,9 @@ def headline_words(headline: Headline) -> str:
 
 def failing_words(load: FailingLoad) -> str:
     """The time and reason since which a table has not been loaded, and the remedy."""
-    since = time_text(load.since // 1000 * 1000)
+    start_time = time_text(load.since // 1000 * 1000)
     cure = f". What to do: {load.cure}" if load.cure else ""
-    return one_line(f"not loaded into {load.destination} since {since}: {load.reason}{cure}")
+    return one_line(f"not loaded into {load.destination} since {start_time}: {load.reason}{cure}")
 
 
 def wait_words(wait: Wait) -> str:
@@ -194,8 +194,8 @@ def flow(topic: TopicReport) -> str:
         f"dead {Count(lines.dead)}",
         f"lost {Count(lines.lost)}",
     ]
-    lost = f" ({size(lines.lost_bytes)})" if lines.lost_bytes else ""
-    return f"read {Count(lines.read)} = {' + '.join(parts)}{lost}"
+    lost_size = f" ({size(lines.lost_bytes)})" if lines.lost_bytes else ""
+    return f"read {Count(lines.read)} = {' + '.join(parts)}{lost_size}"
 
 
 def tier_name(tier: TierTotals, *, several: bool) -> str:
@@ -208,23 +208,22 @@ def unclaimed_words(topic: TopicReport) -> list[str]:
     """Events at the brokers that no earlier tier has reported, or not yet."""
     sentences = []
     if others := topic.unclaimed - topic.unclaimed_yet:
-        are, them = (
+        verb, them = (
             ("event at the brokers is", "it")
             if others == 1
             else ("events at the brokers are", "them")
         )
         sentences.append(
-            f"{Count(others)} {are} reported by no agent: other producers sent {them}, or an agent "
-            f"did so just before its host lost power, and sent {them} again"
+            f"{Count(others)} {verb} reported by no agent: other producers sent {them}, or an "
+            f"agent did so just before its host lost power, and sent {them} again"
         )
     if pending := topic.unclaimed_yet:
-        are, they, them = (
+        verb, pronoun, them = (
             ("event is", "it is", "it") if pending == 1 else ("events are", "they are", "them")
         )
         sentences.append(
-            f"{Count(pending)} {are} not reported by an earlier tier yet: {they} from other "
-            "producers, "
-            f"or an agent or a broker has yet to report {them}"
+            f"{Count(pending)} {verb} not reported by an earlier tier yet: {pronoun} from other "
+            f"producers, or an agent or a broker has yet to report {them}"
         )
     return sentences
 
@@ -237,9 +236,9 @@ def left_out(shown: int, total: int, what: str) -> str:
 def finding_words(finding: Finding) -> str:
     """The sentence, the source as `penstock audit accept` takes it, and why it is not open."""
     source = f" [source {finding.source}]" if finding.source else ""
-    accepted = f" (accepted: {finding.accepted})" if finding.accepted else ""
-    harmless = f" (harmless: {finding.harmless})" if finding.harmless else ""
-    return one_line(f"{finding.words}{source}{accepted}{harmless}")
+    acceptance = f" (accepted: {finding.accepted})" if finding.accepted else ""
+    excuse = f" (harmless: {finding.harmless})" if finding.harmless else ""
+    return one_line(f"{finding.words}{source}{acceptance}{excuse}")
 
 
 class Line(NamedTuple):
@@ -265,8 +264,8 @@ def overview(topics: Sequence[TopicReport]) -> ReportOverview:
     sums = tuple(name for name in _SUMS if any(_sum(topic, name) for topic in topics))
     lines = []
     for topic in topics:
-        at = {_place(tier): events_of(tier) for tier in topic.tiers}
-        events = tuple(at.get(place) for place in tiers)
+        events_by_place = {_place(tier): events_of(tier) for tier in topic.tiers}
+        events = tuple(events_by_place.get(place) for place in tiers)
         lines.append(Line(topic, events, tuple(_sum(topic, name) for name in sums)))
     return ReportOverview(
         clusters=len({topic.cluster for topic in topics}) > 1,

@@ -47,8 +47,8 @@ def say_unit_changes(changes: Sequence[UnitChange]) -> None:
         colour = "red" if change.is_refused else "yellow"
         click.secho(one_line(str(change)), fg=colour, err=True)
     if len(changes) > _MOST_UNIT_CHANGES:
-        more = len(changes) - _MOST_UNIT_CHANGES
-        click.echo(f"{more} more fields change their unit", err=True)
+        further_count = len(changes) - _MOST_UNIT_CHANGES
+        click.echo(f"{further_count} more fields change their unit", err=True)
 
 
 def difference_documents(found: Iterable[Difference]) -> list[dict[str, str]]:
@@ -132,9 +132,9 @@ class _Comparison(msgspec.Struct, frozen=True):
 
 
 def _to_file(client: RegistryClient, file: SchemaFile, old: Which | None) -> _Comparison:
-    new = Planner(client).read(file)
+    schema = Planner(client).read(file)
     version = _version(client, file.subject, old or "latest")
-    return _compared(file.subject, (version.version, file.path), client.resolved(version), new)
+    return _compared(file.subject, (version.version, file.path), client.resolved(version), schema)
 
 
 def _compared(
@@ -148,10 +148,10 @@ def _between(
 ) -> _Comparison:
     after = _version(client, subject, new or "latest")
     if old is None:
-        earlier = [version for version in client.versions(subject) if version < after.version]
-        if not earlier:
+        versions = [version for version in client.versions(subject) if version < after.version]
+        if not versions:
             raise Failed(f"{subject} has no version before {after.version}")
-        old = earlier[-1]
+        old = versions[-1]
     before = _version(client, subject, old)
     names = before.version, after.version
     return _compared(subject, names, client.resolved(before), client.resolved(after))

@@ -95,8 +95,8 @@ def _record_name(topic: str) -> str:
 
 
 def _field(text: str) -> tuple[str, Any]:
-    name, equals, kind = text.partition("=")
-    if not equals or not name or not kind:
+    name, separator, kind = text.partition("=")
+    if not separator or not name or not kind:
         raise click.UsageError(f"{text!r} is not NAME=TYPE")
     if kind[0] in '[{"':
         try:
@@ -243,16 +243,16 @@ def register_schema(
             raise Failed(shortened(f"{problem}: {reasons}"))
         say_unit_changes(plan.unit_changes)
         require_readable(plan, force=force)
-        done = register(client, plan, {})
+        registration = register(client, plan, {})
     if as_json:
         print_json(
             {
-                "subject": done.subject,
-                "version": done.version,
-                "id": done.id,
+                "subject": registration.subject,
+                "version": registration.version,
+                "id": registration.id,
                 "outcome": plan.outcome,
             }
         )
     else:
         verb = "unchanged" if plan.outcome is Outcome.UNCHANGED else "registered"
-        say(f"{verb} {done.subject}: version {done.version}, id {done.id}")
+        say(f"{verb} {registration.subject}: version {registration.version}, id {registration.id}")

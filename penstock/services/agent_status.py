@@ -122,8 +122,8 @@ def show_status(status: Status) -> None:
 
 
 def _remarks(status: Status) -> Iterator[str]:
-    if why := why_not_ready(status):
-        yield f"not ready: {why}"
+    if reason := why_not_ready(status):
+        yield f"not ready: {reason}"
     if status.registry:
         yield f"registry: {status.registry}"
     if status.inotify != "on":

@@ -50,13 +50,13 @@ def command(
         if config or overrides or count:
             raise click.UsageError(f"pass options after {context.invoked_subcommand}")
         return 0
-    loaded = configured(AuditConfig, config, overrides)
-    if config is not None and not loaded.commands.audit:
-        commands = replace(loaded.commands, audit=str(config.absolute()))
-        loaded = replace(loaded, commands=commands)
+    configuration = configured(AuditConfig, config, overrides)
+    if config is not None and not configuration.commands.audit:
+        commands = replace(configuration.commands, audit=str(config.absolute()))
+        configuration = replace(configuration, commands=commands)
     log_to_stderr(log_format)
     try:
         from penstock.services.audit_service import run, run_counter  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         raise without(missing, "penstock audit", "audit") from missing
-    return run_counter(loaded) if count else run(loaded)
+    return run_counter(configuration) if count else run(configuration)

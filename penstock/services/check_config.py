@@ -235,8 +235,8 @@ def _print(file: Path, checked: Checked, *, show: bool, as_json: bool) -> None:
 
 
 def _effective(loaded: msgspec.Struct) -> dict[str, Any]:
-    effective: dict[str, Any] = _without_secrets(msgspec.to_builtins(loaded, enc_hook=str))
-    return effective
+    document: dict[str, Any] = _without_secrets(msgspec.to_builtins(loaded, enc_hook=str))
+    return document
 
 
 def _show(effective: dict[str, Any]) -> None:

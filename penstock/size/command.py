@@ -186,11 +186,11 @@ def command(
         headroom=headroom,
         mirror=mirror,
     )
-    needed = plan(site)
+    site_plan = plan(site)
     if as_json:
-        print_json({"site": to_builtins(site), **to_builtins(needed)})
+        print_json({"site": to_builtins(site), **to_builtins(site_plan)})
     else:
-        _show(site, needed)
+        _show(site, site_plan)
 
 
 def _show(site: Site, needed: Plan) -> None:

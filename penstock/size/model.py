@@ -99,17 +99,17 @@ def broker_cores(*, in_gb_s: float, batches: float, fetched_gb_s: float, replica
     batch_seconds = unit_costs.BROKER_BATCH_SECONDS
     if replicas > 1:
         batch_seconds = unit_costs.BROKER_REPLICATED_BATCH_SECONDS * replicas
-    copied = in_gb_s * (replicas - 1)
+    replicated_gb_s = in_gb_s * (replicas - 1)
     return (
         in_gb_s * replicas * unit_costs.BROKER_APPEND_GB_SECONDS
-        + (copied + fetched_gb_s) * unit_costs.BROKER_FETCH_GB_SECONDS
+        + (replicated_gb_s + fetched_gb_s) * unit_costs.BROKER_FETCH_GB_SECONDS
         + batches * batch_seconds
     )
 
 
 def plan(site: Site) -> Plan:
-    average = site.bytes_a_day / _DAY_SECONDS / site.line_bytes  # lines a second
-    lines = average * site.headroom
+    average_lines = site.bytes_a_day / _DAY_SECONDS / site.line_bytes  # lines a second
+    lines = average_lines * site.headroom
     host_lines = lines / site.hosts
     wire = wire_bytes(site.line_bytes, json=site.json)
     wire_bytes_s = lines * wire
@@ -119,8 +119,8 @@ def plan(site: Site) -> Plan:
 
 def _batches(site: Site, lines: float, byte_rate: float) -> float:
     """Batches per second of one host: a batch is sent when it is full, or after `linger`."""
-    after_linger = min(site.topics_a_host / site.linger_seconds, lines)
-    return max(after_linger, byte_rate / unit_costs.FULL_BATCH_BYTES)
+    lingering_batches = min(site.topics_a_host / site.linger_seconds, lines)
+    return max(lingering_batches, byte_rate / unit_costs.FULL_BATCH_BYTES)
 
 
 def _plan(site: Site, lines: float, wire_bytes_s: float, batches: float) -> Plan:

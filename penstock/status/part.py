@@ -56,8 +56,8 @@ class Part(Generic[T]):
         answer = self._answer
         if answer is not None and not answer.done():
             return
-        failed = answer is not None and answer.exception() is not None
-        if not failed and time.monotonic() - self._asked_at < self._every:
+        has_failed = answer is not None and answer.exception() is not None
+        if not has_failed and time.monotonic() - self._asked_at < self._every:
             return
         self._asked_at = time.monotonic()
         self._answer = Future()

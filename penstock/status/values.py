@@ -137,8 +137,8 @@ class Rates:
 
     def of(self, topic: str) -> float:
         """The rate of a topic; -1 while unknown, as it was seen only once, or was recreated."""
-        history = [(now, seen[topic]) for now, seen in self._seen if topic in seen]
+        history = [(now, ends[topic]) for now, ends in self._seen if topic in ends]
         if len(history) < 2 or history[-1][0] != self._seen[-1][0]:
             return -1.0
-        (since, first), (now, last) = history[0], history[-1]
-        return (last - first) * 1000 / (now - since) if last >= first else -1.0
+        (first_time, first_end), (now, last_end) = history[0], history[-1]
+        return (last_end - first_end) * 1000 / (now - first_time) if last_end >= first_end else -1.0

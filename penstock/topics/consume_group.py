@@ -50,15 +50,15 @@ def print_shared(
             brokers, session, group, [lines.topic], start=start, before_release=commit
         ) as consumer,
     ):
-        remaining = count
-        due = time.monotonic() + _COMMITS_EVERY_S
-        while remaining != 0:
+        remaining_count = count
+        commit_time = time.monotonic() + _COMMITS_EVERY_S
+        while remaining_count != 0:
             for message in consumer.poll(1.0):
-                if remaining == 0:
+                if remaining_count == 0:
                     break
-                remaining = None if remaining is None else remaining - 1
+                remaining_count = None if remaining_count is None else remaining_count - 1
                 lines.add(message.partition, message.record)
             sys.stdout.flush()
-            if time.monotonic() >= due:
+            if time.monotonic() >= commit_time:
                 commit()
-                due = time.monotonic() + _COMMITS_EVERY_S
+                commit_time = time.monotonic() + _COMMITS_EVERY_S

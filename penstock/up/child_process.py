@@ -33,18 +33,18 @@ class Child:
     ) -> None:
         """`environment` is added to this process's; `open_files` are passed on by name, and stay
         open here."""
-        named = sorted((open_files or {}).items(), key=lambda item: item[1])
-        fds = [fd for _, fd in named]
-        added = dict(environment or {})
+        names_and_fds = sorted((open_files or {}).items(), key=lambda item: item[1])
+        fds = [fd for _, fd in names_and_fds]
+        variables = dict(environment or {})
         if fds:
-            added["LISTEN_FDNAMES"] = ":".join(name for name, _ in named)
+            variables["LISTEN_FDNAMES"] = ":".join(name for name, _ in names_and_fds)
             command = [*_script(descriptor_handover.__file__), ",".join(map(str, fds)), *command]
         output = open_log(log)
         try:
             self._process = subprocess.Popen(
                 [*_script(tether.__file__), str(os.getpid()), *command],
                 cwd=directory,
-                env={**os.environ, **added},
+                env={**os.environ, **variables},
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -30,8 +30,8 @@ _CREDENTIALS: Final = struct.Struct("=iII")  # process, user, group
 
 def most_kept() -> int:
     """The number of files that this process may hold open for programs."""
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(_LEAST, min(_MOST, allowed - _OTHER_FILES))
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(_LEAST, min(_MOST, limit - _OTHER_FILES))
 
 
 class ProgramDescriptors:
@@ -135,8 +135,8 @@ def _unpacked(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, list[int]]:
         if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
             sender = _CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0]
         elif level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            whole = data[: len(data) - len(data) % 4]
-            fds += [fd for (fd,) in struct.iter_unpack("=i", whole)]
+            whole_fds = data[: len(data) - len(data) % 4]
+            fds += [fd for (fd,) in struct.iter_unpack("=i", whole_fds)]
     return sender, fds
 
 

@@ -84,12 +84,12 @@ class LocalPipeline:
         self._lock: Lock | None = None
 
     def __enter__(self) -> Self:
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
                 self.places.directory.mkdir(PRIVATE, parents=True, exist_ok=True)
-                self._lock = held.enter_context(Lock(self.places.lock))
+                self._lock = stack.enter_context(Lock(self.places.lock))
                 if self._secure:  # the programs inherit it
-                    held.callback(os.umask, os.umask(_NOBODY_ELSE))
+                    stack.callback(os.umask, os.umask(_NOBODY_ELSE))
                 self._restarts.forget()
             except OSError as error:
                 raise DirectoryUnusable(
@@ -104,7 +104,7 @@ class LocalPipeline:
                 alert=self._alert,
                 load_every=self._load_every,
             )
-            self._held = held.pop_all()
+            self._held = stack.pop_all()
         return self
 
     def __exit__(

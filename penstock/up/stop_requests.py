@@ -25,10 +25,10 @@ class StopRequests:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        for number in _SIGNALS:
-            if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+        for signal_number in _SIGNALS:
+            if signal_number is signal.SIGHUP and signal.getsignal(signal_number) is signal.SIG_IGN:
                 continue  # nohup
-            self._before[number] = signal.signal(number, self._take)
+            self._before[signal_number] = signal.signal(signal_number, self._take)
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, self._child_has_ended)
         return self
 

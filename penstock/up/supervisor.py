@@ -124,14 +124,14 @@ class Supervisor:
                 program.start_if_due()
 
     def _stop_unneeded(self) -> None:
-        needed = {
+        needed_programs = {
             name
             for program in self._watched.values()
             if program.phase is not ProgramPhase.STOPPED
             for name in program.needs | program.uses
         }
         for name, program in self._watched.items():
-            if name not in needed:
+            if name not in needed_programs:
                 program.stop()
 
 
@@ -170,14 +170,14 @@ class _Watched:
     @property
     def must_restart_now(self) -> bool:
         """Whether the program must be restarted in the next turn."""
-        dead = self.phase is ProgramPhase.DEAD
-        return dead and self._program.keeps_open and self._clock() >= self._retry
+        is_dead = self.phase is ProgramPhase.DEAD
+        return is_dead and self._program.keeps_open and self._clock() >= self._retry
 
     def look(self) -> None:
         """Notes changes since the last turn."""
-        if self._child is not None and (ended := self._child.ended):
+        if self._child is not None and (ending := self._child.ended):
             self._child = None
-            self._has_ended(ended)
+            self._has_ended(ending)
         elif self.phase is ProgramPhase.STARTING:
             self._check_readiness()
         elif self.phase is ProgramPhase.STOPPING and self._clock() >= self._killed_at:

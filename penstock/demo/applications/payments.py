@@ -28,10 +28,8 @@ def event(number: int, at: datetime, chance: Random) -> str:
     worker = f"worker-{chance.randrange(1, 9)}"
     order = chance.randrange(10_000, 99_999)
     if chance.random() < 0.03:
-        first_line = (
-            f"{time} ERROR [{worker}] shop.payments.Gateway - #{number} order {order} not booked"
-        )
-        return "\n".join([first_line, *_stack_trace(chance)]) + "\n"
+        line = f"{time} ERROR [{worker}] shop.payments.Gateway - #{number} order {order} not booked"
+        return "\n".join([line, *_stack_trace(chance)]) + "\n"
     amount = f"{chance.randrange(1, 500)}.{chance.randrange(100):02} EUR"
     level = "WARN " if chance.random() < 0.05 else "INFO "
     verb = "booked late" if level == "WARN " else "booked"

@@ -83,8 +83,8 @@ def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
         try:
             inputs = _ask_registry(config, directory.inputs, problems)
         except RegistryError as error:
-            why = registry_failure(error, config.registry_address.urls)
-            unanswered.append(f"schemas were not checked: {why}")
+            reason = registry_failure(error, config.registry_address.urls)
+            unanswered.append(f"schemas were not checked: {reason}")
         try:
             with Brokers(answering_broker(config.bootstrap), patience_seconds=SECONDS) as brokers:
                 wanted = topics_of(directory.inputs, ledger=config.ledger)
@@ -108,16 +108,16 @@ def check_inputs_file(file: Path, beside: Path | None, *, offline: bool) -> Agen
         return check_agent(AgentConfig(inputs=inputs), offline=True)
     config = load_agent(beside, ())
     path = Path(config.inputs_dir) if config.inputs_dir else None
-    others = InputsDirectory(
+    other_inputs = InputsDirectory(
         path, config.inputs, lambda path: () if path.name == file.name else _read_file(path)
     )
-    others.look()
+    other_inputs.look()
     try:
-        check_distinct(inputs, {other.label for other in others.inputs})
+        check_distinct(inputs, {other.label for other in other_inputs.inputs})
     except ValueError as error:
         raise ConfigurationError(str(file), "inputs", str(error)) from None
-    alone = msgspec.structs.replace(config, inputs=inputs, inputs_dir="")
-    report = check_agent(alone, offline=offline)
+    merged_config = msgspec.structs.replace(config, inputs=inputs, inputs_dir="")
+    report = check_agent(merged_config, offline=offline)
     return msgspec.structs.replace(report, remarks=report.problems, problems=())
 
 
@@ -130,15 +130,15 @@ def _ask_registry(
 ) -> list[InputCheck]:
     with registry_within(config.registry_address) as registry:
         checks = check_inputs(config, inputs, registry)
-        if config.ledger and (wrong := check_ledger(registry)):
-            problems.append(f"{LEDGER_TOPIC}: {wrong}")
+        if config.ledger and (problem := check_ledger(registry)):
+            problems.append(f"{LEDGER_TOPIC}: {problem}")
     return checks
 
 
 def show_report(report: AgentCheck) -> None:
     """Prints the inputs and topics."""
     columns = ("input", "topic", "format", "files", "bytes", "schema")
-    print_section(columns, [_input(checked) for checked in report.inputs])
+    print_section(columns, [_input(input_check) for input_check in report.inputs])
     print_section(("topic", "partitions"), [_topic(topic) for topic in report.topics])
 
 

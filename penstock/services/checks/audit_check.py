@@ -71,8 +71,8 @@ def check_audit(config: AuditConfig, *, offline: bool) -> AuditCheck:
         try:
             hosts = len(read(Path(config.inventory)))
         except (OSError, BadInventory) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            problems.append(f"`inventory: {config.inventory}`: {why}")
+            reason = error.strerror if isinstance(error, OSError) else error
+            problems.append(f"`inventory: {config.inventory}`: {reason}")
     problems += broken_locks(config)
     clusters = tuple(
         _cluster(name, settings, config.retention, offline=offline)
@@ -115,12 +115,12 @@ def _cluster(name: str, cluster: Cluster, retention: float, *, offline: bool) ->
         problems.append(f"the ledger was not checked: {error}")
     try:
         with registry_within(cluster.registry_address) as registry:
-            latest = registry.latest(SUBJECT)
+            latest_schema = registry.latest(SUBJECT)
     except RegistryError as error:
         why = registry_failure(error, cluster.registry_address.urls)
         problems.append(f"the ledger's schema was not checked: {why}")
     else:
-        version = -1 if latest is None else latest.version
+        version = -1 if latest_schema is None else latest_schema.version
     if metadata is None:
         check = ClusterCheck(name=name)
     else:

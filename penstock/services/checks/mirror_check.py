@@ -73,9 +73,9 @@ def check_mirror(config: MirrorConfig, *, offline: bool) -> MirrorCheck:
 
 
 def _unanswered(config: MirrorConfig) -> Iterator[str]:
-    for side in (config.source, config.target):
-        if problem := broker_problem(side.bootstrap):
-            yield f"topics of {side.cluster} were not checked: {problem}"
+    for cluster in (config.source, config.target):
+        if problem := broker_problem(cluster.bootstrap):
+            yield f"topics of {cluster.cluster} were not checked: {problem}"
     if config.target.registry and (problem := registry_problem(config.target.registry_address)):
         yield problem
     if config.target.zookeeper and (problem := zookeeper_problem(config.target.zookeeper)):
@@ -93,14 +93,14 @@ def _problems(scan: Scan) -> Iterator[str]:
     for copy in scan.copies.values():
         if copy.standing in {Standing.FOREIGN, Standing.ANEW}:
             yield f"{copy.here} would not be copied: {copy.reason}"
-    for name, trouble in scan.troubles.items():
-        yield f"{name}: {trouble}"
+    for name, problem in scan.troubles.items():
+        yield f"{name}: {problem}"
 
 
 def _topic(copy: TopicCopy) -> TopicCheck:
-    would_be = tuple(map(_change_words, copy.changes))
+    change_words = tuple(map(_change_words, copy.changes))
     return TopicCheck(
-        topic=copy.there, copy=copy.here, standing=copy.standing.value, would_be=would_be
+        topic=copy.there, copy=copy.here, standing=copy.standing.value, would_be=change_words
     )
 
 

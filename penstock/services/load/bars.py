@@ -102,7 +102,5 @@ class _Done(ProgressColumn):
     def render(self, task: Task) -> Text:
         if not task.total:
             return Text("")
-        tasks, all_tasks = task.fields["tasks"], task.fields["all_tasks"]
-        return Text(
-            f"{task.completed:,.0f} of {task.total:,.0f} records, {tasks} of {all_tasks} tasks"
-        )
+        tasks, total = task.fields["tasks"], task.fields["all_tasks"]
+        return Text(f"{task.completed:,.0f} of {task.total:,.0f} records, {tasks} of {total} tasks")

@@ -129,8 +129,8 @@ def _here(config: LoaderConfig) -> Iterator[str]:
         codec(config.format, config.compression)
     except LoaderError as error:
         yield str(error)
-    if config.kerberos is not None and (why := why_unreadable(config.kerberos.keytab)):
-        yield why
+    if config.kerberos is not None and (reason := why_unreadable(config.kerberos.keytab)):
+        yield reason
     root = urlsplit(config.root)
     try:
         if root.scheme != "file":
@@ -153,10 +153,10 @@ def _audit(config: LoaderConfig) -> Iterator[str]:
 
 
 def _without_ledger(settle: float | None) -> str:
-    so = f"there is no topic {LEDGER_TOPIC}, so"
+    cause = f"there is no topic {LEDGER_TOPIC}, so"
     if settle is None:
-        return f"{so} no hour of events becomes complete unless `completeness.settle` is set"
-    return f"{so} an hour is complete {settle:g} s after its end"
+        return f"{cause} no hour of events becomes complete unless `completeness.settle` is set"
+    return f"{cause} an hour is complete {settle:g} s after its end"
 
 
 def _names(metadata: ClusterMetadata | None) -> list[str]:
@@ -165,7 +165,7 @@ def _names(metadata: ClusterMetadata | None) -> list[str]:
 
 def _without_schema(table: TableSource, metadata: ClusterMetadata | None) -> TableConfigCheck:
     """The report on a table without its schema."""
-    missing = [
+    missing_topics = [
         f"topic {source.topic} does not exist yet"
         for source in table.topics
         if metadata is not None and not metadata.has(source.topic)
@@ -177,7 +177,7 @@ def _without_schema(table: TableSource, metadata: ClusterMetadata | None) -> Tab
         return FeedingTopicCheck(name=source.topic, cluster=source.cluster, partitions=partitions)
 
     topics = tuple(map(topic, table.topics))
-    return TableConfigCheck(name=table.name, topics=topics, remarks=tuple(missing))
+    return TableConfigCheck(name=table.name, topics=topics, remarks=tuple(missing_topics))
 
 
 def _with_columns(
@@ -213,10 +213,10 @@ def _resolved(
 
 
 def _latest(registry: RegistryClient, topic: FeedingTopicCheck) -> FeedingTopicCheck:
-    latest = registry.latest(f"{topic.name}-value")
-    if latest is None:
+    latest_schema = registry.latest(f"{topic.name}-value")
+    if latest_schema is None:
         return topic
-    return msgspec.structs.replace(topic, version=latest.version, id=latest.id)
+    return msgspec.structs.replace(topic, version=latest_schema.version, id=latest_schema.id)
 
 
 def type_text(type_: Any) -> str:

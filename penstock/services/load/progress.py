@@ -108,14 +108,14 @@ class LoadLog:
     def advanced(self, table: str, tasks: int, records: int) -> None:
         with self._lock:
             self._steps.pop(table, None)  # the lines below report it
-            all_tasks, all_records = self._planned.get(table, (tasks, records))
+            planned_tasks, planned_records = self._planned.get(table, (tasks, records))
             now = self._clock()
             if now - self._logged_at.get(table, 0.0) < EVERY_SECONDS:
                 return
             self._logged_at[table] = now
         log.info(
             "reading table=%s records=%d of=%d tasks=%d of_tasks=%d",
-            *(table, records, all_records, tasks, all_tasks),
+            *(table, records, planned_records, tasks, planned_tasks),
         )
 
     def doing(self, table: str, step: str) -> None:

@@ -48,8 +48,8 @@ class AvroFile:
         meta = self._read_meta()
         self._codec = meta.get(CODEC_KEY, NULL_CODEC.encode()).decode(errors="replace")
         if self._codec not in CODECS:
-            known = ", ".join(sorted(CODECS))
-            raise BadAvroFile(f"unknown codec {self._codec!r}; known codecs: {known}")
+            codec_names = ", ".join(sorted(CODECS))
+            raise BadAvroFile(f"unknown codec {self._codec!r}; known codecs: {codec_names}")
         self.schema = _parsed(meta)
         self._check = BodyCheck(self.schema.type, text=True)
 
@@ -67,9 +67,9 @@ class AvroFile:
             yield None
 
     def _read_meta(self) -> dict[str, bytes]:
-        of_meta = META_SCHEMA.fields_dict["meta"].type
+        meta_type = META_SCHEMA.fields_dict["meta"].type
         try:
-            meta = DatumReader().read_data(of_meta, of_meta, self._source.decoder)
+            meta = DatumReader().read_data(meta_type, meta_type, self._source.decoder)
         except (AvroException, ValueError) as error:
             raise BadAvroFile(f"its header cannot be read: {error}") from None
         self._marker = self._source.exactly(SYNC_SIZE)
@@ -84,13 +84,13 @@ class AvroFile:
             raise BadAvroFile(
                 f"{count:,} values in {size:,} bytes: the limit is {MOST_BYTES:,} bytes"
             )
-        stored = self._source.exactly(size)
+        stored_bytes = self._source.exactly(size)
         if self._source.exactly(SYNC_SIZE) != self._marker:
             raise BadAvroFile("it is damaged: no sync marker follows it")
         try:
             # Codecs want the length once more.
-            unpacking = BinaryDecoder(BytesIO(long_bytes(size) + stored))
-            data = CODECS[self._codec].decompress(unpacking).reader.read()
+            decoder = BinaryDecoder(BytesIO(long_bytes(size) + stored_bytes))
+            data = CODECS[self._codec].decompress(decoder).reader.read()
         except _CANNOT_UNPACK as error:
             raise BadAvroFile(f"it cannot be decompressed with {self._codec}: {error}") from None
         # Values without bytes could be claimed in any number.

@@ -27,8 +27,8 @@ class SnappyCodec(Codec):
 
     @staticmethod
     def compress(data: bytes) -> tuple[bytes, int]:
-        packed = bytes(cramjam.snappy.compress_raw(data)) + crc32(data).to_bytes(_CRC_SIZE, "big")
-        return packed, len(packed)
+        block = bytes(cramjam.snappy.compress_raw(data)) + crc32(data).to_bytes(_CRC_SIZE, "big")
+        return block, len(block)
 
     @staticmethod
     def decompress(readers_decoder: BinaryDecoder) -> BinaryDecoder:

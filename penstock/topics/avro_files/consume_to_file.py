@@ -106,13 +106,13 @@ class Interruption:
 
     def __enter__(self) -> Self:
         # What was started in the background may have been told to take no notice.
-        heard = [
+        signals = [
             signal_number
             for signal_number in _SIGNALS
             if signal.getsignal(signal_number) is not signal.SIG_IGN
         ]
         self._before = {
-            signal_number: signal.signal(signal_number, self._tell) for signal_number in heard
+            signal_number: signal.signal(signal_number, self._tell) for signal_number in signals
         }
         self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._call_away)
         return self
@@ -124,8 +124,8 @@ class Interruption:
         trace: TracebackType | None,
     ) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        for signal_number, handler in self._before.items():
+            signal.signal(signal_number, handler)
 
     def _tell(self, number: int, _: FrameType | None) -> None:
         self.received = number
@@ -167,7 +167,7 @@ class FileConsumer:
 
     def run(self, consumer: Consumer, *, as_json: bool) -> int:
         """Writes the file; returns the exit code."""
-        started = time.monotonic()
+        start = time.monotonic()
         with Interruption() as interruption, self._output() as output:
             writer = BlockWriter(output, self._target.schema, self._codec)
             if not self._has_end:
@@ -187,15 +187,15 @@ class FileConsumer:
         if as_json:
             print_json(self._document())
         elif sys.stderr.isatty():
-            seconds = time.monotonic() - started
+            seconds = time.monotonic() - start
             summary = (
                 f"{self._written:,} events of {self._topic} in {self._path}, in {seconds:.1f} s"
             )
             click.echo(summary, err=True)
-        if skipped := self._skipped.count:
-            messages = self._written + skipped
-            _say(f"{skipped:,} of {messages:,} messages of {self._topic} are not in {self._path}")
-        return interruption.exit_code or int(skipped > 0)
+        if left_out := self._skipped.count:
+            messages = self._written + left_out
+            _say(f"{left_out:,} of {messages:,} messages of {self._topic} are not in {self._path}")
+        return interruption.exit_code or int(left_out > 0)
 
     def _output(self) -> Output:
         if self._path == STDOUT:
@@ -203,7 +203,7 @@ class FileConsumer:
         return NewFile(self._path, overwrite=self._overwrite)
 
     def _receive(self, consumer: Consumer, writer: BlockWriter, interruption: Interruption) -> None:
-        flushed = time.monotonic()
+        flush_time = time.monotonic()
         while not consumer.finished and self._left != 0 and interruption.received is None:
             interruption.waits = True
             try:
@@ -215,9 +215,9 @@ class FileConsumer:
                 break
             finally:
                 interruption.waits = False
-            if not self._has_end and time.monotonic() >= flushed + _FLUSH_SECONDS:
+            if not self._has_end and time.monotonic() >= flush_time + _FLUSH_SECONDS:
                 writer.flush()
-                flushed = time.monotonic()
+                flush_time = time.monotonic()
 
     def _take(
         self, message: ConsumerRecord, writer: BlockWriter, interruption: Interruption

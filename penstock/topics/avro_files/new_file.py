@@ -105,10 +105,10 @@ class NewFile:
             self._temporary.unlink(missing_ok=True)
 
     def write(self, data: bytes) -> None:
-        left = memoryview(data)
+        rest = memoryview(data)
         try:
-            while left:
-                left = left[self._file.write(left) :]
+            while rest:
+                rest = rest[self._file.write(rest) :]
         except OSError as error:
             with suppress(OSError):
                 self._file.truncate(self._size)

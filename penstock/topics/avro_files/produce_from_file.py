@@ -67,8 +67,8 @@ class FileProducer:
         """The reason why not all values were sent; empty if they were."""
         if self._damage is not None:
             return f"{self._path}: {self._damage}; {sent:,} values before it were sent"
-        if skipped := self._skipped.count:
-            return f"{skipped:,} values of {self._path} were not sent, {sent:,} were"
+        if skipped_count := self._skipped.count:
+            return f"{skipped_count:,} values of {self._path} were not sent, {sent:,} were"
         return ""
 
     def run(
@@ -85,11 +85,11 @@ class FileProducer:
                 continue
             message = start + body
             timestamp = read_long(message, PREFIX_SIZE)[0] if has_time else -1
-            sent = producer.send(
+            delivered = producer.send(
                 message, partition=partition, timestamp=timestamp if timestamp >= 0 else None
             )
-            if sent:
-                tell(sent)
+            if delivered:
+                tell(delivered)
         tell(producer.flush())
 
     def _bodies(self) -> Iterator[bytes | None]:
@@ -102,11 +102,11 @@ class FileProducer:
                     continue
                 number += 1
                 try:
-                    converted = self._conversion.converted(body)
+                    converted_body = self._conversion.converted(body)
                 except BadMessage as error:
                     self._skipped.add(f"value {number:,}", error)
                 else:
-                    yield converted
+                    yield converted_body
         except BadAvroFile as error:
             self._damage = error
 
