@@ -125,7 +125,7 @@ def fetched(
         fetch({name: pinned[name] for name in missing})
         wheels |= {wheel.name: wheel for wheel in map(read_wheel, sorted(into.glob("*.whl")))}
         if still := sorted(missing - set(wheels)):
-            raise SystemExit(f"pip downloaded no wheel of {', '.join(still)}")
+            raise SystemExit(f"pip downloaded no wheel for {', '.join(still)}")
 
 
 def exported(repository: Path, commit: str, into: Path) -> Path:

@@ -168,7 +168,7 @@ class AdministrationLog:
             why = error.strerror or str(error)
             if why != self._failing:
                 self._failing = why
-                log.error("administration is not written path=%s error=%r", self._path, why)
+                log.error("administration log is not writable path=%s error=%r", self._path, why)
             return True
         if self._failing:
             log.warning(

@@ -319,7 +319,7 @@ class HttpClient:
             while part := response.read(min(_AT_ONCE, limit + 1 - len(body))):
                 body += part
         if (response.length or 0) > limit or len(body) > limit:
-            raise TooLarge(self.url, f"its response exceeds {limit:,} bytes")
+            raise TooLarge(self.url, f"its response has more than {limit:,} bytes")
         if response.length:
             raise IncompleteRead(b"", response.length)
         return bytes(body)

@@ -86,7 +86,7 @@ def show(context: ssl.SSLContext, certificate: str, key: str) -> None:
 
 def _no_password() -> bytes:
     """Without this callback OpenSSL would prompt on the terminal."""
-    raise ValueError("its key is encrypted: store it unencrypted, readable by this user alone")
+    raise ValueError("the key is encrypted: store it unencrypted, readable only by this user")
 
 
 def why(error: Exception, otherwise: str) -> str:

@@ -57,7 +57,9 @@ class DeclaredAcl(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def __post_init__(self) -> None:
         if unknown := [operation for operation in self.operations if operation not in OPERATIONS]:
-            raise ValueError(f"{unknown[0]!r} is none of {', '.join(OPERATIONS)}")
+            raise ValueError(
+                f"unknown operation {unknown[0]!r}: expected one of {', '.join(OPERATIONS)}"
+            )
 
     @property
     def resources(self) -> list[ResourcePattern]:

@@ -150,7 +150,7 @@ def check_operation(operation: Operation, pattern: ResourcePattern) -> None:
     if operation not in operations:
         words = ", ".join(action.name.lower().replace("_", "-") for action in operations)
         raise click.UsageError(
-            f"{operation.words} is not an operation on a {kind.words}, which are: {words}"
+            f"{operation.words} is not an operation on a {kind.words}: the operations are {words}"
         )
 
 

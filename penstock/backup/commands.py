@@ -48,7 +48,7 @@ def read_backup(path: Path) -> Backup:
             raise msgspec.ValidationError(f"larger than {_MOST_BYTES} bytes")
         backup = msgspec.json.decode(body, type=known_type(Backup))
         if backup.version != _VERSION:
-            raise msgspec.ValidationError(f"version {backup.version}, not {_VERSION}")
+            raise msgspec.ValidationError(f"its version is {backup.version}; expected {_VERSION}")
         for node, data in backup.nodes.items():
             if not is_known(node) or len(data) > MOST_BYTES:
                 raise msgspec.ValidationError(f"unexpected node {node[:200]!r}")

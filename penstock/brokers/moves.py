@@ -111,7 +111,7 @@ def _start(brokers: Brokers, state: ClusterState, changes: Plan, options: MoveOp
         raise Failed(
             f"{len(refusals)} of {len(changes)} partitions cannot be moved, such as "
             f"{topic}-{index}: "
-            f"{reason} The others are being moved; run this again when that is repaired"
+            f"{reason} The others are being moved; repair the cause, and run this command again"
         )
 
 

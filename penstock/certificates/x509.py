@@ -56,9 +56,9 @@ def read_key(pem: bytes) -> Key:
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except TypeError:
-        raise ValueError("it is encrypted with a password") from None
+        raise ValueError("the key is encrypted with a password") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError("it is not an elliptic curve key")  # noqa: TRY004
+        raise ValueError("the key is not an elliptic curve key")  # noqa: TRY004
     return key
 
 

@@ -117,7 +117,7 @@ def parse_every(text: str) -> int:
         raise ValueError(f"{text!r} is not an interval such as 30m, 1h, 1d, or 900 for seconds")
     seconds = int(match[1]) * _UNITS[match[2]]
     if _DAY_SECONDS % seconds and seconds % _DAY_SECONDS:
-        raise ValueError(f"{text!r} neither divides a day nor is whole days")
+        raise ValueError(f"{text!r} neither divides a day nor is a whole number of days")
     return seconds
 
 

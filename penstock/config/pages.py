@@ -25,7 +25,7 @@ def with_tables(
     Each struct has one table: a second key of the same struct links to it, as does one whose struct
     another page explains (`elsewhere`: the links, by struct)."""
     if len(_BETWEEN.findall(page)) != 1:
-        raise NoPlace(f"expected {BEGIN} and {END}, once")
+        raise NoPlace(f"expected {BEGIN} and {END}, once each")
     tables = "\n".join(_tables(reference, elsewhere))
     return _BETWEEN.sub(lambda _: f"{BEGIN}\n\n{tables}\n{END}", page)
 

@@ -152,7 +152,7 @@ class Demonstration:
         for seconds, program in self._kills:
             self._write_until(began + seconds, running)
             if not self._watch.until(partial(self._watch.runs, program), _RUNS_SECONDS):
-                raise DemoFailed(f"the {program} does not run: see {self._places.log(program)}")
+                raise DemoFailed(f"the {program} is not running: see {self._places.log(program)}")
             self._watch.pipeline.kill(program)
             self._watch.note(f"The {program} was killed with SIGKILL.")
         self._write_until(began + self._seconds, running)

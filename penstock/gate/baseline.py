@@ -132,7 +132,7 @@ def read_baseline(file: BinaryIO) -> Baseline:
             raise msgspec.ValidationError(f"larger than {_MOST_BYTES} bytes")
         baseline = msgspec.json.decode(body, type=known_type(Baseline))
         if baseline.version != VERSION:
-            raise msgspec.ValidationError(f"version {baseline.version}, not {VERSION}")
+            raise msgspec.ValidationError(f"its version is {baseline.version}; expected {VERSION}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WrongConfiguration(
             f"{file.name} was not made by `penstock gate record`: {error}"

@@ -178,7 +178,7 @@ class CanaryCheck:
             self._agent, STATUS_PATH, program="agent", seconds=_SECONDS, access=self._agent_access
         )
         if answer.status != HTTPStatus.OK:
-            raise Failed(f"the agent at {self._agent} answers {answer.status}")
+            raise Failed(f"the agent at {self._agent} answered with HTTP status {answer.status}")
         return read_status(answer.body)
 
     def _is_stored(self, topic: str) -> bool:

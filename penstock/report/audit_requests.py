@@ -90,7 +90,9 @@ def ask(
     if answer.status == HTTPStatus.NOT_FOUND and (problem := _problem(answer.body)):
         raise Failed(f"{shortened(problem.error)} (audit at {audit})")
     if answer.status != HTTPStatus.OK:
-        raise Failed(f"the audit at {audit} answers {answer.status}: {_why(answer.body)}")
+        raise Failed(
+            f"the audit at {audit} answered with HTTP status {answer.status}: {_why(answer.body)}"
+        )
     try:
         return msgspec.json.decode(answer.body, type=known_type(kind))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

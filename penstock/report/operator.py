@@ -51,7 +51,7 @@ _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)  # 16 bytes in bas
 
 def _written(_context: click.Context, _option: click.Parameter, reason: str) -> str:
     if reason.strip() in {"", _PLACEHOLDER}:
-        raise click.BadParameter("replace the placeholder by a reason: it is stored and shown")
+        raise click.BadParameter("replace the placeholder with a reason, which is stored and shown")
     return reason
 
 
@@ -482,8 +482,8 @@ def _as_far_as_known(
         subject = f"host {host}" if agent is None else f"agent {agent} on host {host}"
         names = ", ".join(ledger.cluster for ledger in ledgers)
         raise Failed(
-            f"the audit at {audit} knows no {subject} in cluster {names}; pass --since to retire "
-            "it anyway"
+            f"the audit at {audit} does not know {subject} in cluster {names}; pass --since to "
+            "retire it anyway"
         )
     return lifetimes
 

@@ -55,7 +55,7 @@ def folder_settings(folder: Path) -> FolderSettings:
     if not path.exists() and not path.is_symlink():
         return FolderSettings()
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise WrongConfiguration(f"{path} is a link to a path outside of the folder")
+        raise WrongConfiguration(f"{path} is a link to a path outside the folder")
     try:
         return load(FolderSettings, path)
     except ConfigurationError as error:

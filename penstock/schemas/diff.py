@@ -95,7 +95,7 @@ def command(
     """
     is_file = what.endswith(ENDING)
     if is_file and new is not None:
-        raise click.UsageError("a file is compared with one version")
+        raise click.UsageError("a file can be compared with only one version")
     if not is_file and (subject is not None or topic is not None):
         raise click.UsageError(f"--subject and --topic need a file (*{ENDING})")
     file = schema_file(Path(what), subject, topic) if is_file else None

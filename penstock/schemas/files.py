@@ -90,7 +90,7 @@ def _record_name(topic: str) -> str:
     """page_views is PageViews."""
     name = "".join(part[:1].upper() + part[1:] for part in re.split(r"[._-]+", topic))
     if not _AVRO_NAME.fullmatch(name):
-        raise click.UsageError(f"give --record: {name!r} cannot be an event's name")
+        raise click.UsageError(f"pass --record: {name!r} cannot be the name of an event")
     return name
 
 

@@ -131,9 +131,9 @@ def command(
         penstock check-config loader loader.yaml --spark
     """
     if beside is not None and kind != "inputs":
-        raise click.UsageError("--beside needs the kind inputs")
+        raise click.UsageError("--beside applies only to the kind `inputs`")
     if spark and (kind != "loader" or offline):
-        raise click.UsageError("--spark needs the kind loader, and excludes --offline")
+        raise click.UsageError("--spark applies only to the kind `loader`, and excludes --offline")
     try:
         match kind:
             case "agent":

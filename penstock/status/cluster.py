@@ -149,7 +149,9 @@ class BrokerPageQuery:
         body = body_of(self._client, _PAGE, within=self._within)
         first_line, *remarks = body.decode(errors="replace").splitlines() or [""]
         if first_line == _READY_ANONYMOUS:
-            raise NoStatus("it shows details to authenticated clients only: --broker-http-security")
+            raise NoStatus(
+                "it shows details only to authenticated clients: pass --broker-http-security"
+            )
         if first_line != _READY:
             raise NoStatus("the server is not a broker of this release")
         return remarks

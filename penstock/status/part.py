@@ -97,5 +97,5 @@ def body_of(client: HttpClient, target: str, *, within: float) -> bytes:
         raise NoStatus(error.why) from None
     if answer.status != HTTPStatus.OK:
         excerpt = answer.body[:_QUOTED].decode(errors="replace").strip()
-        raise NoStatus(f"it answers {answer.status} {excerpt}".rstrip())
+        raise NoStatus(f"HTTP status {answer.status}: {excerpt}".removesuffix(": "))
     return answer.body

@@ -54,9 +54,10 @@ class DeclaredTopic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def __post_init__(self) -> None:
         if not self.name:
             raise ValueError("a topic needs a name")
-        for value in (self.partitions, self.replication):
+        for key in ("partitions", "replication"):
+            value = getattr(self, key)
             if value is not None and value < 1:
-                raise ValueError(f"{self.name}: {value} is less than 1")
+                raise ValueError(f"{self.name}: `{key}` must be at least 1, not {value}")
 
 
 class DeclaredTopics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -53,11 +53,11 @@ class DeclaredUser(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if not self.name:
             raise ValueError("a user needs a name")
         if self.state is State.PRESENT and not self.password_file:
-            raise ValueError(f"{self.name} needs a password_file")
+            raise ValueError(f"{self.name}: `password_file` is missing")
         count = self.iterations
         if count is not None and not FEWEST_ITERATIONS <= count <= MOST_ITERATIONS:
             raise ValueError(
-                f"{self.name}: iterations are {FEWEST_ITERATIONS} to {MOST_ITERATIONS}"
+                f"{self.name}: `iterations` must be from {FEWEST_ITERATIONS} to {MOST_ITERATIONS}"
             )
 
     def password(self, folder: Path) -> Path:

@@ -93,7 +93,8 @@ class UsersInZooKeeper:
             append(self._administration_log, Program("", "penstock users"), who, change)
         except OSError as error:
             raise Failed(
-                f"changed, but not recorded: {self._administration_log}: {error.strerror}"
+                f"the user was changed, but not recorded in {self._administration_log}: "
+                f"{error.strerror}"
             ) from None
 
 

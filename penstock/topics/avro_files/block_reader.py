@@ -71,7 +71,7 @@ class AvroFile:
         try:
             meta = DatumReader().read_data(meta_type, meta_type, self._source.decoder)
         except (AvroException, ValueError) as error:
-            raise BadAvroFile(f"its header cannot be read: {error}") from None
+            raise BadAvroFile(f"the header cannot be read: {error}") from None
         self._marker = self._source.exactly(SYNC_SIZE)
         self._source.limit = None
         assert isinstance(meta, dict)
@@ -86,16 +86,16 @@ class AvroFile:
             )
         stored_bytes = self._source.exactly(size)
         if self._source.exactly(SYNC_SIZE) != self._marker:
-            raise BadAvroFile("it is damaged: no sync marker follows it")
+            raise BadAvroFile("the block is damaged: no sync marker follows")
         try:
             # Codecs want the length once more.
             decoder = BinaryDecoder(BytesIO(long_bytes(size) + stored_bytes))
             data = CODECS[self._codec].decompress(decoder).reader.read()
         except _CANNOT_UNPACK as error:
-            raise BadAvroFile(f"it cannot be decompressed with {self._codec}: {error}") from None
+            raise BadAvroFile(f"{self._codec} cannot decompress the block: {error}") from None
         # Values without bytes could be claimed in any number.
         if count > max(len(data), MOST_ITEMS):
-            raise BadAvroFile(f"{count:,} values are more than its {len(data):,} bytes can hold")
+            raise BadAvroFile(f"{count:,} values do not fit into {len(data):,} bytes")
         return count, data
 
     def _split(self, count: int, data: bytes) -> Iterator[bytes]:
@@ -120,11 +120,11 @@ class AvroFile:
 def _parsed(meta: dict[str, bytes]) -> AvroSchema:
     text = meta.get(SCHEMA_KEY)
     if not text:
-        raise BadAvroFile("its header has no schema")
+        raise BadAvroFile("the header has no schema")
     try:
         return parse(text.decode(), strict=False)
     except (InvalidSchema, UnicodeDecodeError) as error:
-        raise BadAvroFile(f"its schema cannot be used: {error}") from None
+        raise BadAvroFile(f"the schema cannot be used: {error}") from None
 
 
 class _Source:
@@ -145,7 +145,7 @@ class _Source:
     def read(self, size: int) -> bytes:
         """Reads up to `size` bytes; fewer at the end."""
         if self.limit is not None and self.position + size > self.limit:
-            raise BadAvroFile(f"its header has more than {self.limit:,} bytes")
+            raise BadAvroFile(f"the header has more than {self.limit:,} bytes")
         try:
             data = self._stream.read(size)
         except OSError as error:
@@ -156,7 +156,7 @@ class _Source:
     def exactly(self, size: int) -> bytes:
         data = self.read(size)
         if len(data) < size:
-            raise BadAvroFile(f"it is truncated: the file ends at byte {self.position:,}")
+            raise BadAvroFile(f"the file is truncated: it ends at byte {self.position:,}")
         return data
 
     def number(self) -> int:
@@ -165,9 +165,9 @@ class _Source:
         except AvroException:
             if self.is_at_end():
                 raise BadAvroFile(
-                    f"it is truncated: the file ends at byte {self.position:,}"
+                    f"the file is truncated: it ends at byte {self.position:,}"
                 ) from None
-            raise BadAvroFile("it does not begin with a number") from None
+            raise BadAvroFile("the block does not begin with a number") from None
 
 
 def _unread(error: OSError) -> BadAvroFile:

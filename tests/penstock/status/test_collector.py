@@ -104,7 +104,7 @@ def test_what_a_broker_has_lost(running_broker: BrokerProcess) -> None:
     [
         (200, b"hello\n", "the server is not a broker of this release"),
         (200, b"", "the server is not a broker of this release"),
-        (503, b"not ready: recovering logs\n", "it answers 503 not ready: recovering logs"),
+        (503, b"not ready: recovering logs\n", "HTTP status 503: not ready: recovering logs"),
     ],
 )
 def test_a_broker_whose_page_says_nothing_of_use(

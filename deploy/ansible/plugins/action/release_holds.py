@@ -33,7 +33,7 @@ class ActionModule(ActionBase):
         invalid = [extra for extra in extras if not _EXTRA.fullmatch(extra)]
         if not folder or not _VERSION.fullmatch(version) or invalid:
             raise AnsibleActionFail(
-                f"invalid arguments: source {folder!r}, version {version!r}, extras {extras!r}"
+                f"invalid `source` {folder!r}, `version` {version!r} or `extras` {extras!r}"
             )
         try:
             check(
