@@ -41,11 +41,11 @@ def write_long(out: bytearray, value: Any) -> None:
         value = whole(value)
     if not -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
         raise OverflowError
-    rest = value << 1 if value >= 0 else ~(value << 1)
-    while rest > _MASK:
-        out += _MORE[rest & _MASK]
-        rest >>= _BITS
-    out += _LAST[rest]
+    zigzag = value << 1 if value >= 0 else ~(value << 1)
+    while zigzag > _MASK:
+        out += _MORE[zigzag & _MASK]
+        zigzag >>= _BITS
+    out += _LAST[zigzag]
 
 
 def whole(value: Any) -> int:
@@ -121,8 +121,8 @@ def size_of(number: int) -> int:
 
 def next_size(number: int) -> int:
     """The first greater number that takes more bytes."""
-    place = bisect_right(_LIMITS, number)
-    return _LIMITS[place] if place < len(_LIMITS) else 1 << 63
+    index = bisect_right(_LIMITS, number)
+    return _LIMITS[index] if index < len(_LIMITS) else 1 << 63
 
 
 _HIGHS: Final = [unsigned_varint(block) for block in range(1 << 10)]

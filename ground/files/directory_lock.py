@@ -46,10 +46,10 @@ class DirectoryLock:
     def is_there(self) -> bool:
         """Whether the locked file still has its name."""
         try:
-            current = os.lstat(self._path)
+            named_file = os.lstat(self._path)
         except OSError:
             return False
-        return os.path.samestat(current, os.fstat(self._fd))
+        return os.path.samestat(named_file, os.fstat(self._fd))
 
     @property
     def closed(self) -> bool:

@@ -116,10 +116,11 @@ class ScramCredential:
 
     def text(self) -> str:
         """Returns Kafka's text form, which is a secret."""
-        salt, stored, server = (
+        salt, stored_key, server_key = (
             b64encode(value).decode() for value in (self.salt, self.stored_key, self.server_key)
         )
-        return f"salt={salt},stored_key={stored},server_key={server},iterations={self.iterations}"
+        keys = f"stored_key={stored_key},server_key={server_key}"
+        return f"salt={salt},{keys},iterations={self.iterations}"
 
     def proves(self, proof: bytes, signed: bytes) -> bool:
         """Whether the proof shows knowledge of the password; `signed` is what both sides sent."""

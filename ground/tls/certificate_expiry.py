@@ -109,10 +109,10 @@ class CertificateWatch:
 
     def _end_of(self, path: str) -> float | None:
         stamp = file_stamp(path)
-        known = self._known.get(path)
-        if known is None or known.stamp != stamp:
-            known = self._known[path] = _Read(stamp, self._read(path))
-        return known.ends
+        known_end = self._known.get(path)
+        if known_end is None or known_end.stamp != stamp:
+            known_end = self._known[path] = _Read(stamp, self._read(path))
+        return known_end.ends
 
     def _read(self, path: str) -> float | None:
         try:
@@ -144,8 +144,8 @@ def end_of_der(der: bytes) -> float:
     for tag in (_INTEGER, _SEQUENCE, _SEQUENCE):  # serial number, signature, issuer
         _, rest = _taken(rest, tag)
     validity, _ = _taken(rest, _SEQUENCE)
-    _, ends = _taken(validity, *_TIMES)
-    content, _ = _taken(ends, *_TIMES)
+    _, expiry = _taken(validity, *_TIMES)
+    content, _ = _taken(expiry, *_TIMES)
     return _seconds(content)
 
 

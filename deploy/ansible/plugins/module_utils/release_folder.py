@@ -102,12 +102,12 @@ def check(folder, version, *, extras=(), jars=False, bundle=False):
         problems += _problems(lambda: check_sum(zookeeper_jars(folder, version), version))
     if extras:
         needs_spark = set(extras) & set(NEEDS_SPARK)
-        without = (
+        spark_problems = (
             _problems(lambda: check_sum(spark(folder, version), version)) if needs_spark else []
         )
         # Without PySpark the requirements files that name it are missing, too: one problem.
-        listed = [extra for extra in extras if not (without and extra in needs_spark)]
-        problems += without + _problems(lambda: _check_wheelhouses(folder, version, listed))
+        checked = [extra for extra in extras if not (spark_problems and extra in needs_spark)]
+        problems += spark_problems + _problems(lambda: _check_wheelhouses(folder, version, checked))
     if bundle:
         pattern = f"penstock-agent-{version}-linux-*.tar.gz"
         problems += _problems(
@@ -137,11 +137,11 @@ def _check_wheelhouses(folder, version, extras):
         check_sum(path, version)
         with tarfile.open(path) as archive:
             names = {PurePosixPath(member.name).name for member in archive}
-        missing = [extra for extra in extras if f"requirements-{extra}.txt" not in names]
-        if missing:
-            make = MAKE_WITH_SPARK if set(missing) & set(NEEDS_SPARK) else MAKE
+        missing_extras = [extra for extra in extras if f"requirements-{extra}.txt" not in names]
+        if missing_extras:
+            make = MAKE_WITH_SPARK if set(missing_extras) & set(NEEDS_SPARK) else MAKE
             raise IncompleteRelease(
-                f"{path} has no packages for {', '.join(missing)}. Build it again: {make}"
+                f"{path} has no packages for {', '.join(missing_extras)}. Build it again: {make}"
             )
 
 
